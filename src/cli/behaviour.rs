@@ -10,7 +10,7 @@ use crate::report::size;
 
 /// A text that looks like something to most programs that read text.
 const TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// Runs that tell whether a target heeds its input at all.
+/// Fewest runs that show whether a target uses its input at all.
 const ENOUGH: u64 = 200;
 
 /// What was seen when it ran on nothing and on a short text.
@@ -20,7 +20,7 @@ pub struct Behaviour {
     pub on_nothing: Option<String>,
     /// How it ended on a short text.
     pub on_text: Option<String>,
-    /// How many bytes of that text it read; `None` where that cannot be told.
+    /// How many bytes of that text it read; `None` where that is unknown.
     pub read: Option<u64>,
     /// Whether it was stopped at a limit on the empty input.
     pub waits: bool,
@@ -28,7 +28,7 @@ pub struct Behaviour {
     pub crashes: bool,
 }
 
-/// What speaks against fuzzing a target as it is called, and what to do about it.
+/// A reason why fuzzing this command line would find little, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// What was seen.
@@ -80,7 +80,7 @@ impl Behaviour {
         })
     }
 
-    /// All that speaks against fuzzing the target as it is called.
+    /// All reasons why fuzzing this command line would find little.
     pub fn complaints(&self, target: &Target) -> Vec<Complaint> {
         self.deafness(target)
             .into_iter()

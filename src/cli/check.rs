@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::run::processors;
-use super::target::TargetArgs;
-use super::{Exit, Failure, Output, known, recorded, signals, ui};
+use super::campaign_args::read_known;
+use super::run::workers;
+use super::target::{TargetArgs, only_recorded_target};
+use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
@@ -20,7 +21,7 @@ use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
-pub struct Args {
+pub struct CheckArgs {
     /// Output directory
     out: PathBuf,
     #[command(flatten)]
@@ -34,9 +35,9 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::open(&args.out)?;
-    let known = known::read(args.known.as_deref())?;
+    let known = read_known(args.known.as_deref())?;
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
     let one = one_target(&args, &reader, &groups, output)?;
@@ -69,7 +70,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         groups: &groups,
         stop: &stop,
     };
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     let line = ui::Counting::new(output, "group", groups.len() as u64);
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
@@ -111,7 +112,7 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
 /// `None` where each entry of these groups has a record of its own: the directory is a study of many
 /// programs.
 fn one_target(
-    args: &Args,
+    args: &CheckArgs,
     reader: &Reader,
     groups: &[Group],
     output: &Output,
@@ -138,7 +139,7 @@ fn one_target(
     // What a study has found says itself what was run.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
-    recorded::of_all(&campaigns, &args.out).map(|mut target| {
+    only_recorded_target(&campaigns, &args.out).map(|mut target| {
         target.limits = args.target.limits_over(target.limits);
         Some(target)
     })
@@ -230,7 +231,7 @@ fn own_target(entry: &Entry) -> Option<(Target, Way)> {
 
 /// What is run on an entry: its own program, unless one is named; `None` for one without that came
 /// while we were looking.
-fn subject(args: &Args, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
+fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;
         target.limits = args.target.limits_over(target.limits);

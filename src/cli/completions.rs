@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap_complete::{Generator, Shell, generate};
 use serde::Serialize;
 
-use super::generated::{self, MARK};
-use super::programs::Program;
+use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::results::absolute;
 use super::{Exit, Failure, Output};
 
 /// Print a shell script for command-line completion
@@ -17,7 +17,7 @@ use super::{Exit, Failure, Output};
                   source <(ddfuzz completions bash --program cargo-ddfuzz)\n  \
                   ddfuzz completions zsh --to ~/.zfunc\n  \
                   ddfuzz completions fish --to ~/.config/fish/completions")]
-pub struct Args {
+pub struct CompletionsArgs {
     /// Shell
     #[arg(value_enum)]
     shell: Shell,
@@ -44,7 +44,7 @@ struct Scripts {
 }
 
 /// Runs the command.
-pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: &CompletionsArgs, output: &Output) -> Result<Exit, Failure> {
     let shell = args.shell.to_string();
     let Some(folder) = &args.to else {
         let text = script(args.shell, args.program);
@@ -64,8 +64,8 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
         };
         (name, script(args.shell, program))
     });
-    generated::write(folder, &scripts, args.force)?;
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    write_generated(folder, &scripts, args.force)?;
+    let folder = absolute(folder);
     let files: Vec<PathBuf> = scripts.iter().map(|(name, _)| folder.join(name)).collect();
     let lines: Vec<String> = files
         .iter()
@@ -100,7 +100,7 @@ fn script(shell: Shell, program: Program) -> String {
     // In each of the shells this begins a comment; zsh wants its own first.
     let version = env!("CARGO_PKG_VERSION");
     text.push_str(&format!(
-        "\n# {MARK} {version}: ddfuzz completions {shell}\n"
+        "\n# {GENERATED_MARK} {version}: ddfuzz completions {shell}\n"
     ));
     text
 }

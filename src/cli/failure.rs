@@ -1,11 +1,14 @@
-//! Errors as users see them: what was wrong, where, and what to do next.
+//! Exit codes, whose comments are the manual, and errors as users see them: what was wrong, where, and
+//! what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use super::Exit;
+use super::results::absolute;
 use crate::campaign::dictionary::DictionaryError;
 use crate::campaign::{CampaignError, SeedError};
+use crate::corpus::CleanError;
 use crate::corpus::trim::TrimError;
 use crate::exec::ExecError;
 use crate::files::FileError;
@@ -13,6 +16,32 @@ use crate::minimize::log::LogError;
 use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
 use crate::report::{ErrorBody, ErrorReport};
 use crate::store::StoreError;
+
+/// How ddfuzz ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Nothing found, or the job done.
+    Done = 0,
+    /// Crashes found (`run`, `triage`, `watch`), or what was checked does not hold (`log replay`,
+    /// `log verify`, `check`, the last check of `clean`).
+    Found = 1,
+    /// Wrong usage: an option, a file given or an output directory that cannot be used.
+    Usage = 2,
+    /// The baseline failed: the target does not start, the input does not fail, or not again.
+    Baseline = 3,
+    /// Only groups known before.
+    Known = 4,
+    /// An internal error.
+    Internal = 70,
+    /// Interrupted; the state is saved.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
 
 /// Why a command ended without a result.
 #[derive(Debug)]
@@ -53,6 +82,24 @@ impl Failure {
         .hint_where_missing(path)
     }
 
+    /// A file that cannot be written: it is in the way, or the disk refuses.
+    pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
+        Failure::new(Exit::Usage, "output", error).path(path)
+    }
+
+    /// A file that would be overwritten.
+    pub fn exists(path: &Path, hint: &str) -> Failure {
+        let message = format!("{} exists already", path.display());
+        Failure::new(Exit::Usage, "exists", message)
+            .path(path)
+            .hint(hint)
+    }
+
+    /// The user has stopped the command.
+    pub fn interrupted() -> Failure {
+        Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+    }
+
     /// Its kind, as scripts read it.
     pub fn kind(&self) -> &str {
         &self.report.error.kind
@@ -70,13 +117,13 @@ impl Failure {
         if !error.message.contains(&shown) {
             error.message = format!("{shown}: {}", error.message);
         }
-        error.path = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        error.path = Some(absolute(path));
         self
     }
 
     /// Says up to where a path leads that does not exist; nothing of one that does.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
         let Some(missing) = absolute.ancestors().take_while(is_missing).last() else {
             return self;
@@ -355,5 +402,57 @@ impl From<CampaignError> for Failure {
             CampaignError::Worker(_) => Failure::new(Exit::Baseline, "worker", error)
                 .hint("`ddfuzz doctor -- PROGRAM` checks the machine and the program"),
         }
+    }
+}
+
+impl From<CleanError> for Failure {
+    fn from(error: CleanError) -> Failure {
+        match error {
+            CleanError::Exec(error) => error.into(),
+            CleanError::Store(error) => error.into(),
+            CleanError::Campaign(error) => error.into(),
+            CleanError::Trim(error) => of_trimming(error),
+            CleanError::NotListed(ref not_listed) => {
+                let path = not_listed.path.clone();
+                Failure::new(Exit::Usage, "file", &error)
+                    .path(&path)
+                    .hint_where_missing(&path)
+            }
+            CleanError::Journal { .. } => {
+                Failure::new(Exit::Usage, "journal", &error).hint("continue with the same command")
+            }
+            CleanError::Empty { .. } => Failure::new(Exit::Found, "empty", &error)
+                .hint("the corpus is unchanged; -v shows how its inputs are run"),
+            CleanError::Changed { ref path } => {
+                let path = path.clone();
+                Failure::new(Exit::Usage, "changed", &error)
+                    .path(&path)
+                    .hint("run the same command again")
+            }
+            CleanError::Occupied { ref path } => {
+                let path = path.clone();
+                Failure::new(Exit::Usage, "exists", &error)
+                    .path(&path)
+                    .hint("give another output directory with -o")
+            }
+            CleanError::Interrupted => {
+                Failure::interrupted().hint("continue with the same command")
+            }
+        }
+    }
+}
+
+fn of_trimming(error: TrimError) -> Failure {
+    match error {
+        TrimError::Exec(error) => error.into(),
+        TrimError::Minimize(error) => error.into(),
+        TrimError::File(error) => error.into(),
+        TrimError::NoCoverage { .. } => {
+            Failure::new(Exit::Baseline, "no-coverage", &error).hint("use --trim off")
+        }
+        TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error)
+            .hint("continue with the same command"),
+        TrimError::Callback(_) => Failure::new(Exit::Usage, "output", &error)
+            .hint("free some space, and run the same command again"),
     }
 }

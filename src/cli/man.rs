@@ -9,14 +9,14 @@ use clap::Command;
 use clap_mangen::Man;
 use serde::Serialize;
 
-use super::generated::{self, MARK};
-use super::programs::Program;
+use super::programs::{GENERATED_MARK, Program, write_generated};
+use super::results::absolute;
 use super::{Exit, Failure, Output};
 
 /// Write man pages, one for each command of ddfuzz, cargo-ddfuzz and ddfuzz-runner
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz man --to ~/.local/share/man/man1")]
-pub struct Args {
+pub struct ManArgs {
     /// Write them into this directory
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
@@ -25,7 +25,7 @@ pub struct Args {
     force: bool,
 }
 
-/// How sections begin in the texts behind a command's help, and what they are called in a page.
+/// How sections begin in the text after a command's help, and their titles in a page.
 const SECTIONS: [(&str, &str); 4] = [
     ("Example:", "EXAMPLES"),
     ("Examples:", "EXAMPLES"),
@@ -40,10 +40,10 @@ struct Written {
 }
 
 /// Runs the command.
-pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: &ManArgs, output: &Output) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
-    generated::write(&args.to, &pages, args.force)?;
-    let directory = std::path::absolute(&args.to).unwrap_or_else(|_| args.to.clone());
+    write_generated(&args.to, &pages, args.force)?;
+    let directory = absolute(&args.to);
     let text = format!("{} man pages in {}", pages.len(), directory.display());
     let files = pages.into_iter().map(|(name, _)| name).collect();
     output.result(&text, &Written { directory, files });
@@ -81,7 +81,7 @@ fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     let man = Man::new(command.clone());
     // No date: the same version gives the same pages.
     let title = format!(
-        ".\\\" {MARK} {version}: ddfuzz man\n.TH \"{name}\" 1 \"\" \"ddfuzz {version}\" \"ddfuzz\"\n"
+        ".\\\" {GENERATED_MARK} {version}: ddfuzz man\n.TH \"{name}\" 1 \"\" \"ddfuzz {version}\" \"ddfuzz\"\n"
     );
     let mut bytes = title.into_bytes();
     man.render_name_section(&mut bytes)?;

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::results::absolute;
 use super::run::other_groups;
-use super::{Exit, Failure, Output, next};
+use super::{Exit, Failure, Output, next_steps};
 use crate::report::size;
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz merge host1-out host2-out -o all-out")]
-pub struct Args {
+pub struct MergeArgs {
     /// Output directories to merge; they are only read
     #[arg(required = true)]
     outs: Vec<PathBuf>,
@@ -31,7 +32,7 @@ struct Merged {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let reader = Reader::open(&args.out)?;
     let groups = reader.groups(Kind::Crash)?.len() as u64;
@@ -46,7 +47,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let count = |kind| Ok::<_, Failure>(reader.groups(kind)?.len() as u64);
     let others = [count(Kind::Hang)?, count(Kind::Oom)?, count(Kind::Flaky)?];
-    let path = std::path::absolute(&args.out).unwrap_or_else(|_| args.out.clone());
+    let path = absolute(&args.out);
     let text = format!(
         "{}{}{study} in {}",
         size::counted(groups, "crash group"),
@@ -61,6 +62,6 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
             utilities,
         },
     );
-    next::after_merging(output, &args.out);
+    next_steps::after_merging(output, &args.out);
     Ok(Exit::Done)
 }

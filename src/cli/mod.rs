@@ -3,63 +3,52 @@
 //! Localized here: `clap` (arguments), `signal-hook` (Ctrl-C) and
 //! `indicatif` (the progress line, in [`ui`]).
 
-mod amounts;
 mod behaviour;
+mod campaign_args;
 pub mod cargo;
-mod channel;
 mod check;
 mod clean;
 mod completions;
 mod config;
-mod dashes;
 mod difference;
 mod doctor;
-mod exit;
 mod export;
 mod failure;
-mod fuzz_manifest;
 mod generate;
-mod generated;
-mod generator;
-mod keys;
-mod known;
+mod interestingness;
 mod log;
-mod log_show;
 mod man;
-mod memory;
 mod merge;
 mod min;
-mod next;
-mod oracles;
+mod next_steps;
 mod output;
 mod programs;
-mod recorded;
 mod reports;
 mod results;
 mod revisit;
 mod run;
 pub mod runner;
-mod script;
-mod seeds;
 mod show;
-mod shrinking;
 mod signals;
-mod slips;
 mod target;
 mod triage;
 pub mod ui;
+mod values;
 mod watch;
-mod watched;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 
-pub use exit::Exit;
+pub use failure::Exit;
+pub use programs::Program;
+
+use crate::exec::find_program;
+use config::merge::PROGRAM;
 use failure::Failure;
 use output::Output;
-pub use programs::Program;
 
 /// Fuzz programs, group their crashes by bug, and minimize each to its shortest reproducer while
 /// the campaign runs
@@ -81,23 +70,23 @@ const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
 
 #[derive(Subcommand)]
 enum Command {
-    Run(Box<run::Args>),
-    Min(min::Args),
-    Diff(difference::diff::Args),
-    Max(difference::max::Args),
-    Triage(triage::Args),
-    Watch(watch::Args),
-    Check(check::Args),
-    Clean(Box<clean::Args>),
-    Revisit(Box<revisit::Args>),
-    Log(log::Args),
-    Show(show::Args),
-    Export(export::Args),
-    Merge(merge::Args),
-    Gen(generate::Args),
-    Doctor(doctor::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Run(Box<run::RunArgs>),
+    Min(min::MinArgs),
+    Diff(difference::DiffArgs),
+    Max(difference::MaxArgs),
+    Triage(triage::TriageArgs),
+    Watch(watch::WatchArgs),
+    Check(check::CheckArgs),
+    Clean(Box<clean::CleanArgs>),
+    Revisit(Box<revisit::RevisitArgs>),
+    Log(log::LogArgs),
+    Show(show::ShowArgs),
+    Export(export::ExportArgs),
+    Merge(merge::MergeArgs),
+    Gen(generate::GenArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// The command line of `ddfuzz`.
@@ -106,7 +95,7 @@ fn command() -> clap::Command {
 }
 
 /// Headings of the help whose options few users need.
-const RARE: [&str; 2] = [channel::HEADING, run::NETWORK];
+const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
 /// The command line with rare options at the end of each help: clap shows headings in the order of
 /// their first options, and puts an option that is changed behind all others.
@@ -146,9 +135,9 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     whole: &clap::Command,
     understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
 ) -> ExitCode {
-    memory::give_back();
+    release_freed_memory();
     let asks_json = wants_json(&typed);
-    let dashes::Words { words: typed, hint } = dashes::complete(typed, &root);
+    let CompletedWords { words: typed, hint } = insert_dashes(typed, &root);
     let call = match config::complete(typed, root.clone(), whole) {
         Ok(call) => call,
         Err(failure) => {
@@ -179,8 +168,8 @@ impl Cli {
         match self.command {
             Command::Run(args) => run::run(*args, output),
             Command::Min(args) => min::run(args, output),
-            Command::Diff(args) => difference::diff::run(args, output),
-            Command::Max(args) => difference::max::run(args, output),
+            Command::Diff(args) => difference::diff(args, output),
+            Command::Max(args) => difference::max(args, output),
             Command::Triage(args) => triage::run(args, output),
             Command::Watch(args) => watch::run(args, output),
             Command::Check(args) => check::run(args, output),
@@ -198,7 +187,7 @@ impl Cli {
     }
 }
 
-/// Whether the answer is to be JSON. What stands behind `--` is the target's.
+/// Whether the result is to be JSON. Words after `--` are the target's.
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
@@ -252,4 +241,117 @@ fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCo
         }
     }
     Exit::Usage.into()
+}
+
+/// The words of a call, and what they miss.
+pub struct CompletedWords {
+    /// The words, with `--` before the program where only that can be meant.
+    pub words: Vec<OsString>,
+    /// What to type where `--` seems to be missing and more than one thing can be meant.
+    pub hint: Option<String>,
+}
+
+/// Puts the `--` in that a user has forgotten: before a word that the command has no use for and
+/// that is a program. Where an option of ddfuzz follows, the program's own may be meant, and there
+/// is only a hint.
+pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWords {
+    let unchanged = |words, hint| CompletedWords { words, hint };
+    if words.iter().any(|word| word == "--") {
+        return unchanged(words, None);
+    }
+    let Some(stray) = stray_program(&words, root) else {
+        return unchanged(words, None);
+    };
+    let mut root = root.clone();
+    root.build();
+    for at in (0..words.len()).filter(|at| words[*at] == stray.as_str()) {
+        let mut completed = words.clone();
+        completed.insert(at, "--".into());
+        let Ok(matches) = root.clone().try_get_matches_from(&completed) else {
+            continue;
+        };
+        let Some((name, leaf)) = matches.subcommand() else {
+            continue;
+        };
+        let program = leaf.try_get_many::<OsString>(PROGRAM).ok().flatten();
+        if program.is_none_or(|mut program| program.next() != words.get(at)) {
+            continue;
+        }
+        let command = root.find_subcommand(name);
+        let is_own = |word: &OsString| command.is_some_and(|command| is_option(word, command));
+        if words[at..].iter().any(is_own) {
+            let hint =
+                format!("options of ddfuzz come first, then `--`, then the program: -- {stray} …");
+            return unchanged(words, Some(hint));
+        }
+        return unchanged(completed, None);
+    }
+    unchanged(words, None)
+}
+
+/// A word that no argument of the command takes, where it is the name of a program.
+fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
+    let error = root.clone().try_get_matches_from(words).err()?;
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word)))
+            if !word.starts_with('-') && find_program(word.as_ref()).is_ok() =>
+        {
+            Some(word.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a word names an option of this command.
+fn is_option(word: &OsString, command: &clap::Command) -> bool {
+    let word = word.to_string_lossy();
+    command.get_arguments().any(|arg| {
+        let long = arg.get_long().map(|name| format!("--{name}"));
+        let short = arg.get_short().map(|name| format!("-{name}"));
+        let name = word.split('=').next().unwrap_or_default();
+        long.is_some_and(|long| long == name) || short.is_some_and(|short| short == word)
+    })
+}
+
+/// Blocks of this size on are given back to the system as soon as they are free, in bytes.
+#[cfg(target_env = "gnu")]
+const LARGE_BLOCK: i32 = 1 << 20;
+/// So much may be free behind all small blocks before that is given back, too, in bytes.
+#[cfg(target_env = "gnu")]
+const SPARE_HEAP: i32 = 4 << 20;
+
+/// Has the C library give large blocks back that are free. Else it keeps those of up to 32 MiB once
+/// one was freed: a program's file, which is read for its functions, in each worker and for each
+/// thread that reads it.
+fn release_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes numbers, and changes how the C library allocates from here on.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, SPARE_HEAP);
+    }
+}
+
+#[cfg(all(test, target_env = "gnu", target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    /// Whether a block has a mapping of its own, which ends with it: glibc notes that before it.
+    fn is_mapped(block: &[u8]) -> bool {
+        const IS_MMAPPED: usize = 2;
+        // SAFETY: glibc keeps the size of a block and its flags in the word before it.
+        let size = unsafe { block.as_ptr().cast::<usize>().sub(1).read() };
+        size & IS_MMAPPED != 0
+    }
+
+    #[test]
+    fn a_large_block_is_given_back_though_one_like_it_was_freed_before() {
+        release_freed_memory();
+        for _ in 0..3 {
+            let block = vec![1; 20 << 20];
+            assert!(is_mapped(&block));
+            drop(block);
+        }
+        assert!(!is_mapped(&vec![1; 64 << 10]));
+    }
 }

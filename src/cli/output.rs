@@ -88,9 +88,6 @@ impl Output {
     }
 
     /// The same output for a command that writes bytes to stdout: texts go to stderr.
-    ///
-    /// # Errors
-    /// Where the result is to be JSON, which goes there, too.
     pub fn beside_bytes(&self) -> Result<Output, Failure> {
         if self.json {
             return Err(

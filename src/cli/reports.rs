@@ -81,9 +81,6 @@ impl ReportArgs {
     /// empty, or is ddfuzz's own.
     ///
     /// The output for everything else: where a report goes to stdout, texts go to stderr.
-    ///
-    /// # Errors
-    /// When one may not, or two of them would go to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         for (file, format) in self.files().filter(|(file, _)| !is_standard(file)) {
             may_be_written(file, |bytes| format.made(bytes))?;
@@ -123,15 +120,11 @@ pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
         print_bytes(text.as_bytes());
         return Ok(());
     }
-    atomic::write(file, text.as_bytes())
-        .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))
+    atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
 /// The output for everything but these reports: where one of them goes to stdout, texts go to
 /// stderr.
-///
-/// # Errors
-/// When two of them would go to stdout, or the result as JSON as well.
 pub fn output_beside<'a>(
     reports: impl Iterator<Item = &'a Path>,
     output: &Output,

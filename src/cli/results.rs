@@ -1,4 +1,5 @@
-//! Options that `min`, `max` and `diff` share: where results go, budgets, going on.
+//! Options that `min`, `max` and `diff` share: where results are written, budgets, resuming; and the
+//! files of other crashes that a search meets (slips).
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::output::print_bytes;
-use super::{Exit, Failure, Output, amounts};
-use crate::files::atomic;
-use crate::minimize::MinimizeError;
+use super::{Exit, Failure, Output, values};
+use crate::files::{FileError, atomic, folder};
 use crate::minimize::log::{Line, Log, OsText};
-use crate::store::hash_of;
+use crate::minimize::{MinimizeError, SlipKeys, SlipRecord};
+use crate::store::{Kind, Store, hash_of};
 
 /// Where results go, budgets, going on.
 #[derive(clap::Args, Clone)]
@@ -23,7 +24,7 @@ pub struct ResultArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Maximum time for the search, including that before a --resume
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub budget_time: Option<Duration>,
     /// Maximum number of tests, including those before a --resume
     #[arg(long, value_name = "N")]
@@ -42,8 +43,12 @@ pub struct ResultArgs {
     pub force: bool,
 }
 
+/// What to do where a result or a log is there already.
+pub const CONTINUE_OR_OVERWRITE: &str =
+    "continue it with --resume, overwrite it with --force, or give another file with -o";
+
 /// Where the result goes.
-pub enum Place {
+pub enum ResultPlace {
     /// Into result files, the first of them the one that is asked for, and a log.
     File {
         /// The result files.
@@ -55,7 +60,7 @@ pub enum Place {
     Directory(PathBuf),
 }
 
-impl Place {
+impl ResultPlace {
     /// The place that the options name. `inputs` are never written to. Unless `-o` does, `named`
     /// gives the result its name, with the first of `endings`; the others are put behind the
     /// result's name.
@@ -64,10 +69,10 @@ impl Place {
         inputs: &[&Path],
         named: &Path,
         endings: &[&str],
-    ) -> Result<Place, Failure> {
+    ) -> Result<ResultPlace, Failure> {
         let result = match &args.out {
             Some(out) if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') => {
-                return Ok(Place::Directory(out.clone()));
+                return Ok(ResultPlace::Directory(out.clone()));
             }
             _ => args.result_of(&with_ending(named, endings[0])),
         };
@@ -88,13 +93,7 @@ impl Place {
                     .hint("give another file with -o or --log"));
             }
             if file.exists() && !args.resume && !args.force {
-                let message = format!("{} exists already", file.display());
-                return Err(Failure::new(Exit::Usage, "exists", message)
-                    .path(file)
-                    .hint(
-                        "continue it with --resume, overwrite it with --force, or give another file \
-                         with -o",
-                    ));
+                return Err(Failure::exists(file, CONTINUE_OR_OVERWRITE));
             }
         }
         let twice = |result: &PathBuf| *result == log || is_same_file(result, &log);
@@ -104,12 +103,12 @@ impl Place {
                 .path(&log)
                 .hint("give another file with --log"));
         }
-        Ok(Place::File { results, log })
+        Ok(ResultPlace::File { results, log })
     }
 
     /// Removes what `--force` allows to overwrite; only once there is something to put there.
     pub fn clear(&self) -> Result<(), Failure> {
-        let Place::File { results, log } = self else {
+        let ResultPlace::File { results, log } = self else {
             return Ok(());
         };
         for file in results.iter().chain([log]) {
@@ -124,7 +123,7 @@ impl Place {
 /// What stands for stdin or stdout in the place of a file.
 const STANDARD: &str = "-";
 /// Hex digits of its hash in the name of an input from stdin.
-const DIGITS: usize = 8;
+const HASH_DIGITS: usize = 8;
 
 /// Whether a path stands for stdin or stdout.
 pub fn is_standard(path: &Path) -> bool {
@@ -133,9 +132,6 @@ pub fn is_standard(path: &Path) -> bool {
 
 impl ResultArgs {
     /// The output of a command whose result goes to stdout where `-o -` asks for that.
-    ///
-    /// # Errors
-    /// Those of [`Output::beside_bytes`].
     pub fn output(&self, output: &Output) -> Result<Output, Failure> {
         match self.to_stdout() {
             true => output.beside_bytes(),
@@ -191,9 +187,6 @@ impl ResultArgs {
     }
 
     /// Moves a finished result from its file to stdout.
-    ///
-    /// # Errors
-    /// When the file cannot be read or removed.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
@@ -215,9 +208,6 @@ pub struct InputFile {
 
 /// The file of an input: what stdin holds is written into a file of this directory that is named
 /// after its content, because logs refer to their inputs.
-///
-/// # Errors
-/// When stdin cannot be read, or the file not be written.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -229,12 +219,11 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
-    let file = PathBuf::from(format!("stdin-{}", &hash_of(&bytes)[..DIGITS]));
+    let file = PathBuf::from(format!("stdin-{}", &hash_of(&bytes)[..HASH_DIGITS]));
     if std::fs::read(&file).is_ok_and(|there| there == bytes) {
         return Ok(there(file));
     }
-    atomic::create_new(&file, &bytes)
-        .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&file))?;
+    atomic::create_new(&file, &bytes).map_err(|error| Failure::unwritten(&file, error))?;
     Ok(InputFile {
         path: file,
         is_new: true,
@@ -260,28 +249,32 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// A file's name with an ending behind it.
+/// A file's name with an ending appended.
 pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
+/// The absolute path of a file; the path as it is where the working directory is gone.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A path for records: an absolute one.
-pub fn text_of(path: &Path) -> Option<OsText> {
-    std::path::absolute(path)
-        .ok()
-        .map(|path| OsText(path.into()))
+pub fn recorded_path(path: &Path) -> Option<OsText> {
+    let absolute = std::path::absolute(path).ok()?;
+    Some(OsText(absolute.into()))
 }
 
 /// A path of a record, for people.
-pub fn shown(path: &Option<OsText>) -> String {
+pub fn shown_path(path: &Option<OsText>) -> String {
     let path = path.as_ref().map(|path| path.0.to_string_lossy());
     path.unwrap_or_default().into_owned()
 }
 
-/// Removes a log of this call that came to nothing: it would be in the way of the same command.
-pub fn forget(log: &Path, error: &MinimizeError) {
+/// Removes the log of a call that failed before its first test: the command can then be repeated.
+pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
         MinimizeError::NotFailing { .. }
@@ -299,4 +292,65 @@ pub fn forget(log: &Path, error: &MinimizeError) {
 fn holds_no_test(log: &Path) -> bool {
     let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
+}
+
+/// Stores a crash with another key next to the result, named after its keys and content.
+pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
+    let folder = with_ending(result, ".slips");
+    folder::create_all(&folder)?;
+    let name = format!(
+        "{}-{}-{}",
+        keys.major.short(),
+        keys.minor.short(),
+        hash_of(input)
+    );
+    let path = folder.join(name);
+    atomic::write(&path, input)?;
+    Ok(path)
+}
+
+/// Whether a file is the input of a slip, by its name.
+fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
+    let begins = format!("{}-{}-", slip.major, slip.minor);
+    path.file_name()
+        .map(|name| name.to_string_lossy())
+        .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
+}
+
+/// Of the files kept, those of crashes that no test of the log met, but one that was run ahead.
+pub fn unlisted_slips<'a>(
+    kept: &'a [PathBuf],
+    listed: &[SlipRecord],
+) -> impl Iterator<Item = &'a Path> {
+    let is_listed = |path: &Path| listed.iter().any(|slip| is_input_of(path, slip));
+    kept.iter()
+        .map(PathBuf::as_path)
+        .filter(move |path| !is_listed(path))
+}
+
+/// The slip with its file, also where it was kept before a resume.
+pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
+    let named = |path: &PathBuf| is_input_of(path, slip);
+    let folder = with_ending(result, ".slips");
+    let before = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path());
+    // The last of the same keys: that of a test of the log comes behind one that was run ahead.
+    let file = kept.iter().rev().cloned().chain(before).find(named);
+    SlipRecord {
+        file: file.as_deref().and_then(recorded_path),
+        ..slip.clone()
+    }
+}
+
+/// Names the files of slips that were filed in an output directory.
+pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
+    for slip in slips {
+        let entries = store.reader().entries(Kind::Crash, &slip.major)?;
+        let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
+        slip.file = found.and_then(|entry| recorded_path(&entry.original()));
+    }
+    Ok(())
 }

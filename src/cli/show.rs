@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
 use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
-use super::{Exit, Failure, Output, next, ui};
+use super::{Exit, Failure, Output, next_steps, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
@@ -16,7 +16,7 @@ use crate::store::{Entry, Group, Kind, Minimized, Reader, StoreError};
 /// Show the groups of an output directory
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz show ddfuzz-out\n  ddfuzz show ddfuzz-out 3fa4")]
-pub struct Args {
+pub struct ShowArgs {
     /// Output directory
     out: PathBuf,
     /// Show only the groups whose major key begins with these hex digits, each in full: its message,
@@ -36,7 +36,7 @@ struct Shown {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     let study_files = args.study_files();
     let output = &study_files.check(output)?;
@@ -57,12 +57,12 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     );
     let careless = |view: &&GroupView| (view.minimized.as_ref()).is_some_and(|it| it.any_input);
     for view in views.iter().filter(careless) {
-        next::warn_of_any_input(&view.major.short(), output);
+        next_steps::warn_of_any_input(&view.major.short(), output);
     }
     Ok(Exit::Done)
 }
 
-impl Args {
+impl ShowArgs {
     /// The files that are of a study where the directory holds one.
     fn study_files(&self) -> StudyReportArgs {
         StudyReportArgs {

@@ -50,8 +50,7 @@ pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Resul
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {
         true if of_target(failure.exit) => {
-            Failure::new(Exit::Interrupted, "interrupted", "interrupted")
-                .hint("continue with the same command and --resume")
+            Failure::interrupted().hint("continue with the same command and --resume")
         }
         _ => failure,
     })

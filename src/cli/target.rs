@@ -1,21 +1,23 @@
-//! The target of a command: a program after `--`, or a bundled one by name.
+//! The target of a command: a program after `--`, a bundled one by name, or the one that an output
+//! directory has on record; and how the input reaches it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::channel::ChannelArgs;
-use super::{Failure, Output, amounts};
+use super::{Failure, Output, signals, values};
 use crate::exec::{
-    ExecError, Freshness, Limits, Program, Sandbox, Started, Target, TimeLimit, Way, bundled,
-    find_program, start,
+    Channel, ExecError, Freshness, Limits, Program, Sandbox, Started, Target, Terminal, TimeLimit,
+    Way, bundled, find_program, start,
 };
+use crate::files::Base64;
 use crate::report::text::shell_word;
-use crate::store::{Store, StoreError};
+use crate::store::{Campaign, Reader, Store, StoreError};
 
 /// The heading of these options in the help.
 const TARGET: &str = "Target";
@@ -35,11 +37,11 @@ pub struct TargetArgs {
     pub way: WayArg,
     /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
     /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s
-    #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = amounts::time_limit)]
+    #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = values::time_limit)]
     pub timeout: Option<Duration>,
     /// Limit on the memory of one run, at least 1M [default: 1G; for a libFuzzer binary its
     /// -rss_limit_mb, or 2G]
-    #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = amounts::memory_limit)]
+    #[arg(help_heading = TARGET, long, value_name = "SIZE", value_parser = values::memory_limit)]
     pub memory: Option<u64>,
     /// Set an environment variable for the target; may be repeated
     #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
@@ -120,9 +122,6 @@ impl TargetArgs {
 
     /// Makes sure that a target is given; `paths` are the files that the command takes before it,
     /// among which the program stands where its `--` is missing.
-    ///
-    /// # Errors
-    /// When there is none.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
@@ -218,6 +217,19 @@ impl TargetArgs {
         Ok(probe_by(target, self.way.way())?)
     }
 
+    /// The same for a command that `stop` ends; also says by which way the target is executed.
+    pub fn start(
+        &self,
+        target: &Target,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<(Started, Way), Failure> {
+        let started = signals::unless_stopped(stop, self.probe(target, output))?;
+        let way = started.executor.way();
+        output.detail(&format!("executed by {way}: {}", started.why));
+        Ok((started, way))
+    }
+
     /// Says which arguments the target will not understand as the shell did.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
@@ -244,4 +256,223 @@ pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError>
         started.executor.run(b"")?;
     }
     Ok(started)
+}
+
+/// The heading of these options in the help.
+pub const CHANNEL_HEADING: &str = "Programs that read a terminal, a certain file, or two files";
+/// The largest terminal, in lines or characters.
+const LARGEST_TERMINAL: u16 = 500;
+
+/// How the input gets to the program.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChannelArgs {
+    /// Run the program on a pseudo-terminal of this size [24x80 if no size is given]. The input is
+    /// typed, one key whenever the program waits for one. @@ is replaced by the path of a sample
+    /// text file, for editors and the like
+    #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long, value_name = "ROWSxCOLUMNS", num_args = 0..=1, require_equals = true, default_missing_value = "24x80", value_parser = terminal_size, conflicts_with_all = ["file_name", "two_files"])]
+    pub terminal: Option<(u16, u16)>,
+    /// Keys that make the program exit, typed after the input; with the escapes of C (\r, \e, \x03)
+    #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long, value_name = "KEYS", value_parser = |text: &str| unescaped(text).map(Base64), requires = "terminal", allow_hyphen_values = true)]
+    pub ending: Option<Base64>,
+    /// Name of the file that @@ is replaced by, for programs that look at file names
+    #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long, value_name = "NAME", conflicts_with = "two_files")]
+    pub file_name: Option<OsString>,
+    /// Split the input into two files at its first byte 0x1c: the first @@ is replaced by the path
+    /// of what stands before that byte, the second by that of what follows
+    #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long)]
+    pub two_files: bool,
+}
+
+fn terminal_size(text: &str) -> Result<(u16, u16), String> {
+    let sides = text.split_once('x').and_then(|(rows, columns)| {
+        let side = |text: &str| {
+            text.parse()
+                .ok()
+                .filter(|side| (1..=LARGEST_TERMINAL).contains(side))
+        };
+        Some((side(rows)?, side(columns)?))
+    });
+    sides.ok_or_else(|| {
+        format!("write a size as ROWSxCOLUMNS, each from 1 to {LARGEST_TERMINAL}, like 24x80")
+    })
+}
+
+impl ChannelArgs {
+    /// Sets the channel of `target`, which is to be run by `way`, if by a certain one.
+    pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
+        if let Some((rows, columns)) = self.terminal {
+            let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
+            target.channel = Channel::Terminal(Terminal {
+                rows,
+                columns,
+                ending,
+            });
+            if let Some(way @ (Way::Forkserver | Way::Harness)) = way {
+                let message = format!("--terminal does not work with --exec {way}");
+                let hint = "use --exec command or --exec inject, or omit --exec";
+                return Err(Failure::usage(message).hint(hint));
+            }
+        } else if let Some(name) = &self.file_name {
+            if Path::new(name).file_name() != Some(name) {
+                let message = format!("--file-name {} is not a plain file name", name.display());
+                return Err(Failure::usage(message).hint("give the name without a directory"));
+            }
+            target.channel = Channel::Named(crate::files::OsText(name.clone()));
+            check_file_names(target, 1, "--file-name")?;
+        } else if self.two_files {
+            target.channel = Channel::TwoFiles;
+            check_file_names(target, 2, "--two-files")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the arguments of `target` name as many files as `option` needs.
+fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
+    let marks = |arg: &OsString| arg.to_string_lossy().matches("@@").count();
+    let found: usize = target.args.iter().map(marks).sum();
+    if found >= wanted {
+        return Ok(());
+    }
+    let message = format!("{option} needs @@ in the arguments of the program");
+    let hint = match wanted {
+        1 => "write @@ where the program expects the path of the file",
+        _ => "write @@ twice, where the program expects the paths of the two files",
+    };
+    Err(Failure::usage(message).hint(hint))
+}
+
+/// The bytes that a text with the escapes of C stands for: `\r \n \t \a \b \f \v \e \\ \" \'`,
+/// `\xHH` and `\NNN` in octal.
+pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        if *first != b'\\' {
+            bytes.push(*first);
+            rest = behind;
+            continue;
+        }
+        let Some((byte, length)) = escape(behind) else {
+            let at = text.len() - rest.len();
+            return Err(format!(
+                "unknown escape at character {at}: write \\r, \\n, \\t, \\e, \\\\ or \\xHH"
+            ));
+        };
+        bytes.push(byte);
+        rest = &behind[length..];
+    }
+    Ok(bytes)
+}
+
+/// The byte that an escape stands for, and its length without the backslash.
+fn escape(text: &[u8]) -> Option<(u8, usize)> {
+    let simple = match text.first()? {
+        b'r' => b'\r',
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'v' => 0x0b,
+        b'e' => 0x1b,
+        same @ (b'\\' | b'"' | b'\'') => *same,
+        b'x' => return byte_of_digits(text.get(1..3)?, 16).map(|byte| (byte, 3)),
+        b'0'..=b'7' => {
+            let digits = text
+                .iter()
+                .take(3)
+                .take_while(|byte| (b'0'..=b'7').contains(*byte));
+            let length = digits.count();
+            return byte_of_digits(&text[..length], 8).map(|byte| (byte, length));
+        }
+        _ => return None,
+    };
+    Some((simple, 1))
+}
+
+fn byte_of_digits(digits: &[u8], radix: u32) -> Option<u8> {
+    let all = digits
+        .iter()
+        .all(|digit| char::from(*digit).is_digit(radix));
+    let text = std::str::from_utf8(digits).ok().filter(|_| all)?;
+    u8::from_str_radix(text, radix).ok()
+}
+
+/// The one target that all of these campaigns have.
+pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
+    let Some((first, others)) = campaigns.split_first() else {
+        return Err(no_recorded_target(
+            out,
+            "does not record which program was run",
+        ));
+    };
+    let target = target_of_campaign(first, out)?;
+    let record = first.target.as_ref();
+    let same = |other: &&Campaign| {
+        let both = record.zip(other.target.as_ref());
+        both.is_some_and(|(one, other)| one.same_target(other))
+    };
+    match others.iter().all(same) {
+        true => Ok(target),
+        false => Err(no_recorded_target(
+            out,
+            "contains groups of several programs",
+        )),
+    }
+}
+
+/// The target of the campaign that the directory belongs to, with those limits in the place of the
+/// recorded ones that are asked for.
+pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
+    let campaign = Reader::open(out)?.campaigns()?.current;
+    let campaign =
+        campaign.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))?;
+    let mut target = target_of_campaign(&campaign, out)?;
+    target.limits = asked.limits_over(target.limits);
+    Ok(target)
+}
+
+fn target_of_campaign(campaign: &Campaign, out: &Path) -> Result<Target, Failure> {
+    let record = campaign.target.as_ref().zip(campaign.limits);
+    let target = record.and_then(|(record, limits)| record.target(limits));
+    target.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))
+}
+
+fn no_recorded_target(out: &Path, message: &str) -> Failure {
+    Failure::usage(format!("{} {message}", out.display()))
+        .path(out)
+        .hint("give the program after `--`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_those_of_c() {
+        assert_eq!(unescaped("\\e:q!\\r").unwrap(), b"\x1b:q!\r");
+        assert_eq!(
+            unescaped("\\x03\\x1F\\0\\1771\\\\").unwrap(),
+            b"\x03\x1f\0\x7f1\\"
+        );
+        assert_eq!(unescaped("é").unwrap(), "é".as_bytes());
+    }
+
+    #[test]
+    fn what_is_no_escape_is_said_with_its_place() {
+        for (text, at) in [
+            ("ab\\q", 2),
+            ("\\x1", 0),
+            ("a\\", 1),
+            ("\\777", 0),
+            ("\\x+1", 0),
+        ] {
+            let said = unescaped(text).unwrap_err();
+            assert!(
+                said.starts_with(&format!("unknown escape at character {at}:")),
+                "{text}: {said}"
+            );
+        }
+    }
 }

@@ -1,20 +1,24 @@
-//! `ddfuzz watch`: triages and minimizes what another fuzzer drops, while it runs.
+//! `ddfuzz watch`: triages and minimizes what another fuzzer drops, while it runs. `cargo ddfuzz run
+//! --engine libfuzzer` uses the same job.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::reports::ReportArgs;
-use super::shrinking::ShrinkArgs;
+use super::campaign_args::{MinimizationArgs, read_known_and_against};
+use super::reports::{ReportArgs, target_name};
+use super::run::{CampaignReport, GroupsBefore, StoreRequest, open_store, report, screen};
 use super::target::TargetArgs;
-use super::watched::Watched;
-use super::{Exit, Failure, Output, amounts, known, signals};
-use crate::campaign::watch::{Others, Producing, Watching};
+use super::ui::campaign::Heading;
+use super::{Exit, Failure, Output, signals, values};
+use crate::campaign::watch::{Others, Producer, Producing, Watching, watch};
 use crate::campaign::{Deadline, Until};
-use crate::exec::{Target, Way};
+use crate::exec::{Started, Target, Way};
 use crate::report::text::printable;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Group and minimize the crash files of another fuzzer while it runs
@@ -25,7 +29,7 @@ const MAX_LEN: u64 = 256 << 20;
 #[command(after_help = "Example:\n  ddfuzz watch afl-out -- ./program @@\n  \
                   ddfuzz watch fuzz/artifacts/parse --until 'no new for 1h' -- ./parse\n  \
                   ddfuzz watch honggfuzz-workspace --once -o groups -- ./program @@")]
-pub struct Args {
+pub struct WatchArgs {
     /// Directories into which the fuzzer writes crash files, or single files; they may appear later
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
@@ -35,11 +39,11 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
     /// Watch for this long [default: until Ctrl-C]
-    #[arg(long, value_parser = amounts::time)]
+    #[arg(long, value_parser = values::time)]
     time: Option<Duration>,
     /// Stop after this long in all, watching and minimization. Without --time, three quarters of it
     /// are for watching. --resume continues
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     total_time: Option<Duration>,
     /// Stop at the `first` new group, at `3 groups`, or after `no new for 10m`. May be repeated;
     /// the first condition that is met stops the watch
@@ -53,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Maximum length of an input; longer files are not run [default: 256M]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     max_len: Option<u64>,
     /// Also look for memory leaks in inputs that do not crash, if the program has LeakSanitizer.
     /// Files named leak-* are always checked for leaks
@@ -61,7 +65,7 @@ pub struct Args {
     leaks: bool,
     // There is always a worker of its own for it, so that inline and worker are the same.
     #[command(flatten)]
-    shrink: ShrinkArgs,
+    shrink: MinimizationArgs,
     /// Continue an earlier watch in the output directory: files that were run are not run again
     #[arg(long)]
     resume: bool,
@@ -81,22 +85,20 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    check_places(&args)?;
+pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
+    check_sources(&args)?;
     let output = &args.reports.check(output)?;
     args.target.check_given("watch", &args.dirs)?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let settings = Watching {
         deadline,
         ..settings(&args, target, way)?
     };
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.to_string_lossy()).collect();
-    let watched = Watched {
+    let watched = WatchJob {
         settings: &settings,
         out: &args.out,
         resume: args.resume,
@@ -115,7 +117,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// What is watched is no place of ours, and with `--once` it is there.
-fn check_places(args: &Args) -> Result<(), Failure> {
+fn check_sources(args: &WatchArgs) -> Result<(), Failure> {
     let out = args.out.canonicalize().ok();
     for dir in &args.dirs {
         match dir.canonicalize() {
@@ -135,7 +137,7 @@ fn check_places(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> {
+fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Failure> {
     Ok(Watching {
         sources: args.dirs.clone(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
@@ -146,7 +148,77 @@ fn settings(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         when: args.shrink.when(),
         jobs: args.jobs.map_or(1, |jobs| jobs as usize),
         minimizing: (args.shrink).minimizing(target, way, args.target.timeout.is_none()),
-        known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
+        known: read_known_and_against(args.known.as_deref(), args.against.as_deref())?,
         waits_for_room: true,
     })
+}
+
+/// One watch: its sources, its output directory, and how it is shown.
+pub struct WatchJob<'a> {
+    /// What is watched.
+    pub settings: &'a Watching,
+    /// The output directory.
+    pub out: &'a Path,
+    /// Whether its campaign is resumed.
+    pub resume: bool,
+    /// The seed, where there is one.
+    pub seed: Option<u64>,
+    /// Who drops the files, for people.
+    pub engine: String,
+    /// What runs are called.
+    pub unit: &'static str,
+    /// Lines instead of the whole screen.
+    pub plain: bool,
+    /// Files for CI servers.
+    pub reports: &'a ReportArgs,
+    /// Turns true when the user stops it.
+    pub stop: &'a Arc<AtomicBool>,
+}
+
+impl WatchJob<'_> {
+    /// Watches until it is over, and shows the result. `start` begins to drop files, once the
+    /// output directory is there; `started` is the probe of the target.
+    pub fn run<P: Producer>(
+        self,
+        started: Started,
+        start: impl FnOnce() -> Result<P, Failure>,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let Watching { minimizing, .. } = self.settings;
+        let (target, way) = (&minimizing.target, minimizing.way);
+        let asked = StoreRequest {
+            out: self.out,
+            resume: self.resume,
+            seed: self.seed,
+        };
+        let (store, campaign) = open_store(&asked, target, way)?;
+        let before = GroupsBefore::of(&store, self.resume && store.resumed())?;
+        let heading = Heading {
+            target: target_name(target),
+            way: way.to_string(),
+            engine: self.engine,
+            seed: self.seed,
+            out: self.out.to_string_lossy().into_owned(),
+        };
+        let mut screen = screen(self.plain, self.unit, heading, &store, self.stop, output)?;
+        let store = Mutex::new(store);
+        let mut producer = start()?;
+        let (settings, id) = (self.settings, &campaign.id);
+        let summary = watch(&store, id, settings, &mut producer, &mut *screen, self.stop);
+        drop((producer, screen));
+        // Only now: while it lives, what it has unpacked is there for the workers.
+        drop(started);
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let told = CampaignReport {
+            unit: self.unit,
+            minimizing,
+            known: &settings.known,
+            reports: self.reports,
+            out: self.out,
+            before,
+            complaints: Vec::new(),
+            tells_coverage: false,
+        };
+        report(&summary?, &store, &told, output)
+    }
 }

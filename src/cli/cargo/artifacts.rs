@@ -37,9 +37,6 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
 /// Copies what the output directory has and the project does not: inputs of the corpus, each
 /// group's input as it was found, and its reproducer. Nothing is overwritten. Says what it wrote;
 /// gives the file of the first group's reproducer.
-///
-/// # Errors
-/// When the output directory cannot be read, or a folder of the project not be written.
 pub fn hand_back(
     out: &Path,
     project: &Project,
@@ -79,9 +76,6 @@ pub struct Written {
 
 /// Writes into `artifacts` what it does not have: each group's input as it was found, and its
 /// reproducer.
-///
-/// # Errors
-/// When the output directory cannot be read, or the folder not be written.
 pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<Written, Failure> {
     let mut written = Written::default();
     for kind in Kind::ALL {

@@ -1,78 +1,78 @@
-//! Building a fuzz target, through cargo-fuzz and its own flags.
+//! Builds a fuzz target by cargo-fuzz, with a toolchain that knows sanitizers.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 
 use super::project::Project;
-use super::toolchain::{self, Toolchain, cargo};
 use crate::cli::{Exit, Failure, Output};
 
 /// The heading of these options in the help.
-pub(super) const BUILD: &str = "Build (the options of cargo fuzz)";
+pub(super) const BUILD_HEADING: &str = "Build (the options of cargo fuzz)";
 
 /// How the fuzz target is built: the options of cargo-fuzz, by their names there.
 #[derive(Args, Clone, Debug)]
 pub struct BuildArgs {
     /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one
     /// above it that has one]
-    #[arg(help_heading = BUILD, long, value_name = "DIR")]
+    #[arg(help_heading = BUILD_HEADING, long, value_name = "DIR")]
     pub fuzz_dir: Option<PathBuf>,
     /// Build without optimizations
-    #[arg(help_heading = BUILD, short = 'D', long, conflicts_with = "release")]
+    #[arg(help_heading = BUILD_HEADING, short = 'D', long, conflicts_with = "release")]
     dev: bool,
     /// Build with optimizations [default]
-    #[arg(help_heading = BUILD, short = 'O', long)]
+    #[arg(help_heading = BUILD_HEADING, short = 'O', long)]
     release: bool,
     /// Build with debug assertions and overflow checks [default, unless -O]
-    #[arg(help_heading = BUILD, short = 'a', long)]
+    #[arg(help_heading = BUILD_HEADING, short = 'a', long)]
     debug_assertions: bool,
     /// Sanitizer to build with
-    #[arg(help_heading = BUILD, short, long, value_enum, default_value_t = Sanitizer::Address)]
+    #[arg(help_heading = BUILD_HEADING, short, long, value_enum, default_value_t = Sanitizer::Address)]
     sanitizer: Sanitizer,
     /// Build without the default features
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     no_default_features: bool,
     /// Build with all features
-    #[arg(help_heading = BUILD, long, conflicts_with_all = ["no_default_features", "features"])]
+    #[arg(help_heading = BUILD_HEADING, long, conflicts_with_all = ["no_default_features", "features"])]
     all_features: bool,
     /// Build with these features
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     features: Option<String>,
     /// Also build the standard library
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     build_std: bool,
     /// Build with additional checks for undefined behaviour
-    #[arg(help_heading = BUILD, short, long)]
+    #[arg(help_heading = BUILD_HEADING, short, long)]
     careful: bool,
     /// Unstable flags for cargo
-    #[arg(help_heading = BUILD, short = 'Z', value_name = "FLAG")]
+    #[arg(help_heading = BUILD_HEADING, short = 'Z', value_name = "FLAG")]
     unstable: Vec<String>,
     /// Directory for build artifacts
-    #[arg(help_heading = BUILD, long, value_name = "DIR")]
+    #[arg(help_heading = BUILD_HEADING, long, value_name = "DIR")]
     target_dir: Option<PathBuf>,
     /// Number of codegen units
-    #[arg(help_heading = BUILD, long, value_name = "N")]
+    #[arg(help_heading = BUILD_HEADING, long, value_name = "N")]
     codegen_units: Option<u32>,
     /// Whether the linker removes dead code
-    #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(help_heading = BUILD_HEADING, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     strip_dead_code: Option<bool>,
     /// Do not set `cfg(fuzzing)`
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     no_cfg_fuzzing: bool,
     /// Do not instrument comparisons
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     no_trace_compares: bool,
     /// Instrument divisions
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     trace_div: bool,
     /// Instrument array indices
-    #[arg(help_heading = BUILD, long)]
+    #[arg(help_heading = BUILD_HEADING, long)]
     trace_gep: bool,
     /// Whether to disable branch folding
-    #[arg(help_heading = BUILD, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(help_heading = BUILD_HEADING, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     disable_branch_folding: Option<bool>,
 }
 
@@ -114,7 +114,7 @@ impl BuildArgs {
         output: &Output,
     ) -> Result<Built, Failure> {
         project.check(target)?;
-        let toolchain = toolchain::choose(self.needs_nightly(), output)?;
+        let toolchain = choose_toolchain(self.needs_nightly(), output)?;
         let mut command = cargo(toolchain);
         command
             .args(["fuzz", "build", "--fuzz-dir"])
@@ -133,18 +133,18 @@ impl BuildArgs {
                 .env("CARGO_TERM_QUIET", "true");
         }
         let status = command.status();
-        let status = status.map_err(|error| toolchain::no_cargo(&error))?;
+        let status = status.map_err(|error| no_cargo(&error))?;
         if !status.success() {
             let message = format!("cargo fuzz could not build {target} ({status})");
             return Err(Failure::new(Exit::Baseline, "build", message).hint(format!(
                 "fix the errors shown above; to build only: cargo {}fuzz build{} {target}",
-                toolchain::word(toolchain),
+                toolchain_word(toolchain),
                 self.shown(triple)
             )));
         }
         let triple = match triple {
             Some(triple) => triple.to_owned(),
-            None => toolchain::host(toolchain)?,
+            None => host_triple(toolchain)?,
         };
         let folder = self
             .target_dir
@@ -153,7 +153,7 @@ impl BuildArgs {
         let profile = if self.dev { "debug" } else { "release" };
         let program = folder.join(triple).join(profile).join(target);
         let program = std::path::absolute(&program).unwrap_or(program);
-        found(&program)?;
+        check_program(&program)?;
         Ok(Built { program, toolchain })
     }
 
@@ -226,7 +226,7 @@ impl BuildArgs {
     }
 }
 
-fn found(program: &Path) -> Result<(), Failure> {
+fn check_program(program: &Path) -> Result<(), Failure> {
     if program.is_file() {
         return Ok(());
     }
@@ -234,4 +234,111 @@ fn found(program: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Baseline, "build", message)
         .path(program)
         .hint("give the directory that cargo builds in: --target-dir DIR"))
+}
+
+/// The toolchain that builds, by its name for rustup; `None` for the active one.
+pub type Toolchain = Option<&'static str>;
+
+/// Where the active toolchain is too stable for sanitizers.
+const NIGHTLY: &str = "nightly";
+
+/// Chooses the toolchain: the active one where it can do it, else the installed nightly one.
+///
+/// # Errors
+/// When there is none, or no cargo-fuzz; the error says which command installs it.
+pub fn choose_toolchain(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure> {
+    let toolchain = match needs_nightly && !is_unstable(None)? {
+        true if is_unstable(Some(NIGHTLY)).unwrap_or(false) => {
+            output.say(
+                "building with nightly Rust: the active toolchain does not support sanitizers",
+            );
+            Some(NIGHTLY)
+        }
+        true => {
+            return Err(Failure::new(Exit::Baseline, "nightly-missing", NEEDS).hint(INSTALLS));
+        }
+        false => None,
+    };
+    let mut version = cargo(toolchain);
+    let version = version.args(["fuzz", "--version"]).output();
+    let version = version.map_err(|error| no_cargo(&error))?;
+    match version.status.success() {
+        true => Ok(toolchain),
+        false => Err(Failure::new(
+            Exit::Baseline,
+            "cargo-fuzz-missing",
+            "cargo-fuzz is not installed",
+        )
+        .hint("install it: cargo install cargo-fuzz")),
+    }
+}
+
+const NEEDS: &str =
+    "cargo-fuzz builds with a sanitizer, which needs nightly Rust, and none is installed";
+const INSTALLS: &str = "install it: rustup toolchain install nightly; or build without the \
+                        sanitizer: --sanitizer none";
+
+/// The word that names the toolchain after `cargo`, with a space; empty for the active one.
+pub fn toolchain_word(toolchain: Toolchain) -> String {
+    toolchain
+        .map(|name| format!("+{name} "))
+        .unwrap_or_default()
+}
+
+/// Cargo of this toolchain.
+pub fn cargo(toolchain: Toolchain) -> Command {
+    let mut command = Command::new("cargo");
+    command.stdin(Stdio::null());
+    if let Some(name) = toolchain {
+        // What cargo has set for us is of the other toolchain.
+        command.env("RUSTUP_TOOLCHAIN", name);
+        for set in ["CARGO", "RUSTC", "RUSTDOC"] {
+            command.env_remove(set);
+        }
+    }
+    command
+}
+
+/// Why cargo cannot be called.
+pub fn no_cargo(error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Baseline,
+        "cargo-missing",
+        format!("cargo cannot be run: {error}"),
+    )
+    .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
+}
+
+/// Whether the compiler takes unstable options.
+fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
+    if std::env::var_os("RUSTC_BOOTSTRAP").is_some_and(|set| set != OsStr::new("0")) {
+        return Ok(true);
+    }
+    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    if let Some(name) = toolchain {
+        command = Command::new("rustc");
+        command.env("RUSTUP_TOOLCHAIN", name);
+        // Else rustup would go and fetch it.
+        command.env("RUSTUP_AUTO_INSTALL", "0");
+    }
+    let output = command.arg("-V").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| no_cargo(&error))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    Ok(output.status.success() && ["-nightly", "-dev"].iter().any(|mark| said.contains(mark)))
+}
+
+/// The default target triple of the compiler.
+pub fn host_triple(toolchain: Toolchain) -> Result<String, Failure> {
+    let mut command = Command::new("rustc");
+    if let Some(name) = toolchain {
+        command.env("RUSTUP_TOOLCHAIN", name);
+    }
+    let output = command.arg("-vV").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| no_cargo(&error))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| {
+        let message = "`rustc -vV` does not name its host";
+        Failure::new(Exit::Baseline, "cargo-missing", message)
+    })
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::toolchain;
+use super::build::host_triple;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 
@@ -19,7 +19,7 @@ use crate::files::{atomic, folder};
 #[command(
     after_help = "Example:\n  cargo ddfuzz install-runner\n  cargo ddfuzz install-runner --remove"
 )]
-pub struct Args {
+pub struct InstallRunnerArgs {
     /// Target triple of the programs [default: that of this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
@@ -35,7 +35,7 @@ pub struct Args {
 const RUNNER: &str = "ddfuzz-runner";
 
 /// Runs the command.
-pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     let path = config_file();
     let before = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -44,7 +44,7 @@ pub fn run(args: &Args, output: &Output) -> Result<Exit, Failure> {
     };
     let triple = match &args.target {
         Some(triple) => triple.clone(),
-        None => toolchain::host(None)?,
+        None => host_triple(None)?,
     };
     let after = changed(&before, &triple, args.remove).map_err(|failure| failure.path(&path))?;
     if after == before {

@@ -1,29 +1,26 @@
-//! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is.
+//! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`, `triage`
+//! and `clean` build the fuzz target and call ddfuzz's own commands.
 
 mod artifacts;
 mod build;
-mod clean;
-mod harness;
-mod init;
 mod install_runner;
 pub mod libfuzzer;
-mod list;
-mod min;
-mod out;
-mod project;
+pub mod project;
 mod run;
-mod toolchain;
-mod triage;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::config::ConfigArgs;
-use super::{Exit, Output};
 pub use artifacts::{Written, reproducers};
-pub use out::choose as choose_out;
+pub use project::choose_out;
+
+use super::config::ConfigArgs;
+use super::{Exit, Failure, Output, clean, min, triage};
+use build::BuildArgs;
+use project::{Project, init, list};
 
 /// Run ddfuzz on a cargo-fuzz project: find crashes, group them by bug, and minimize each to its
 /// shortest reproducer
@@ -53,13 +50,13 @@ const EXAMPLE: &str = "Example:\n  cargo ddfuzz run parse --time 60s\n\n\
 #[derive(Subcommand)]
 enum Subcommands {
     // As large as all others together.
-    Run(Box<run::Args>),
-    Min(min::Args),
-    Triage(triage::Args),
-    Clean(Box<clean::Args>),
-    List(list::Args),
-    Init(init::Args),
-    InstallRunner(install_runner::Args),
+    Run(Box<run::CargoRunArgs>),
+    Min(CargoMinArgs),
+    Triage(CargoTriageArgs),
+    Clean(Box<CargoCleanArgs>),
+    List(project::ListArgs),
+    Init(project::InitArgs),
+    InstallRunner(install_runner::InstallRunnerArgs),
 }
 
 /// Parses the command line, runs the command, and gives its exit code.
@@ -82,7 +79,7 @@ pub fn command() -> Command {
         command = command.mut_subcommand(name, |command| {
             let command = command.mut_arg("target", |arg| {
                 arg.help("Target triple to build for [default: that of this machine]")
-                    .help_heading(build::BUILD)
+                    .help_heading(build::BUILD_HEADING)
                     .value_name("TRIPLE")
             });
             let command = match name {
@@ -106,12 +103,121 @@ impl Cli {
     fn run(self, output: &Output) -> Result<Exit, super::Failure> {
         match self.command {
             Subcommands::Run(args) => run::run(*args, output),
-            Subcommands::Min(args) => min::run(args, output),
-            Subcommands::Triage(args) => triage::run(args, output),
-            Subcommands::Clean(args) => clean::run(*args, output),
-            Subcommands::List(args) => list::run(&args, output),
-            Subcommands::Init(args) => init::run(&args, output),
+            Subcommands::Min(args) => run_min(args, output),
+            Subcommands::Triage(args) => run_triage(args, output),
+            Subcommands::Clean(args) => run_clean(*args, output),
+            Subcommands::List(args) => list(&args, output),
+            Subcommands::Init(args) => init(&args, output),
             Subcommands::InstallRunner(args) => install_runner::run(&args, output),
         }
     }
+}
+
+/// Minimize one crashing input of a fuzz target
+#[derive(clap::Args)]
+#[group(skip)]
+#[command(
+    after_help = "Example:\n  cargo ddfuzz min parse fuzz/artifacts/parse/crash-0eb8e4ed029b774d80f2b66408203801cb982a60"
+)]
+pub struct CargoMinArgs {
+    /// Fuzz target; `cargo ddfuzz list` lists them
+    #[arg(value_name = "FUZZ_TARGET")]
+    name: String,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    min: min::MinArgs,
+}
+
+/// Runs the command.
+pub fn run_min(mut args: CargoMinArgs, output: &Output) -> Result<Exit, Failure> {
+    let project = Project::find(args.build.fuzz_dir.as_deref())?;
+    let triple = args.min.target.target.take();
+    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
+    args.min.target.program = vec![built.program.into()];
+    min::run(args.min, output)
+}
+
+/// Run crash files of a fuzz target and group them by bug
+///
+/// Without inputs, runs those in fuzz/artifacts/FUZZ_TARGET.
+#[derive(clap::Args)]
+#[group(skip)]
+#[command(after_help = "Example:\n  cargo ddfuzz triage parse")]
+pub struct CargoTriageArgs {
+    /// Fuzz target; `cargo ddfuzz list` lists them
+    #[arg(value_name = "FUZZ_TARGET")]
+    name: String,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    triage: triage::TriageArgs,
+}
+
+/// Runs the command.
+pub fn run_triage(mut args: CargoTriageArgs, output: &Output) -> Result<Exit, Failure> {
+    let project = Project::find(args.build.fuzz_dir.as_deref())?;
+    project.check(&args.name)?;
+    if args.triage.inputs.is_empty() {
+        let artifacts = project.artifacts(&args.name);
+        if !artifacts.is_dir() {
+            return Err(Failure::usage("there are no crash files")
+                .path(&artifacts)
+                .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
+        }
+        args.triage.inputs.push(artifacts);
+    }
+    let triple = args.triage.target.target.take();
+    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
+    args.triage.target.program = vec![built.program.into()];
+    triage::run(args.triage, output)
+}
+
+/// Make the corpus of a fuzz target smaller without losing what it reaches
+///
+/// The new corpus takes the place of the old one, which is kept beside it as FUZZ_TARGET.old. With
+/// --out the corpus stays as it is, and the new one is in corpus/ of that directory, which is
+/// ddfuzz-clean-FUZZ_TARGET where none is named.
+#[derive(clap::Args)]
+#[group(skip)]
+#[command(after_help = "Example:\n  cargo ddfuzz clean parse\n  \
+                  cargo ddfuzz clean parse --delete-old --trim worth")]
+pub struct CargoCleanArgs {
+    /// Fuzz target; `cargo ddfuzz list` lists them
+    #[arg(value_name = "FUZZ_TARGET")]
+    name: String,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    clean: clean::CleanArgs,
+}
+
+/// Runs the command.
+pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Failure> {
+    let project = Project::find(args.build.fuzz_dir.as_deref())?;
+    project.check(&args.name)?;
+    if args.clean.out.is_none() {
+        // What a campaign has found in the usual place is no corpus of a cleanup.
+        args.clean.out = Some(PathBuf::from(format!("ddfuzz-clean-{}", args.name)));
+        let asked = args.clean.corpus.is_empty() && args.clean.explain.is_empty();
+        args.clean.in_place |= asked && args.clean.onto.is_none();
+    }
+    if !args.clean.explain.is_empty() {
+        return clean::run(args.clean, output);
+    }
+    if args.clean.corpus.is_empty() {
+        let corpus = project.corpus(&args.name);
+        if !corpus.is_dir() {
+            return Err(Failure::usage("the fuzz target has no corpus")
+                .path(&corpus)
+                .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
+        }
+        args.clean.corpus.push(corpus);
+    }
+    // Before the build, which takes its time.
+    clean::check(&args.clean)?;
+    let triple = args.clean.target.target.take();
+    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
+    args.clean.target.program = vec![built.program.into()];
+    clean::run(args.clean, output)
 }

@@ -1,13 +1,19 @@
-//! A cargo-fuzz project: where it is, and what it has.
+//! A cargo-fuzz project: where it is, its fuzz targets (`list`), its creation (`init`), and the output
+//! directory of a fuzz target.
+//!
+//! Localized here: `toml`, for manifests.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::cli::fuzz_manifest::{is_fuzz_crate, nearest};
-use crate::cli::{Exit, Failure};
+use super::build::{cargo, choose_toolchain, no_cargo};
+use crate::cli::{Exit, Failure, Output};
+use crate::exec::TargetRecord;
+use crate::report::{size, text};
+use crate::store::{Kind, Reader};
 
 /// A cargo-fuzz project.
 #[derive(Debug)]
@@ -22,19 +28,19 @@ pub struct Project {
 
 /// What `cargo metadata` says.
 #[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
+struct CargoMetadata {
+    packages: Vec<CargoPackage>,
     target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct CargoPackage {
     manifest_path: PathBuf,
-    targets: Vec<Target>,
+    targets: Vec<CargoTarget>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
 }
@@ -42,9 +48,6 @@ struct Target {
 impl Project {
     /// The project of `--fuzz-dir`, or that of the working directory or of the nearest one above
     /// it: a cargo-fuzz crate itself, or what has one in its folder `fuzz`.
-    ///
-    /// # Errors
-    /// When there is none, or its manifest cannot be read.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -56,7 +59,7 @@ impl Project {
                     false => return Err(no_fuzz_crate(&dir)),
                 }
             }
-            None => nearest(&here).ok_or_else(|| none_above(&here))?,
+            None => nearest_fuzz_crate(&here).ok_or_else(|| none_above(&here))?,
         };
         Project::read(fuzz_dir)
     }
@@ -69,7 +72,7 @@ impl Project {
             .arg(&manifest)
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| super::toolchain::no_cargo(&error))?;
+            .map_err(|error| no_cargo(&error))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let message = format!("cargo cannot read the project: {}", said.trim());
@@ -81,10 +84,10 @@ impl Project {
             let message = format!("the output of `cargo metadata` is not understood: {why}");
             Failure::new(Exit::Internal, "system", message).path(&manifest)
         };
-        let metadata: Metadata =
+        let metadata: CargoMetadata =
             serde_json::from_slice(&output.stdout).map_err(|error| unread(&error))?;
         let own = std::fs::canonicalize(&manifest).unwrap_or(manifest.clone());
-        let is_own = |package: &&Package| {
+        let is_own = |package: &&CargoPackage| {
             std::fs::canonicalize(&package.manifest_path).is_ok_and(|path| path == own)
         };
         let package = metadata.packages.iter().find(is_own);
@@ -101,9 +104,6 @@ impl Project {
     }
 
     /// Makes sure that there is a fuzz target of this name.
-    ///
-    /// # Errors
-    /// When there is none; the error names those that there are.
     pub fn check(&self, target: &str) -> Result<(), Failure> {
         if self.targets.iter().any(|one| one == target) {
             return Ok(());
@@ -146,4 +146,210 @@ fn none_above(here: &Path) -> Failure {
     Failure::usage("there is no cargo-fuzz project in this directory or above it")
         .path(here)
         .hint("create one: cargo fuzz init; or give its directory: --fuzz-dir DIR")
+}
+
+/// Where results go unless the user says where.
+const DEFAULT_OUT: &str = "ddfuzz-out";
+
+/// The output directory: what the user names; else `ddfuzz-out`, or `ddfuzz-out-TARGET` where the
+/// last campaign in `ddfuzz-out` was another target's.
+pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
+    match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
+        true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
+        false => asked.to_owned(),
+    }
+}
+
+fn is_of_another(out: &Path, program: &Path) -> bool {
+    let record = last_target(out);
+    let path = record.and_then(|record| record.program);
+    // The profile or the machine it was built for may be another.
+    path.is_some_and(|path| Path::new(&path.0).file_name() != program.file_name())
+}
+
+/// The target of the last campaign of an output directory.
+pub fn last_target(out: &Path) -> Option<TargetRecord> {
+    let campaigns = Reader::open(out).ok()?.campaigns().ok()?;
+    campaigns.current?.target
+}
+
+/// List the fuzz targets of the project
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  cargo ddfuzz list")]
+pub struct ListArgs {
+    /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one
+    /// above it that has one]
+    #[arg(long, value_name = "DIR")]
+    fuzz_dir: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    fuzz_dir: PathBuf,
+    targets: Vec<FuzzTarget>,
+}
+
+#[derive(Serialize)]
+struct FuzzTarget {
+    name: String,
+    /// Files of its corpus.
+    corpus: u64,
+    /// Failing inputs.
+    artifacts: u64,
+    /// Groups of crashes in its output directory; null where there is none.
+    groups: Option<u64>,
+    out: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
+    let project = Project::find(args.fuzz_dir.as_deref())?;
+    let targets = project.targets.iter().map(|name| {
+        let place = choose_out(Path::new("ddfuzz-out"), name, Path::new(name));
+        let groups = count_groups(&place, name);
+        FuzzTarget {
+            name: name.clone(),
+            corpus: count_files(&project.corpus(name)),
+            artifacts: count_files(&project.artifacts(name)),
+            out: groups.and_then(|_| std::path::absolute(place).ok()),
+            groups,
+        }
+    });
+    let listed = Listed {
+        targets: targets.collect(),
+        fuzz_dir: project.fuzz_dir.clone(),
+    };
+    let lines = listed.targets.iter().map(|target| {
+        let groups = match target.groups {
+            Some(count) => format!(", {}", size::counted(count, "group")),
+            None => String::new(),
+        };
+        format!(
+            "{}: {} in its corpus, {}{groups}",
+            text::printable(&target.name),
+            size::counted(target.corpus, "input"),
+            size::counted(target.artifacts, "artifact"),
+        )
+    });
+    let text: Vec<String> = lines.collect();
+    let text = match text.is_empty() {
+        true => "no fuzz targets; add one: cargo fuzz add NAME".to_owned(),
+        false => text.join("\n"),
+    };
+    output.result(&text, &listed);
+    Ok(Exit::Done)
+}
+
+/// How many groups of crashes the output directory has of this target.
+fn count_groups(out: &Path, name: &str) -> Option<u64> {
+    let program = last_target(out)?.program?;
+    if Path::new(&program.0).file_name()? != name {
+        return None;
+    }
+    let groups = Reader::open(out).ok()?.groups(Kind::Crash).ok()?;
+    Some(groups.len() as u64)
+}
+
+fn count_files(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.count() as u64
+}
+
+/// Create a cargo-fuzz project for this crate (cargo fuzz init)
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  cargo ddfuzz init --fuzz-target parse")]
+pub struct InitArgs {
+    /// Name of the first fuzz target
+    #[arg(long, value_name = "NAME", default_value = "fuzz_target_1")]
+    fuzz_target: String,
+}
+
+/// Runs the command.
+pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
+    if let Ok(project) = Project::find(None) {
+        let targets = project.targets.join(", ");
+        let message =
+            format!("there is a cargo-fuzz project already, with the fuzz targets {targets}");
+        return Err(Failure::usage(message)
+            .path(&project.fuzz_dir)
+            .hint("fuzz one of them: cargo ddfuzz run NAME; add another: cargo fuzz add NAME"));
+    }
+    let toolchain = choose_toolchain(false, output)?;
+    let status = cargo(toolchain)
+        .args(["fuzz", "init", "--target", &args.fuzz_target])
+        .stdout(std::io::stderr())
+        .status()
+        .map_err(|error| no_cargo(&error))?;
+    if !status.success() {
+        return Err(Failure::usage(format!("cargo fuzz init failed ({status})"))
+            .hint("fix the error shown above; the command creates fuzz/ beside the Cargo.toml of a package"));
+    }
+    let project = Project::find(None)?;
+    let name = &args.fuzz_target;
+    output.result(
+        &format!(
+            "created {}\nnext: write the code to be fuzzed into {}, then: cargo ddfuzz run {name}",
+            project.fuzz_dir.display(),
+            project
+                .fuzz_dir
+                .join("fuzz_targets")
+                .join(format!("{name}.rs"))
+                .display(),
+        ),
+        &serde_json::json!({ "fuzz_dir": project.fuzz_dir, "targets": project.targets }),
+    );
+    Ok(Exit::Done)
+}
+
+#[derive(Deserialize)]
+struct FuzzManifest {
+    package: FuzzPackage,
+    #[serde(default)]
+    bin: Vec<FuzzBinary>,
+}
+
+#[derive(Deserialize)]
+struct FuzzPackage {
+    metadata: FuzzMetadata,
+}
+
+#[derive(Deserialize)]
+struct FuzzMetadata {
+    #[serde(rename = "cargo-fuzz")]
+    cargo_fuzz: bool,
+}
+
+#[derive(Deserialize)]
+struct FuzzBinary {
+    name: String,
+}
+
+/// The names of the binaries that the manifest in this directory lists; `None` where it is not
+/// marked as one of cargo-fuzz.
+pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(dir.join("Cargo.toml")).ok()?;
+    let manifest: FuzzManifest = toml::from_str(&text).ok()?;
+    let names = manifest.bin.into_iter().map(|binary| binary.name);
+    manifest
+        .package
+        .metadata
+        .cargo_fuzz
+        .then(|| names.collect())
+}
+
+/// The nearest crate of cargo-fuzz: this directory or one above it, or the folder `fuzz` of one.
+pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
+    here.ancestors().find_map(|dir| {
+        let inside = dir.join("fuzz");
+        match is_fuzz_crate(dir) {
+            true => Some(dir.to_owned()),
+            false => is_fuzz_crate(&inside).then_some(inside),
+        }
+    })
+}
+
+/// Whether the manifest in this directory is marked as one of cargo-fuzz.
+pub fn is_fuzz_crate(dir: &Path) -> bool {
+    fuzz_binaries(dir).is_some()
 }

@@ -1,14 +1,18 @@
-//! `cargo ddfuzz run`: fuzz a target of the project, and shrink what crashes it.
+//! `cargo ddfuzz run`: fuzzes a target of the project, after a check that its harness can be fuzzed at
+//! all.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use super::build::BuildArgs;
-use super::project::Project;
-use super::{artifacts, harness, libfuzzer, out, toolchain};
+use super::artifacts::hand_back;
+use super::build::{BuildArgs, toolchain_word};
+use super::libfuzzer;
+use super::project::{Project, choose_out};
 use crate::cli::{Exit, Failure, Output, export, run};
+use crate::exec::{Ended, Executor, Telling};
+use crate::files::regular;
 use crate::report::{size, text};
 
 /// Fuzz a target of the project: find crashes, group them, and minimize each new group
@@ -19,17 +23,17 @@ use crate::report::{size, text};
 #[group(skip)]
 #[command(after_help = "Example:\n  cargo ddfuzz run parse --time 60s\n  \
                         cargo ddfuzz run parse --engine libfuzzer --time 10m -- -use_value_profile=1")]
-pub struct Args {
+pub struct CargoRunArgs {
     /// Fuzz target; `cargo ddfuzz list` lists them
     #[arg(value_name = "FUZZ_TARGET")]
     name: String,
     /// Fuzzing engine [default: libafl; libfuzzer if flags for it are given]
     #[arg(long, value_enum)]
-    engine: Option<Engine>,
+    engine: Option<FuzzingEngine>,
     #[command(flatten)]
     build: BuildArgs,
     #[command(flatten)]
-    run: run::Args,
+    run: run::RunArgs,
 }
 
 /// The folder of the tests in the output directory; its name in `tests/` later.
@@ -37,7 +41,7 @@ const TESTS: &str = "fuzz_regressions";
 
 /// What fuzzes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
+enum FuzzingEngine {
     /// ddfuzz's own, on LibAFL
     Libafl,
     /// The libFuzzer in the program, restarted after each crash
@@ -45,8 +49,8 @@ enum Engine {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
-    let Args {
+pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
+    let CargoRunArgs {
         name,
         engine,
         build,
@@ -54,13 +58,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     } = args;
     let flags = std::mem::take(&mut run.target.program);
     let engine = match (engine, flags.is_empty()) {
-        (Some(Engine::Libafl), false) => {
+        (Some(FuzzingEngine::Libafl), false) => {
             return Err(Failure::usage("flags after `--` need --engine libfuzzer")
                 .hint("omit the flags, or use --engine libfuzzer"));
         }
         (Some(engine), _) => engine,
-        (None, true) => Engine::Libafl,
-        (None, false) => Engine::Libfuzzer,
+        (None, true) => FuzzingEngine::Libafl,
+        (None, false) => FuzzingEngine::Libfuzzer,
     };
     let project = Project::find(build.fuzz_dir.as_deref())?;
     let triple = run.target.target.take();
@@ -70,15 +74,15 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let left = |total: Duration| total.saturating_sub(began.elapsed());
     run.total_time = run.total_time.map(left);
     let program = &built.program;
-    run.out = out::choose(&run.out, &name, program);
+    run.out = choose_out(&run.out, &name, program);
     let place = run.out.clone();
     let done = match engine {
-        Engine::Libafl => by_campaign(run, &project, &name, program, output),
-        Engine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
+        FuzzingEngine::Libafl => by_campaign(run, &project, &name, program, output),
+        FuzzingEngine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {
-        true => artifacts::hand_back(&place, &project, &name, output),
+        true => hand_back(&place, &project, &name, output),
         false => Ok(None),
     };
     let exit = done?;
@@ -87,7 +91,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
         if !output.json {
             let commands = Commands {
-                toolchain: toolchain::word(built.toolchain),
+                toolchain: toolchain_word(built.toolchain),
                 flags: build.shown(triple.as_deref()),
                 name: &name,
             };
@@ -126,7 +130,7 @@ impl Commands<'_> {
 
 /// The campaign of ddfuzz, whose seeds are the corpus of the project.
 fn by_campaign(
-    mut run: run::Args,
+    mut run: run::RunArgs,
     project: &Project,
     name: &str,
     program: &Path,
@@ -136,7 +140,7 @@ fn by_campaign(
     let corpus = project.corpus(name);
     let target = run.target.target()?;
     let mut started = run.target.probe(&target, output)?;
-    harness::check(&mut *started.executor, name, &corpus, output)?;
+    check_harness(&mut *started.executor, name, &corpus, output)?;
     drop(started);
     // A resumed campaign has its own.
     if !run.resume && has_files(&corpus) {
@@ -147,4 +151,76 @@ fn by_campaign(
 
 fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Lengths of the inputs that are tried, in bytes.
+const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
+/// Inputs of the corpus that are tried, and the longest of them.
+const OF_CORPUS: usize = 8;
+const LONGEST: u64 = 1 << 20;
+
+/// Runs the harness on a few inputs, and says what is wrong with it.
+pub fn check_harness(
+    executor: &mut dyn Executor,
+    name: &str,
+    corpus: &Path,
+    output: &Output,
+) -> Result<(), Failure> {
+    executor.tell_coverage(Telling::Every);
+    let mut deaths = Vec::new();
+    let (mut tried, mut reached) = (0_usize, Vec::new());
+    for input in harness_inputs(corpus) {
+        let run = executor.run(&input)?;
+        tried += 1;
+        match run.ended {
+            // What wraps a harness may treat an empty input apart.
+            Ended::Exit(0) if input.is_empty() => tried -= 1,
+            Ended::Exit(0) => reached.extend(executor.coverage().map(<[u8]>::to_vec)),
+            ended => deaths.push(ended),
+        }
+    }
+    executor.tell_coverage(Telling::Nothing);
+    if let (Some(first), true) = (deaths.first(), deaths.len() == tried) {
+        let message = format!(
+            "the harness {name} fails on every input ({first} on an empty one), so no other failure \
+             could be found"
+        );
+        return Err(
+            Failure::new(Exit::Baseline, "harness", message).hint(format!(
+                "look at its message, and fix it: cargo fuzz run {name} -- -runs=1"
+            )),
+        );
+    }
+    let same = reached.windows(2).all(|pair| pair[0] == pair[1]);
+    if deaths.is_empty() && reached.len() == tried && same {
+        output.say(&format!(
+            "warning: the harness {name} does the same on {tried} different inputs; does it use its \
+             input? (`cargo fuzz fmt {name} INPUT` shows what it makes of an input; its source is \
+             fuzz_targets/{name}.rs)"
+        ));
+    }
+    Ok(())
+}
+
+/// Some inputs of all decades and kinds, and some of the corpus.
+fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
+    let mut inputs: Vec<Vec<u8>> = Vec::new();
+    for length in LENGTHS {
+        let letters = (0..length).map(|at| b"(a1, \"b\": {2}) <c>\n"[at % 19]);
+        inputs.push(letters.collect());
+        // Bytes of all values, in no order that a parser expects.
+        inputs.push(
+            (0..length)
+                .map(|at| (at * 167 + at / 256 * 13 + 5) as u8)
+                .collect(),
+        );
+        inputs.push(vec![0; length]);
+    }
+    inputs.dedup();
+    let entries = std::fs::read_dir(corpus).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    let read = paths.iter().take(OF_CORPUS);
+    inputs.extend(read.filter_map(|path| regular::read(path, LONGEST).ok()));
+    inputs
 }

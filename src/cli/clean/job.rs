@@ -1,20 +1,21 @@
-//! One cleanup, from its arguments to its result.
+//! One cleanup, from its arguments to its result, and its progress line.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::args::{Args, SkipArg, TrimArg};
+use indicatif::ProgressBar;
+
 use super::libfuzzer::LibFuzzer;
-use super::screen::Screen;
-use super::{in_place, place};
+use super::places::{add_to, check_places};
+use super::{CleanArgs, SkipArg, TrimArg, places};
 use crate::campaign::{Minimizing, Variants};
-use crate::cli::run::{campaign_of, processors};
+use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next, signals, ui};
+use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
 use crate::corpus::health::Quarantining;
-use crate::corpus::{Cleaning, Place, Ruler, Trim, TrimBy, clean};
+use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
@@ -22,37 +23,34 @@ use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
-/// Longest file where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 1 << 20;
-/// Most tests for the trimming of one file where nobody says.
+/// Default of --trim-tests.
 const TRIM_TESTS: u64 = 1000;
 
 /// One cleanup.
-pub struct Job {
+pub struct CleanJob {
     /// What the command line says.
-    pub args: Args,
+    pub args: CleanArgs,
     /// Turns true when the user stops it.
     pub stop: Arc<AtomicBool>,
 }
 
-impl Job {
-    /// Runs it, and shows what it came to.
+impl CleanJob {
+    /// Runs the cleanup and prints its result.
     ///
     /// # Errors
     /// When the corpus cannot be cleaned; it stands as it was then.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
         let in_place = match self.args.in_place {
-            true => Some(in_place::Old::of(&self.args)?),
+            true => Some(places::ReplacedCorpus::of(&self.args)?),
             false => None,
         };
-        place::check(&self.args)?;
+        check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
-        let probed = self.args.target.probe(&target, output);
-        let started = signals::unless_stopped(&self.stop, probed)?;
-        let way = started.executor.way();
-        output.detail(&format!("executed by {way}: {}", started.why));
+        let (started, way) = self.args.target.start(&target, &self.stop, output)?;
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
@@ -60,7 +58,7 @@ impl Job {
             result.in_place = true;
         }
         if whole && let Some(onto) = &self.args.onto {
-            place::add(&result, onto)?;
+            add_to(&result, onto)?;
         }
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;
@@ -85,7 +83,7 @@ impl Job {
         install_bundled(&mut store, &filed_for)?;
         let cleaning = self.cleaning(target, filed_for, way);
         let store = Mutex::new(store);
-        let mut screen = Screen::new(output);
+        let mut screen = CleanScreen::new(output);
         let result = clean(&store, &id, &cleaning, &mut screen, &self.stop);
         drop(screen);
         drop(started);
@@ -96,7 +94,7 @@ impl Job {
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> Cleaning {
         let args = &self.args;
         let ruler = LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn Ruler>);
-        let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+        let jobs = workers(args.jobs);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);
         let by = match args.trim() {
@@ -147,8 +145,7 @@ impl Job {
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = Place::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
-            atomic::write(&path, text)
-                .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+            atomic::write(&path, text).map_err(|error| Failure::unwritten(&path, error))
         };
         let json = serde_json::to_vec(result)
             .map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
@@ -158,7 +155,7 @@ impl Job {
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
         if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
-            next::after_cleaning(output);
+            next_steps::after_cleaning(output);
         }
         Ok(())
     }
@@ -211,4 +208,65 @@ fn counting(target: &Target) -> Target {
         target.program = Program::Bundled(counted);
     }
     target
+}
+
+/// One line on stderr that is drawn again and again, if stderr is a terminal.
+pub struct CleanScreen {
+    bar: ProgressBar,
+    output: Output,
+}
+
+impl CleanScreen {
+    /// A line as loud as `output` says.
+    pub fn new(output: &Output) -> CleanScreen {
+        CleanScreen {
+            bar: ui::bar(output),
+            output: output.clone(),
+        }
+    }
+}
+
+impl Watcher for CleanScreen {
+    fn doing(&mut self, doing: Doing) {
+        let text = match doing {
+            Doing::Reading { files, runs } => format!(
+                "reading and running: {}, {}",
+                size::counted(files, "file"),
+                size::counted(runs, "run")
+            ),
+            Doing::Filing { inputs } => format!(
+                "triaging and minimizing {} that crash, hang or run out of memory",
+                size::counted(inputs, "input")
+            ),
+            Doing::Choosing { contents } => {
+                format!("choosing a subset of {}", size::counted(contents, "file"))
+            }
+            Doing::Repeating { contents } => {
+                format!("running {} again", size::counted(contents, "file"))
+            }
+            Doing::Trimming { round, done, of } => format!(
+                "trimming, round {round}: {} of {}",
+                size::grouped(done),
+                size::counted(of, "file")
+            ),
+            Doing::Checking { files } => {
+                format!("checking the coverage of {}", size::counted(files, "file"))
+            }
+            Doing::Counting { files } => format!(
+                "comparing by libFuzzer's own count: {}",
+                size::counted(files, "file")
+            ),
+        };
+        self.bar.set_message(text);
+    }
+
+    fn say(&mut self, text: &str) {
+        self.bar.suspend(|| self.output.say(text));
+    }
+}
+
+impl Drop for CleanScreen {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::cli::cargo::libfuzzer::{Attached, Process, Said, Scratch, flag};
+use crate::cli::cargo::libfuzzer::{Attached, FuzzerOutput, Process, Scratch, flag};
 use crate::corpus::{Merged, Ruler};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::Counted;
@@ -58,7 +58,12 @@ impl LibFuzzer {
     }
 
     /// Merges the folders in the scratch directory, and gives what it said when it has ended well.
-    fn run(&self, folders: &[&Path], scratch: &Path, stop: &AtomicBool) -> Result<Said, String> {
+    fn run(
+        &self,
+        folders: &[&Path],
+        scratch: &Path,
+        stop: &AtomicBool,
+    ) -> Result<FuzzerOutput, String> {
         let mut words = self.flags.clone();
         let own = [
             "-seed=1",

@@ -1,14 +1,14 @@
-//! The settings of a file, checked against the commands that there are, and what of them a call
-//! takes.
+//! The settings of a file, checked against the options of the commands, and as words of a command line.
 
+use std::any::TypeId;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::{Arg, Command};
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, Command};
 
 use super::file::{Setting, Value};
-use super::nearest::nearest;
-use super::option::{PROGRAM, TARGET, Words, words};
 use super::refused;
 use crate::cli::Failure;
 
@@ -98,7 +98,7 @@ impl Merge<'_> {
                 )));
             }
             for (_, arg) in takers {
-                words(arg, &setting.value, self.folder)
+                setting_words(arg, &setting.value, self.folder)
                     .map_err(|why| refused(self.path, line, &format!("{key} {why}")))?;
             }
         }
@@ -108,7 +108,7 @@ impl Merge<'_> {
     fn unknown(&self, setting: &Setting, what: &str, known: BTreeSet<&str>) -> Failure {
         let message = format!("{} is not a {what}", setting.key);
         let failure = refused(self.path, setting.line, &message);
-        match nearest(&setting.key, known.iter().copied()) {
+        match nearest_name(&setting.key, known.iter().copied()) {
             Some(name) => failure.hint(format!("did you mean {name}?")),
             None => {
                 let known: Vec<&str> = known.into_iter().collect();
@@ -125,9 +125,9 @@ impl Merge<'_> {
         settings: &[Setting],
         names: &[&str],
         mut given: Vec<String>,
-    ) -> Result<Words, Failure> {
+    ) -> Result<SettingWords, Failure> {
         let (command, tables) = self.tables(settings, names);
-        let mut taken = Words::default();
+        let mut taken = SettingWords::default();
         for (table, settings) in tables.into_iter().rev() {
             let mut present = Vec::new();
             for setting in settings {
@@ -141,7 +141,7 @@ impl Merge<'_> {
                 if on_record || is_excluded(command, arg, &given) {
                     continue;
                 }
-                let words = words(arg, &setting.value, self.folder)
+                let words = setting_words(arg, &setting.value, self.folder)
                     .map_err(|why| refused(self.path, setting.line, &why))?;
                 present.push(match words.program.is_empty() {
                     true => arg.get_id().to_string(),
@@ -237,4 +237,284 @@ fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
 
 fn by_program(command: &Command) -> Option<&Arg> {
     command.get_arguments().find(|arg| arg.get_id() == PROGRAM)
+}
+
+/// The id of the option that names a bundled target, and that of the program behind `--`, which
+/// one setting stands for.
+pub const TARGET: &str = "target";
+/// See [`TARGET`].
+pub const PROGRAM: &str = "program";
+
+/// A setting as words of a command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingWords {
+    /// Options; none for a flag that is off.
+    pub options: Vec<OsString>,
+    /// A program with its arguments, to be put after `--`.
+    pub program: Vec<OsString>,
+}
+
+/// Whether an option is one that is either given or not.
+pub fn is_flag(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
+}
+
+/// The words of a setting for this option, or what is wrong with it. Relative paths are taken
+/// from `folder`.
+pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingWords, String> {
+    let name = arg.get_long().unwrap_or_default();
+    if let (TARGET, Value::List(words)) = (arg.get_id().as_str(), value) {
+        return program_words(words, folder);
+    }
+    let values = match (value, arg.get_action()) {
+        (Value::Flag(on), ArgAction::SetTrue) => {
+            let options = on.then(|| OsString::from(format!("--{name}")));
+            return Ok(SettingWords {
+                options: options.into_iter().collect(),
+                ..SettingWords::default()
+            });
+        }
+        (_, ArgAction::SetTrue) => {
+            return Err(format!("is true or false, not {}", value.kind()));
+        }
+        (Value::List(all), ArgAction::Append) => &all[..],
+        (_, _) => std::slice::from_ref(value),
+    };
+    let mut options = Vec::new();
+    for value in values {
+        let mut option = OsString::from(format!("--{name}="));
+        option.push(value_text(arg, value, folder)?);
+        options.push(option);
+    }
+    check_values(arg, &options)?;
+    Ok(SettingWords {
+        options,
+        ..SettingWords::default()
+    })
+}
+
+/// One value of an option, as it is written after its name.
+fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
+    let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
+    let is_path = takes(TypeId::of::<PathBuf>());
+    let is_text =
+        is_path || takes(TypeId::of::<String>()) || takes(TypeId::of::<(OsString, OsString)>());
+    match value {
+        Value::Text(text) if text.is_empty() => Err("is an empty text".to_owned()),
+        Value::Text(text) if text.contains('\0') => Err("has a null character".to_owned()),
+        Value::Text(text) if is_path => Ok(folder.join(text).into_os_string()),
+        Value::Text(text) => Ok(text.into()),
+        Value::Number(number) if !is_text => Ok(number.into()),
+        other if is_text => Err(format!("is a text in quotes, not {}", other.kind())),
+        other => Err(format!("is a text or a number, not {}", other.kind())),
+    }
+}
+
+/// A program and its arguments. A program without a slash is looked for in PATH.
+fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
+    let mut program = Vec::new();
+    for word in words {
+        match word {
+            Value::Text(text) if text.contains('\0') => {
+                return Err("has a null character".to_owned());
+            }
+            Value::Text(text) => program.push(OsString::from(text)),
+            other => {
+                let kind = other.kind();
+                return Err(format!("is a list of texts in quotes, and {kind} is in it"));
+            }
+        }
+    }
+    match program.first_mut() {
+        None => return Err("is an empty list: its first element is the program".to_owned()),
+        Some(name) if name.is_empty() => {
+            return Err("begins with an empty string: its first element is the program".to_owned());
+        }
+        Some(name) if name.to_string_lossy().contains('/') => {
+            *name = folder.join(&*name).into_os_string();
+        }
+        Some(_) => {}
+    }
+    Ok(SettingWords {
+        program,
+        ..SettingWords::default()
+    })
+}
+
+/// Has clap look at the words of one option alone.
+fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
+    let alone = arg
+        .clone()
+        .required(false)
+        .conflicts_with(Resettable::Reset)
+        .requires(Resettable::Reset)
+        .required_unless_present(Resettable::Reset);
+    let command = Command::new("ddfuzz")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .arg(alone);
+    let Err(error) = command.try_get_matches_from(options) else {
+        return Ok(());
+    };
+    let said = error.to_string();
+    let sentence = said.lines().take_while(|line| !line.is_empty());
+    let sentence = sentence.map(str::trim).collect::<Vec<_>>().join(" ");
+    let sentence = sentence.trim_start_matches("error: ");
+    Err(format!("cannot be used: {sentence}"))
+}
+
+/// The name that takes the fewest edits to become from `name`, if it takes few of them.
+pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let edits = known.into_iter().map(|one| (edits(name, one), one));
+    let most = 1 + name.chars().count() / 3;
+    edits
+        .filter(|(edits, _)| *edits <= most)
+        .min()
+        .map(|(_, one)| one)
+}
+
+/// The Levenshtein distance of two names.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, of_one) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = above + 1;
+        for (at, of_other) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(of_one != *of_other);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use clap::{Arg, Command, CommandFactory};
+
+    use crate::cli::Cli;
+    use crate::cli::config::file;
+
+    #[test]
+    fn a_slip_of_the_pen_is_understood_and_another_word_is_not() {
+        let known = ["timeout", "time", "runs", "budget-time"];
+        assert_eq!(nearest_name("tiem", known), Some("time"));
+        assert_eq!(nearest_name("budget_time", known), Some("budget-time"));
+        assert_eq!(nearest_name("colour", known), None);
+    }
+
+    /// Values of which each option takes one.
+    const SAMPLES: [&str; 14] = [
+        "\"all:00000000000000ff:10\"",
+        "\"2/5\"",
+        "\"small1\"",
+        "\"3\"",
+        "3",
+        "\"3s\"",
+        "\"K=V\"",
+        "\"20%\"",
+        "\"2M\"",
+        "\"first\"",
+        "\"127.0.0.1:1\"",
+        "\"x\"",
+        "\"24x80\"",
+        "[\"x\"]",
+    ];
+
+    fn root() -> Command {
+        let mut root = Cli::command();
+        root.build();
+        root
+    }
+
+    /// All commands without commands below them, by their names.
+    fn leaves<'a>(command: &'a Command, names: &[&'a str]) -> Vec<(Vec<&'a str>, &'a Command)> {
+        let below: Vec<&Command> = (command.get_subcommands())
+            .filter(|below| below.get_name() != "help")
+            .collect();
+        if below.is_empty() {
+            return vec![(names.to_vec(), command)];
+        }
+        let deeper = |below: &&'a Command| leaves(below, &[names, &[below.get_name()]].concat());
+        below.iter().flat_map(deeper).collect()
+    }
+
+    /// A value that the option takes, as TOML.
+    fn samples(arg: &Arg) -> Vec<String> {
+        if is_flag(arg) {
+            return vec!["true".to_owned()];
+        }
+        let named = arg.get_possible_values();
+        let named = named.iter().map(|value| format!("{:?}", value.get_name()));
+        named.chain(SAMPLES.map(str::to_owned)).collect()
+    }
+
+    /// What a file of one setting adds to a call of this command.
+    fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
+        let merge = Merge {
+            path: Path::new("/project/ddfuzz.toml"),
+            folder: Path::new("/project"),
+            root,
+            whole: root,
+        };
+        let text = format!("[{}]\n{key} = {value}\n", names.join("."));
+        let settings = file::parse(&text).unwrap();
+        merge.check(&settings).ok()?;
+        let taken = merge.taken(&settings, names, Vec::new()).ok()?;
+        Some(taken.options)
+    }
+
+    #[test]
+    fn every_option_of_every_command_can_be_said_in_a_file() {
+        let root = root();
+        let mut seen = 0;
+        for (names, command) in leaves(&root, &[]) {
+            for arg in command.get_arguments() {
+                let Some(name) = arg.get_long().filter(|name| !OF_THE_CALL.contains(name)) else {
+                    continue;
+                };
+                let option = format!("--{name}");
+                let values = samples(arg);
+                let words = values
+                    .iter()
+                    .find_map(|value| added(&root, &names, name, value));
+                let words =
+                    words.unwrap_or_else(|| panic!("{names:?} {option}: none of {values:?}"));
+                let [word] = &words[..] else {
+                    panic!("{names:?} {option}: {words:?}");
+                };
+                let word = word.to_str().unwrap();
+                assert!(
+                    word == option || word.starts_with(&format!("{option}=")),
+                    "{word}"
+                );
+                seen += 1;
+            }
+        }
+        assert!(seen > 150, "only {seen} options were seen");
+    }
+
+    #[test]
+    fn a_flag_that_is_off_adds_nothing_and_a_wrong_type_is_refused() {
+        let root = root();
+        assert_eq!(added(&root, &["run"], "resume", "false"), Some(Vec::new()));
+        for (key, value) in [
+            ("resume", "1"),
+            ("runs", "true"),
+            ("runs", "[1, 2]"),
+            ("out", "7"),
+            ("target", "7"),
+            ("target", "[]"),
+            ("target", "[\"cat\", 7]"),
+            ("env", "{ K = \"V\" }"),
+            ("seed", "2026-01-01"),
+        ] {
+            assert_eq!(added(&root, &["run"], key, value), None, "{key} = {value}");
+        }
+    }
 }

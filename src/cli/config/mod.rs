@@ -1,26 +1,27 @@
-//! `ddfuzz.toml`: what a command line can say, in a file of the project.
+//! `ddfuzz.toml`: what a command line can say, in a file of the project. This finds the file, checks
+//! that nobody else could have written it, and completes the command line.
 //!
-//! The settings become words of the command line, put in before they are parsed, so that each
-//! option there is can be said in the file, and none has to be read twice.
+//! The settings become words of the command line before it is parsed, so that each option can stand
+//! in the file and none is read twice.
 
 mod file;
-mod find;
-mod merge;
-mod nearest;
-pub mod option;
+pub mod merge;
 
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
+use nix::unistd::{Uid, User};
 
 use super::Failure;
-use crate::files::OsText;
+use crate::files::regular::Unread;
+use crate::files::{OsText, regular};
 use crate::store::SettingsFile;
-use merge::Merge;
-use option::{Words, is_flag};
+use merge::{Merge, SettingWords, is_flag};
 
 /// Which file of settings is read.
 #[derive(Args, Clone, Debug)]
@@ -124,7 +125,7 @@ impl Typed {
                 settings: None,
             });
         };
-        let text = find::text_of(&path)?;
+        let text = trusted_text(&path)?;
         let settings = file::parse(&text).map_err(|error| {
             let message = format!("it is not valid TOML: {}", error.why);
             refused(&path, error.line, &message)
@@ -140,7 +141,7 @@ impl Typed {
         let mut given = given(command, leaf);
         if root.get_name() != whole.get_name() {
             // A project's targets are its own.
-            given.extend([option::TARGET.to_owned(), option::PROGRAM.to_owned()]);
+            given.extend([merge::TARGET.to_owned(), merge::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
             let back = |(name, _): &(String, OsString)| arg.get_long() == Some(name);
@@ -164,7 +165,7 @@ impl Typed {
         }
     }
 
-    fn with(self, path: &Path, taken: Words) -> Call {
+    fn with(self, path: &Path, taken: SettingWords) -> Call {
         let mut words = self.words;
         let found = words.iter().position(|word| word == "--");
         let end = found.unwrap_or(words.len());
@@ -261,7 +262,7 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
         Some(named) => std::path::absolute(named)
             .map(Some)
             .map_err(|error| Failure::file(named, "finding", &error)),
-        None => Ok(find::nearest_above(&here()?)),
+        None => Ok(nearest_above(&here()?)),
     }
 }
 
@@ -274,5 +275,96 @@ fn refused(path: &Path, line: usize, message: &str) -> Failure {
     Failure::new(super::Exit::Usage, "config", format!("{place}: {message}")).path(path)
 }
 
-#[cfg(test)]
-mod tests;
+/// Its name in a project directory.
+pub const FILE_NAME: &str = "ddfuzz.toml";
+/// More is no file of settings, in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// The file of `folder`, or of the nearest directory above it that has one.
+pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
+    let named = folder.ancestors().map(|one| one.join(FILE_NAME));
+    // A link that leads nowhere is one that should be heard of.
+    named
+        .into_iter()
+        .find(|path| path.symlink_metadata().is_ok())
+}
+
+/// The text of the file, if nobody else could have put it there.
+pub fn trusted_text(path: &Path) -> Result<String, Failure> {
+    let bytes = regular::read(path, LARGEST_FILE).map_err(|error| unread(path, &error))?;
+    trust(path)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let read = error
+            .as_bytes()
+            .iter()
+            .take(error.utf8_error().valid_up_to());
+        let line = 1 + read.filter(|byte| **byte == b'\n').count();
+        refused(path, line, "it is not UTF-8 text")
+    })
+}
+
+fn unread(path: &Path, error: &Unread) -> Failure {
+    let why = match error {
+        Unread::Missing => "there is no such file".to_owned(),
+        Unread::TooLarge { limit } => {
+            format!("it is larger than {limit} bytes, the limit for a settings file")
+        }
+        Unread::NotAFile(kind) => format!("it is {kind}, not a settings file"),
+        Unread::Refused(why) => format!("it cannot be read: {why}"),
+    };
+    untrusted(path, &why)
+}
+
+/// A file that says which program to run is as good as a program: who could have written it could
+/// have it run. A fuzzed target may write what everybody may, and what belongs to `nobody`.
+fn trust(path: &Path) -> Result<(), Failure> {
+    let real = path
+        .canonicalize()
+        .map_err(|error| Failure::file(path, "finding", &error))?;
+    let facts = |path: &Path| {
+        path.metadata()
+            .map_err(|error| Failure::file(path, "reading", &error))
+    };
+    let file = facts(&real)?;
+    if let Some(why) = who_else(&file, &file) {
+        return Err(untrusted(path, &format!("the file {why}")));
+    }
+    // That of the link as well: it could be led elsewhere.
+    for folder in [path.parent(), real.parent()].into_iter().flatten() {
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        if let Some(why) = who_else(&facts(folder)?, &file) {
+            return Err(untrusted(path, &format!("its directory {why}")));
+        }
+    }
+    Ok(())
+}
+
+/// Who besides the user may change a file, or what stands in a directory; `file` is what is
+/// trusted by it.
+fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
+    let mode = facts.permissions().mode();
+    let us = Uid::effective().as_raw();
+    let own = |facts: &Metadata| facts.uid() == us || facts.uid() == 0;
+    // In a sticky directory only owners replace files.
+    let kept = facts.is_dir() && mode & 0o1000 != 0 && own(facts) && own(file);
+    if mode & 0o002 != 0 && !kept {
+        return Some(match own(facts) {
+            true => "can be written by everybody, including a fuzzed program",
+            false => "belongs to another user and can be written by everybody",
+        });
+    }
+    let nobody = User::from_name("nobody").ok().flatten();
+    let nobody = nobody.map_or(65534, |user| user.uid.as_raw());
+    let foreign = facts.uid() == nobody && us != nobody;
+    foreign.then_some("belongs to the user nobody, as whom fuzzed programs run")
+}
+
+fn untrusted(path: &Path, why: &str) -> Failure {
+    refused(path, 0, why).hint(
+        "check the path, and that only you can write to the file and its directory; --config \
+         FILE reads another file, --no-config reads none",
+    )
+}

@@ -1,4 +1,5 @@
-//! Runs the search and puts its results where they belong.
+//! One search of `max` or `diff`: its baseline, what decides about candidates, and where its results are
+//! written.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -6,21 +7,26 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Judge, SearchArgs, Sought, baseline};
+use super::{SearchArgs, Sought};
 use crate::campaign::Minimizing;
-use crate::cli::results::{Place, ResultArgs, forget, text_of, with_ending};
+use crate::cli::interestingness::{Interestingness, no_group};
+use crate::cli::results::{
+    ResultArgs, ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file,
+    store_slip, with_ending,
+};
 use crate::cli::run::campaign_of;
-use crate::cli::script::no_group;
-use crate::cli::slips::{find_in_store, keep_slip, slip_on_file};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure};
+use crate::cli::{Exit, Failure, min};
+use crate::delta::Dd;
+use crate::exec::{Target, Way};
 use crate::files::atomic;
 use crate::minimize::isolate::{DifferenceResult, Isolated, Side, Subject, isolate};
 use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, PassingRecord, StartLine};
 use crate::minimize::{Inverted, Journal, MinimizeError, OnSlip, Options, Oracle};
 use crate::store::{Kind, Store, hash_of};
+use crate::triage::Crash;
 
-pub(super) struct Job<'a> {
+pub(super) struct DifferenceJob<'a> {
     pub sought: &'a Sought,
     pub args: &'a SearchArgs,
     pub judge: &'a Judge,
@@ -30,12 +36,12 @@ pub(super) struct Job<'a> {
 /// The result, and its record without slips.
 type Done = (Isolated, DifferenceResult);
 
-impl Job<'_> {
+impl DifferenceJob<'_> {
     pub fn to_files(&self, results: &[PathBuf], log: &Path) -> Result<Done, Failure> {
         let result = &results[0];
         let slips = RefCell::new(Vec::new());
         let on_slip: OnSlip<'_> = Box::new(|slip, _| {
-            let kept = keep_slip(result, &slip.input, &slip.keys)?;
+            let kept = store_slip(result, &slip.input, &slip.keys)?;
             slips.borrow_mut().push(kept);
             Ok(())
         });
@@ -61,7 +67,7 @@ impl Job<'_> {
         let id = store.file(Kind::Crash, crash, crashing)?.id;
         let result = id.folder(store.reader().root()).join(self.name(other));
         let place = self.files(&result)?;
-        let Place::File { results, log } = &place else {
+        let ResultPlace::File { results, log } = &place else {
             return Err(
                 Failure::usage("a directory has the name of the result file").path(&result),
             );
@@ -86,8 +92,8 @@ impl Job<'_> {
         }
     }
 
-    /// The files of a result in an output directory. The same call again goes on with its log.
-    fn files(&self, result: &Path) -> Result<Place, Failure> {
+    /// The files of a result in an output directory. The same call again continues its log.
+    fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
         let log = log.unwrap_or_else(|| with_ending(result, ".log.jsonl"));
@@ -98,7 +104,7 @@ impl Job<'_> {
             ..results.clone()
         };
         let inputs = self.sought.paths();
-        let place = Place::choose(&there, &inputs, result, self.sought.endings())?;
+        let place = ResultPlace::choose(&there, &inputs, result, self.sought.endings())?;
         if results.force {
             place.clear()?;
         }
@@ -111,10 +117,10 @@ impl Job<'_> {
         let passing = self.sought.passing.as_ref().map(|input| PassingRecord {
             blake3: ContentHash::of(&input.bytes),
             size: input.bytes.len() as u64,
-            path: text_of(&input.path),
+            path: recorded_path(&input.path),
         });
         StartLine {
-            input: text_of(&failing.path),
+            input: recorded_path(&failing.path),
             difference: Some(DifferenceRecord {
                 goal: self.sought.goal,
                 units: *units,
@@ -174,13 +180,13 @@ impl Job<'_> {
         );
         let isolated = isolated.map_err(|error| self.failure(error, log, begun))?;
         self.write_ends(&isolated, results)?;
-        let input = Some(self.sought.failing.path.as_path());
-        let path = |side| self.file_of(side, results).or(input).and_then(text_of);
+        let input = self.sought.failing.path.as_path();
+        let path = |side| recorded_path(self.file_of(side, results).unwrap_or(input));
         let record = DifferenceResult {
             passing: path(Side::Passing),
             failing: path(Side::Failing),
-            output: text_of(&results[0]),
-            log: text_of(log),
+            output: recorded_path(&results[0]),
+            log: recorded_path(log),
             ..DifferenceResult::new(&isolated, &start, began.elapsed())
         };
         Ok((isolated, record))
@@ -192,8 +198,7 @@ impl Job<'_> {
             (Side::Failing, &isolated.failing),
         ] {
             if let Some(file) = self.file_of(side, results) {
-                atomic::write(file, text)
-                    .map_err(|error| Failure::new(Exit::Usage, "output", error).path(file))?;
+                atomic::write(file, text).map_err(|error| Failure::unwritten(file, error))?;
             }
         }
         Ok(())
@@ -211,8 +216,124 @@ impl Job<'_> {
 
     fn failure(&self, error: MinimizeError, log: &Path, begun: bool) -> Failure {
         if !begun {
-            forget(log, &error);
+            remove_useless_log(log, &error);
         }
-        baseline::axiom(error, self.sought, self.args.invert)
+        axiom_failure(error, self.sought, self.args.invert)
+    }
+}
+
+/// What decides about candidates.
+pub(super) enum Judge {
+    /// The crash of a program.
+    Crash {
+        /// How the program is run.
+        minimizing: Box<Minimizing>,
+        /// What it is held to.
+        crash: Box<Crash>,
+    },
+    /// A test.
+    Test(Box<Interestingness>),
+}
+
+impl Judge {
+    /// An oracle before the test is inverted.
+    pub(super) fn oracle(&self) -> Result<Box<dyn Oracle>, Failure> {
+        Ok(match self {
+            Judge::Crash { minimizing, crash } => Box::new(minimizing.oracle(crash.as_ref())?),
+            Judge::Test(test) => Box::new(test.oracle()?),
+        })
+    }
+
+    /// The first line of a log. The limit on time is not learned: a run that crashes says little of
+    /// how long one takes that passes, and what is cut off does not pass.
+    pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
+        let start = match self {
+            Judge::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
+            Judge::Test(test) => test.start_line(failing, Dd::NAME, results.no_cache),
+        };
+        StartLine {
+            learn_limit: false,
+            ..start
+        }
+    }
+}
+
+/// The crash of the failing input; inverted, that of the passing one.
+pub(super) fn baseline_crash(
+    sought: &Sought,
+    invert: bool,
+    target: &Target,
+    way: Way,
+) -> Result<Crash, Failure> {
+    let failing = &sought.failing;
+    if !invert {
+        return min::baseline(Some(&failing.path), &failing.bytes, target, way);
+    }
+    let path = sought.passing.as_ref().map(|input| input.path.as_path());
+    let shown = path.unwrap_or(Path::new("the empty input"));
+    let crash = min::baseline(Some(shown), sought.passing_bytes(), target, way);
+    let crash = crash.map_err(|failure| match failure.exit {
+        Exit::Baseline => has_to("does not crash", "must crash", shown),
+        _ => failure,
+    })?;
+    Ok(match path {
+        Some(_) => crash,
+        // The empty input has no file.
+        None => Crash {
+            found: None,
+            ..crash
+        },
+    })
+}
+
+/// Whether the failing input is interesting; inverted, the passing one.
+pub(super) fn check_baseline_test(
+    sought: &Sought,
+    invert: bool,
+    test: &mut Interestingness,
+) -> Result<(), Failure> {
+    let mut oracle = test.oracle()?;
+    let failing = &sought.failing;
+    if !invert {
+        return test.baseline(&mut oracle, &failing.bytes, &failing.path);
+    }
+    let path = sought.passing.as_ref().map(|input| input.path.as_path());
+    let shown = path.unwrap_or(Path::new("the empty input"));
+    let tried = test.baseline(&mut oracle, sought.passing_bytes(), shown);
+    tried.map_err(|failure| match failure.kind() {
+        "not-failing" => has_to("is not interesting", "must be interesting", shown),
+        _ => failure,
+    })
+}
+
+/// What the passing input has to do where the test is inverted.
+fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
+    let message = format!("{} {what}; with --invert it {must}", shown.display());
+    Failure::new(Exit::Baseline, "not-passing", message)
+        .hint("use --invert for a failure that something in the other input prevents")
+}
+
+/// What to say where half of the axiom does not hold.
+pub(super) fn axiom_failure(error: MinimizeError, sought: &Sought, invert: bool) -> Failure {
+    let failing = &sought.failing.path;
+    let passing = sought.passing.as_ref().map(|input| &input.path);
+    match (&error, invert) {
+        (MinimizeError::NotFailing { .. }, true) => {
+            let message = format!(
+                "{} fails, too, or its outcome is unresolved; with --invert it must not fail",
+                failing.display()
+            );
+            Failure::new(Exit::Baseline, "not-failing", message)
+                .path(failing)
+                .hint("give an input that prevents the failure")
+        }
+        (MinimizeError::NotFailing { .. }, false) => Failure::from(error).path(failing),
+        (MinimizeError::NotPassing { .. }, _) => {
+            let failure = Failure::from(error);
+            passing
+                .iter()
+                .fold(failure, |failure, path| failure.path(path))
+        }
+        _ => Failure::from(error),
     }
 }

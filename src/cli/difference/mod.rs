@@ -1,29 +1,26 @@
-//! `ddfuzz max` and `ddfuzz diff`: the largest part of an input that passes, and the difference
-//! that makes one fail.
+//! `ddfuzz max` and `ddfuzz diff`: the largest part of an input that passes, and the difference that
+//! makes one fail.
 
-mod baseline;
-pub mod diff;
 mod job;
-mod judge;
-mod log;
-pub mod max;
-mod text;
 
 use std::path::{Path, PathBuf};
 
-use self::judge::Judge;
-pub use self::log::{PassingArgs, Subcommand, is_inverted, prove, rebuild};
-
-use super::results::{InputFile, Place, ResultArgs, input_file, read_input, with_ending};
-use super::script::{Interestingness, no_group};
+use super::interestingness::{Interestingness, no_group};
+use super::results::{
+    InputFile, ResultArgs, ResultPlace, input_file, is_standard, read_input, shown_path,
+    with_ending,
+};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals};
 use crate::campaign::Minimizing;
 use crate::delta::Dd;
+use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
+use crate::report::{hexdump, size};
+use job::{Judge, baseline_crash, check_baseline_test};
 
 /// The heading of the options about tests in the help.
-const TEST: &str = "Tests";
+const TEST_HEADING: &str = "Tests";
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -36,19 +33,19 @@ struct SearchArgs {
     /// first argument (a path), on stdin, and under FAILING's name in its working directory; it
     /// exits with 0 if the candidate fails and with 125 if it cannot tell. --timeout limits the
     /// CPU time of one test [default: 10s]
-    #[arg(help_heading = TEST, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
+    #[arg(help_heading = TEST_HEADING, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
     test: Option<PathBuf>,
     /// Swap PASS and FAIL: the empty (or first) input crashes and the other one does not. The
     /// result is what in the other input prevents the crash
-    #[arg(help_heading = TEST, long)]
+    #[arg(help_heading = TEST_HEADING, long)]
     invert: bool,
     /// Assume that each part of a passing input passes, and do not run it. Wrong if a smaller input
     /// can crash where a larger one does not
-    #[arg(help_heading = TEST, long)]
+    #[arg(help_heading = TEST_HEADING, long)]
     monotone: bool,
     /// Keep only prefixes: each byte or edit needs all earlier ones, any other candidate counts as
     /// unresolved and is not run
-    #[arg(help_heading = TEST, long)]
+    #[arg(help_heading = TEST_HEADING, long)]
     order: bool,
 }
 
@@ -110,22 +107,22 @@ fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Fai
 
 fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let (inputs, named) = (sought.paths(), &sought.failing.path);
-    let place = Place::choose(&args.results, &inputs, named, sought.endings())?;
+    let place = ResultPlace::choose(&args.results, &inputs, named, sought.endings())?;
     let stop = signals::stop_flag()?;
     let judge = judge(sought, args, &place, output);
     let judge = signals::unless_stopped(&stop, judge)?;
     if args.results.force {
         place.clear()?;
     }
-    let job = job::Job {
+    let job = job::DifferenceJob {
         sought,
         args,
         judge: &judge,
         stop: &stop,
     };
     let done = match &place {
-        Place::File { results, log } => job.to_files(results, log),
-        Place::Directory(out) => job.to_directory(out),
+        ResultPlace::File { results, log } => job.to_files(results, log),
+        ResultPlace::Directory(out) => job.to_directory(out),
     };
     let (isolated, mut record) = signals::unless_stopped(&stop, done)?;
     for warning in &isolated.warnings {
@@ -137,7 +134,7 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
             *side = Some(OsText("stdout".into()));
         }
     }
-    output.result(&text::text(&record, &isolated), &record);
+    output.result(&result_text(&record, &isolated), &record);
     args.results.print(printed)?;
     Ok(Exit::Done)
 }
@@ -146,20 +143,20 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
 fn judge(
     sought: &Sought,
     args: &SearchArgs,
-    place: &Place,
+    place: &ResultPlace,
     output: &Output,
 ) -> Result<Judge, Failure> {
     if let Some(script) = &args.test {
         let mut test = Interestingness::find(script, &args.target, &sought.failing.path)?;
-        if matches!(place, Place::Directory(_)) {
+        if matches!(place, ResultPlace::Directory(_)) {
             return Err(no_group());
         }
-        baseline::test(sought, args.invert, &mut test)?;
+        check_baseline_test(sought, args.invert, &mut test)?;
         return Ok(Judge::Test(Box::new(test.with_fixed_time())));
     }
     let target = args.target.target()?;
     let way = args.target.probe(&target, output)?.executor.way();
-    let crash = baseline::crash(sought, args.invert, &target, way)?;
+    let crash = baseline_crash(sought, args.invert, &target, way)?;
     let group = crash.keys.major.short();
     output.detail(&format!(
         "{} in group {group}, executed by {way}",
@@ -174,4 +171,175 @@ fn judge(
         minimizing: Box::new(minimizing),
         crash: Box::new(crash),
     })
+}
+
+/// Isolate the difference between a passing and a failing input that causes the failure
+#[derive(clap::Args)]
+#[command(
+    override_usage = "ddfuzz diff [OPTIONS] <PASSING> <FAILING> [-- <PROGRAM>...]\n       \
+                      ddfuzz diff [OPTIONS] --empty <FAILING> [-- <PROGRAM>...]",
+    after_help = "The result is two inputs that differ as little as possible: FAILING.diff, which \
+                  still fails, and FAILING.diff.pass, which passes. The time limit of a run is \
+                  that of --timeout; it is not adapted.\n\n\
+                  Examples:\n  ddfuzz diff good bad -- ./program @@\n  \
+                  ddfuzz diff --empty crash-1 -- ./program\n  \
+                  ddfuzz diff good bad --test ./is-bad.sh\n  \
+                  ddfuzz diff --invert --empty options -- ./program   # what prevents the crash"
+)]
+pub struct DiffArgs {
+    /// The passing and the failing input; - is stdin. Files are only read
+    #[arg(value_names = ["PASSING", "FAILING"], num_args = 1..=2, required = true)]
+    inputs: Vec<PathBuf>,
+    /// Use the empty input as PASSING. The deltas are then the bytes of FAILING, not edits
+    #[arg(long)]
+    empty: bool,
+    /// Treat each byte that an edit removes or inserts as a separate delta
+    #[arg(long, conflicts_with = "empty")]
+    bytes: bool,
+    #[command(flatten)]
+    search: SearchArgs,
+}
+
+/// Runs the command.
+pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
+    if args.inputs.iter().filter(|path| is_standard(path)).count() > 1 {
+        return Err(
+            Failure::usage("both inputs are -, which is stdin").hint("give a file for one of them")
+        );
+    }
+    let mut inputs = args.inputs.into_iter();
+    let (passing, failing) =
+        match (args.empty, inputs.next(), inputs.next()) {
+            (true, Some(failing), None) => (None, failing),
+            (false, Some(passing), Some(failing)) => (Some(passing), failing),
+            (true, ..) => {
+                return Err(Failure::usage("two inputs are given, and --empty as well")
+                    .hint("with --empty give FAILING only"));
+            }
+            (false, ..) => {
+                return Err(Failure::usage("only one input is given, but two are compared").hint(
+                "give PASSING and FAILING, or compare with the empty input: --empty FAILING",
+            ));
+            }
+        };
+    // What comes from stdin last: it is written into a file.
+    let (passing, failing) = match is_standard(&failing) {
+        true => (passing.map(Input::read).transpose()?, Input::read(failing)?),
+        false => {
+            let failing = Input::read(failing)?;
+            (passing.map(Input::read).transpose()?, failing)
+        }
+    };
+    let sought = Sought {
+        goal: Goal::Isolate,
+        units: match (&passing, args.bytes) {
+            (None, _) => Units::Bytes,
+            (Some(_), true) => Units::EditBytes,
+            (Some(_), false) => Units::Edits,
+        },
+        passing,
+        failing,
+    };
+    search(sought, args.search, output)
+}
+
+/// Find the largest part of a failing input that still passes
+#[derive(clap::Args)]
+#[command(
+    override_usage = "ddfuzz max [OPTIONS] <INPUT> [-- <PROGRAM>...]",
+    after_help = "The result is written to INPUT.max. Adding any one more byte of the input to it \
+                  makes it no longer pass (1-maximal). The time limit of a run is that of \
+                  --timeout; it is not adapted.\n\n\
+                  Examples:\n  ddfuzz max crash-1 -- ./program @@\n  \
+                  ddfuzz max crash-1 -o passes --target ul\n  \
+                  ddfuzz max bad --test ./is-bad.sh"
+)]
+pub struct MaxArgs {
+    /// The failing input, or - for stdin; the file is only read
+    input: PathBuf,
+    #[command(flatten)]
+    search: SearchArgs,
+}
+
+/// Runs the command.
+pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
+    let sought = Sought {
+        goal: Goal::Maximize,
+        units: Units::Bytes,
+        passing: None,
+        failing: Input::read(args.input)?,
+    };
+    search(sought, args.search, output)
+}
+
+/// Places of a difference that are shown.
+const PLACES: usize = 8;
+
+fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
+    let unit = match record.units {
+        Some(Units::Edits) => "edit",
+        _ => "byte",
+    };
+    let sizes = size::reduction(record.size_failing, record.size_passing);
+    let deltas = size::counted(record.deltas, unit);
+    let mut lines = vec![match record.goal {
+        Some(Goal::Maximize) => format!(
+            "{sizes} that pass; {deltas} left out; {}",
+            tests_text(record)
+        ),
+        _ => {
+            let make = match record.deltas {
+                1 => "makes",
+                _ => "make",
+            };
+            format!("{deltas} {make} the difference, {}", tests_text(record))
+        }
+    }];
+    // The bytes of the failing input are what is added to the passing one.
+    let is_of_edits = matches!(record.units, Some(Units::Edits | Units::EditBytes));
+    let is_of_failing = record.goal != Some(Goal::Maximize) && !is_of_edits;
+    for differing in isolated.difference.iter().take(PLACES) {
+        lines.push(difference_line(differing, is_of_failing));
+    }
+    if let Some(more) = isolated.difference.len().checked_sub(PLACES + 1) {
+        lines.push(format!(
+            "… and {} more",
+            size::counted(more as u64 + 1, "place")
+        ));
+    }
+    lines.push(format!("passing  {}", shown_path(&record.passing)));
+    lines.push(format!("failing  {}", shown_path(&record.failing)));
+    lines.push(format!("log      {}", shown_path(&record.log)));
+    lines.join("\n")
+}
+
+fn tests_text(record: &DifferenceResult) -> String {
+    let tests = size::counted(record.tests.executed, "test");
+    let (done, of) = (record.proved.done, record.proved.of);
+    match done == of && of > 0 {
+        true => format!(
+            "in {tests}: {}, proved by {}",
+            record.claim,
+            size::counted(of, "outcome")
+        ),
+        false => format!(
+            "in {tests}: {}, {done} of {of} outcomes proved",
+            record.claim
+        ),
+    }
+}
+
+/// One place: `-` are bytes of the passing input, `+` those of the failing one.
+fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
+    let at = differing.at.start;
+    let (passing, failing) = match is_of_failing {
+        true => (&differing.inserted, &differing.removed),
+        false => (&differing.removed, &differing.inserted),
+    };
+    let line = |bytes: &[u8]| hexdump::line(bytes, 16);
+    match (passing.is_empty(), failing.is_empty()) {
+        (false, true) => format!("at {at}  - {}", line(passing)),
+        (true, _) => format!("at {at}  + {}", line(failing)),
+        (false, false) => format!("at {at}  - {}  + {}", line(passing), line(failing)),
+    }
 }

@@ -1,21 +1,28 @@
-//! `ddfuzz doctor`: what this machine and a target allow, how the target is run, and how fast.
+//! `ddfuzz doctor`: what this machine and a target allow, how the target is run, and how fast. The rate
+//! of each way of execution is measured by a campaign, so that it is the one that `run` will show.
 
-mod advice;
-mod rate;
 mod target_checks;
-mod text;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::behaviour::{self, Behaviour};
-use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, signals};
+use super::behaviour::Behaviour;
+use super::run::{campaign_of, workers};
+use super::target::{TargetArgs, probe_by};
+use super::{Exit, Failure, Output, behaviour, signals, ui, values};
+use crate::campaign::{
+    self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings,
+    Share, Variants, When, Words,
+};
 use crate::exec::facts::TargetFacts;
-use crate::exec::machine::{self, Check};
-use crate::exec::{Freshness, Target, Way, start};
+use crate::exec::machine::{About, Check};
+use crate::exec::{ExecError, Freshness, Target, Way, machine, start};
+use crate::report::GroupView;
+use crate::report::text::printable;
+use crate::store::{KnownGroups, Store};
 
 /// Check this machine and a program: how the program can be executed, and how fast
 ///
@@ -28,17 +35,17 @@ use crate::exec::{Freshness, Target, Way, start};
                         Exit codes: 0 the program can be run (or none was given); 2 wrong \
                         usage; 3 the program cannot be run in any way"
 )]
-pub struct Args {
+pub struct DoctorArgs {
     #[command(flatten)]
     target: TargetArgs,
     /// Measure each way of execution for this long
-    #[arg(long, value_name = "TIME", value_parser = amounts::time_limit, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = values::time_limit, default_value = "2s")]
     time: Duration,
     /// Number of workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Maximum length of an input [default: 1M]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     max_len: Option<u64>,
 }
 
@@ -75,7 +82,7 @@ pub struct Report {
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     let mut report = Report {
         ways: Vec::new(),
         chosen: None,
@@ -94,23 +101,19 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     if let Some(target) = &target {
         examine(&args, target, &stop, output, &mut report)?;
         if stop.load(Ordering::Relaxed) {
-            return Err(Failure::new(
-                Exit::Interrupted,
-                "interrupted",
-                "interrupted",
-            ));
+            return Err(Failure::interrupted());
         }
         if report.chosen.is_none() {
             exit = Exit::Baseline;
         }
     }
-    output.result(&text::text(&report), &report);
+    output.result(&report_text(&report), &report);
     Ok(exit)
 }
 
 /// Finds out about a target, and runs it in each way.
 fn examine(
-    args: &Args,
+    args: &DoctorArgs,
     target: &Target,
     stop: &AtomicBool,
     output: &Output,
@@ -124,7 +127,7 @@ fn examine(
             continue;
         }
         output.detail(&format!("trying {way}"));
-        let measured = rate::measure(args, target, way, stop);
+        let measured = measure_rate(args, target, way, stop);
         report.ways.push(way_report(way, measured, &facts));
     }
     let chosen = start(target, args.target.asked_way(), Freshness::Shared);
@@ -158,8 +161,213 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
     WayReport {
         way,
         works: why_not.is_none(),
-        fix: why_not.is_some().then(|| advice::of(way, facts)).flatten(),
+        fix: why_not
+            .is_some()
+            .then(|| target_checks::advice_for(way, facts))
+            .flatten(),
         why_not,
         runs_per_s,
+    }
+}
+
+/// Inputs differ in size by a factor of a thousand: with one seed for all ways, the same inputs
+/// make the difference between them one of the ways.
+const SEED: u64 = 1;
+
+/// The part of the time that a campaign has beforehand, to start its servers and name the crashes
+/// that are new: of a long one that is next to nothing.
+const WARM_UP: u32 = 4;
+/// Fewest runs between two commits that give a rate.
+const FEWEST: u64 = 64;
+
+/// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is
+/// removed at the end.
+fn measure_rate(
+    args: &DoctorArgs,
+    target: &Target,
+    way: Way,
+    stop: &AtomicBool,
+) -> Result<f64, Failure> {
+    // Where it does not work this says why in fewer words than a campaign, and it keeps what is
+    // unpacked for the workers.
+    let _kept = probe_by(target, Some(way)).map_err(|error| match error {
+        // Which way and which program is said beside it.
+        ExecError::WayUnfit { why, .. } => Failure::new(Exit::Baseline, "way-unfit", why),
+        error => error.into(),
+    })?;
+    let out = tempfile::Builder::new()
+        .prefix("ddfuzz-doctor-")
+        .tempdir()
+        .map_err(|error| Failure::file(&std::env::temp_dir(), "making a directory in", &error))?;
+    let campaign = campaign_of(target, way, Some(SEED));
+    let id = campaign.id.clone();
+    let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
+    let warm_up = args.time / WARM_UP;
+    let settings = Settings {
+        network: Network::default(),
+        monitoring: Monitoring::default(),
+        seed: SEED,
+        max_len: args.max_len,
+        seeds: Seeds::default(),
+        words: Words::default(),
+        runs: None,
+        time: Some(warm_up.saturating_add(args.time)),
+        deadline: Deadline::default(),
+        until: Vec::new(),
+        generator: Generator::Classic,
+        share: Share::DEFAULT,
+        jobs: workers(args.jobs),
+        when: When::Off,
+        minimizing: Minimizing {
+            target: target.clone(),
+            way,
+            search: "full".to_owned(),
+            budget_time: None,
+            budget_tests: None,
+            log_inputs: false,
+            no_cache: false,
+            seed: Some(SEED),
+            learn_limit: false,
+            variants: Variants::None,
+            hurried: false,
+            jobs: 1,
+        },
+        known: KnownGroups::default(),
+    };
+    let mut pace = RateMeter::new(warm_up);
+    let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
+    Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
+}
+
+/// How fast a campaign goes once it is under way: from one commit to another, since what is under
+/// way at its end is dropped.
+struct RateMeter {
+    warm_up: Duration,
+    first: Option<Progress>,
+    last: Progress,
+}
+
+impl RateMeter {
+    fn new(warm_up: Duration) -> RateMeter {
+        RateMeter {
+            warm_up,
+            first: None,
+            last: Progress::default(),
+        }
+    }
+
+    /// Runs per second; `None` if there were too few of them.
+    fn rate(&self) -> Option<f64> {
+        let first = self.first?;
+        let (runs, time_ms) = (
+            self.last.runs - first.runs,
+            self.last.time_ms - first.time_ms,
+        );
+        (runs >= FEWEST && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
+    }
+}
+
+impl Screen for RateMeter {
+    fn progress(&mut self, progress: &Progress) {
+        if progress.runs == self.last.runs {
+            return; // nothing was committed
+        }
+        self.last = *progress;
+        if self.first.is_none() && u128::from(progress.time_ms) >= self.warm_up.as_millis() {
+            self.first = Some(*progress);
+        }
+    }
+
+    fn minimized(&mut self, _: &GroupView) {}
+
+    fn note(&mut self, _: &str) {}
+}
+
+/// The report as text.
+fn report_text(report: &Report) -> String {
+    let mut text = String::from("This machine\n");
+    let width = report.checks.iter().map(|check| check.name.len()).max();
+    let width = width.unwrap_or_default();
+    let of = |about| {
+        report
+            .checks
+            .iter()
+            .filter(move |check| check.about == about)
+    };
+    of(About::Machine).for_each(|check| text.push_str(&check_line(check, width)));
+    let Some(facts) = &report.target else {
+        text.push_str(
+            "\nTo check a program, too, give it after `--`, or a target that comes with ddfuzz by \
+             --target.\n",
+        );
+        return text;
+    };
+    let program = match &facts.bundled {
+        Some(name) => format!("The bundled target {name}"),
+        None => printable(&facts.program.to_string_lossy()),
+    };
+    text.push_str(&format!("\n{program}\n"));
+    of(About::Target).for_each(|check| text.push_str(&check_line(check, width)));
+    text.push_str("\nWays of execution (--exec), by a short campaign\n");
+    for way in &report.ways {
+        text.push_str(&way_line(way));
+    }
+    match (&report.chosen, &report.why) {
+        (Some(way), Some(why)) => text.push_str(&format!("\nchosen: {way} ({})\n", printable(why))),
+        _ => text.push_str("\nno way of execution works\n"),
+    }
+    text
+}
+
+fn check_line(check: &Check, width: usize) -> String {
+    let mark = if check.ok { "ok" } else { "--" };
+    let (name, detail) = (check.name, printable(&check.detail));
+    let mut line = format!("  {mark}  {name:<width$}  {detail}\n");
+    if let Some(fix) = &check.fix {
+        line.push_str(&format!("      {:<width$}  fix: {}\n", "", printable(fix)));
+    }
+    line
+}
+
+fn way_line(way: &WayReport) -> String {
+    let name = way.way.name();
+    if let Some(rate) = way.runs_per_s {
+        return format!("  ok  {name:<10}  {:>9} runs/s\n", ui::rate(rate));
+    }
+    let why = printable(way.why_not.as_deref().unwrap_or_default());
+    let mut line = format!("  --  {name:<10}  {why}\n");
+    if let Some(fix) = &way.fix {
+        line.push_str(&format!("      {:<10}  fix: {}\n", "", printable(fix)));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate of a campaign with a warm-up of a second that shows these times and runs.
+    fn rate(course: &[(u64, u64)]) -> Option<f64> {
+        let mut pace = RateMeter::new(Duration::from_secs(1));
+        for &(time_ms, runs) in course {
+            pace.progress(&Progress {
+                time_ms,
+                runs,
+                ..Progress::default()
+            });
+        }
+        pace.rate()
+    }
+
+    #[test]
+    fn the_rate_is_that_between_the_first_commit_behind_the_warm_up_and_the_last() {
+        let course = [(900, 10), (1000, 10), (1500, 110), (2500, 410), (3000, 410)];
+        assert_eq!(rate(&course), Some(300.0));
+    }
+
+    #[test]
+    fn too_few_runs_have_no_rate_between_commits() {
+        assert_eq!(rate(&[]), None);
+        assert_eq!(rate(&[(1500, 16), (2500, 32)]), None);
     }
 }

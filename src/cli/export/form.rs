@@ -1,14 +1,14 @@
-//! The forms, and how each gets what it needs.
+//! The forms of an export, and how each gets what it needs: the cargo-fuzz project of the program, and
+//! paths relative to a package.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use super::find::Chosen;
-use super::fuzz_project::{self, Harness};
-use super::relative::from_package;
 use crate::cli::Failure;
+use crate::cli::cargo::project::{fuzz_binaries, nearest_fuzz_crate};
 use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
 use crate::exec::{Channel, Program, Target, bundled};
 use crate::report::export::{
@@ -59,7 +59,7 @@ impl Form {
 }
 
 /// A group to be written in some form.
-pub(super) struct Asked<'a> {
+pub(super) struct ExportRequest<'a> {
     /// Where it is kept.
     pub(super) reader: &'a Reader,
     /// The group.
@@ -76,7 +76,7 @@ pub(super) struct Asked<'a> {
     pub(super) file: &'a str,
 }
 
-impl Asked<'_> {
+impl ExportRequest<'_> {
     /// The text.
     pub(super) fn text(&self, form: Form, group: &Reproducer) -> Result<Vec<u8>, Failure> {
         let text = match form {
@@ -170,9 +170,9 @@ impl Asked<'_> {
             return Ok(None);
         }
         match &target.program {
-            Program::Path(path) => fuzz_project::harness(path, self.fuzz_dir),
+            Program::Path(path) => harness_of(path, self.fuzz_dir),
             Program::Bundled(name) => match self.fuzz_dir {
-                Some(dir) => fuzz_project::harness(Path::new(name), Some(dir)),
+                Some(dir) => harness_of(Path::new(name), Some(dir)),
                 None => Ok(None),
             },
         }
@@ -219,4 +219,115 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
     };
     let message = format!("an exported test cannot pass the input {channel}");
     Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
+}
+
+/// A harness of a cargo-fuzz project.
+pub(super) struct Harness {
+    /// The directory of the project's manifest, absolute.
+    pub(super) dir: PathBuf,
+    /// The name of its binary.
+    pub(super) name: OsString,
+}
+
+/// What a manifest says of itself.
+enum Manifest {
+    /// A cargo-fuzz project with a binary of that name.
+    WithBinary,
+    /// A cargo-fuzz project without one.
+    Without,
+    /// Something else.
+    Other,
+}
+
+fn read_manifest(dir: &Path, name: &str) -> Manifest {
+    match fuzz_binaries(dir) {
+        None => Manifest::Other,
+        Some(names) if names.iter().any(|known| known == name) => Manifest::WithBinary,
+        Some(_) => Manifest::Without,
+    }
+}
+
+/// The harness that `program` is: that of the project in `asked`, or of one whose target directory
+/// or whose workspace's it lies in; `None` where it is none.
+pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
+    let Some(name) = program.file_name() else {
+        return Ok(None);
+    };
+    let text = name.to_string_lossy();
+    let of = |dir: &Path| Harness {
+        dir: dir.to_owned(),
+        name: name.to_owned(),
+    };
+    if let Some(asked) = asked {
+        let dir = std::path::absolute(asked);
+        let dir = dir.map_err(|error| Failure::file(asked, "finding", &error))?;
+        let message = match read_manifest(&dir, &text) {
+            Manifest::WithBinary => return Ok(Some(of(&dir))),
+            Manifest::Without => format!("its Cargo.toml has no [[bin]] {text:?}"),
+            Manifest::Other => "it has no Cargo.toml of a cargo-fuzz project".to_owned(),
+        };
+        return Err(Failure::usage(message)
+            .path(asked)
+            .hint("give the directory of the manifest that cargo-fuzz uses, often fuzz/"));
+    }
+    // <fuzz>/target/<triple>/release/NAME, or the same below the workspace that fuzz/ is in.
+    let folders = program.ancestors().skip(1).take(6);
+    for folder in folders {
+        for dir in [folder.to_owned(), folder.join("fuzz")] {
+            if let Manifest::WithBinary = read_manifest(&dir, &text) {
+                return Ok(Some(of(&dir)));
+            }
+        }
+    }
+    // The target directory may be anywhere. Then it is the user who stands in the project.
+    let here = std::env::current_dir().unwrap_or_default();
+    let near = nearest_fuzz_crate(&here).filter(|_| is_of_cargo_fuzz(program));
+    Ok(near
+        .filter(|dir| matches!(read_manifest(dir, &text), Manifest::WithBinary))
+        .map(|dir| of(&dir)))
+}
+
+/// Whether a program stands where cargo-fuzz puts what it builds: `<triple>/<profile>/NAME`.
+fn is_of_cargo_fuzz(program: &Path) -> bool {
+    let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
+    let profile = above
+        .next()
+        .is_some_and(|name| name == "release" || name == "debug");
+    profile
+        && above
+            .next()
+            .is_some_and(|triple| triple.to_string_lossy().contains("-linux-"))
+}
+
+/// The directory of the package that a file in `folder` (which need not be there yet) belongs to.
+pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
+    let folder = match folder == Path::new("") {
+        true => Path::new("."),
+        false => folder,
+    };
+    let folder = std::path::absolute(folder).ok()?;
+    let there = folder.ancestors().find(|folder| folder.is_dir())?;
+    let there = std::fs::canonicalize(there).ok()?;
+    let is_package = |folder: &&Path| folder.join("Cargo.toml").is_file();
+    there.ancestors().find(is_package).map(Path::to_owned)
+}
+
+/// `path` from the package's directory on, where both lie in one project: in a directory with a
+/// `Cargo.toml` or a `.git`. Else as it is.
+pub(super) fn from_package(path: &Path, package: Option<&Path>) -> PathBuf {
+    let relative = package.and_then(|package| {
+        let whole = std::fs::canonicalize(path).ok()?;
+        let common = package
+            .ancestors()
+            .find(|folder| whole.starts_with(folder))?;
+        let is_project =
+            |folder: &Path| folder.join("Cargo.toml").is_file() || folder.join(".git").exists();
+        // The project's root may lie above what both have in common.
+        common.ancestors().find(|folder| is_project(folder))?;
+        let up = package.strip_prefix(common).ok()?.components().count();
+        let mut relative: PathBuf = std::iter::repeat_n("..", up).collect();
+        relative.push(whole.strip_prefix(common).ok()?);
+        Some(relative)
+    });
+    relative.unwrap_or_else(|| path.to_owned())
 }

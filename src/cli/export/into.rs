@@ -1,12 +1,14 @@
-//! `--into DIR`: one test a group, and a `main.rs` that cargo takes the folder by.
+//! `--into DIR`: one test a group, and a `main.rs` that cargo takes the folder by. The first line of a
+//! file holds the blake3 of the rest, so that edits are noticed.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::find::Chosen;
-use super::form::Asked;
-use super::{Args, absolute, not_written, relative, sealed};
+use super::form::{ExportRequest, package_of};
+use super::{ExportArgs, not_written};
+use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
 use crate::files::{atomic, folder};
 use crate::report::export::{Input, LITERAL_BYTES};
@@ -27,7 +29,7 @@ pub(super) struct Written {
 
 /// What there is where a file of ours is to stand.
 #[derive(PartialEq)]
-enum Found {
+enum Existing {
     Nothing,
     Same,
     Ours,
@@ -36,7 +38,7 @@ enum Found {
 
 /// Writes the tests, and says so.
 pub(super) fn write(
-    args: &Args,
+    args: &ExportArgs,
     reader: &Reader,
     groups: &[Chosen],
     dir: &Path,
@@ -44,7 +46,7 @@ pub(super) fn write(
 ) -> Result<Exit, Failure> {
     let written = files(args, reader, groups, dir)?;
     tell(&written, groups.len(), output);
-    let is_test = relative::package(dir).is_some_and(|package| {
+    let is_test = package_of(dir).is_some_and(|package| {
         let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
         whole.parent() == Some(&package.join("tests"))
     });
@@ -60,12 +62,12 @@ pub(super) fn write(
 
 /// Writes the tests.
 pub(super) fn files(
-    args: &Args,
+    args: &ExportArgs,
     reader: &Reader,
     groups: &[Chosen],
     dir: &Path,
 ) -> Result<Written, Failure> {
-    let package = relative::package(dir);
+    let package = package_of(dir);
     let mut written = Written {
         into: absolute(dir),
         ..Written::default()
@@ -95,7 +97,7 @@ struct OfGroup {
 }
 
 fn of_group(
-    args: &Args,
+    args: &ExportArgs,
     reader: &Reader,
     chosen: &Chosen,
     package: Option<&Path>,
@@ -104,7 +106,7 @@ fn of_group(
     let module = format!("g_{}", group.major);
     let beside = format!("{module}.bin");
     let is_large = group.input.len() > LITERAL_BYTES;
-    let asked = Asked {
+    let asked = ExportRequest {
         reader,
         chosen,
         call: args.call.as_deref(),
@@ -119,12 +121,12 @@ fn of_group(
     let mut text = asked.rust_test(&group)?;
     if is_large {
         // By this line it is known later whether the input was edited.
-        let hash = sealed::hash(&group.input);
+        let hash = hex_hash(&group.input);
         text.insert_str(0, &format!("// The blake3 of {beside} is {hash}.\n"));
     }
     Ok(OfGroup {
         module,
-        text: sealed::seal(&text),
+        text: seal(&text),
         large: is_large.then_some(group.input),
     })
 }
@@ -133,14 +135,14 @@ impl OfGroup {
     fn write(&self, dir: &Path, written: &mut Written) -> Result<(), Failure> {
         let file = dir.join(format!("{}.rs", self.module));
         let found = look(&file, self.text.as_bytes())?;
-        if found == Found::Edited {
+        if found == Existing::Edited {
             written.edited.push(absolute(&file));
             return Ok(());
         }
         if let Some(large) = &self.large {
             let beside = dir.join(format!("{}.bin", self.module));
             match look_beside(&beside, large, &file)? {
-                Found::Edited => {
+                Existing::Edited => {
                     written.edited.push(absolute(&beside));
                     return Ok(());
                 }
@@ -149,7 +151,7 @@ impl OfGroup {
         }
         put(&file, self.text.as_bytes(), &found)?;
         let list = match found {
-            Found::Same => &mut written.unchanged,
+            Existing::Same => &mut written.unchanged,
             _ => &mut written.written,
         };
         list.push(absolute(&file));
@@ -165,34 +167,34 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-fn look(file: &Path, wanted: &[u8]) -> Result<Found, Failure> {
+fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     Ok(match read(file)? {
-        None => Found::Nothing,
-        Some(bytes) if bytes == wanted => Found::Same,
-        Some(bytes) if sealed::is_intact(&bytes) => Found::Ours,
-        Some(_) => Found::Edited,
+        None => Existing::Nothing,
+        Some(bytes) if bytes == wanted => Existing::Same,
+        Some(bytes) if is_intact(&bytes) => Existing::Ours,
+        Some(_) => Existing::Edited,
     })
 }
 
 /// The same of an input, whose hash stands in the test that includes it.
-fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Found, Failure> {
+fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
-        return Ok(Found::Nothing);
+        return Ok(Existing::Nothing);
     };
     let test = read(test)?.unwrap_or_default();
-    let is_named = String::from_utf8_lossy(&test).contains(&sealed::hash(&bytes));
+    let is_named = String::from_utf8_lossy(&test).contains(&hex_hash(&bytes));
     Ok(match (bytes == wanted, is_named) {
-        (true, _) => Found::Same,
-        (_, true) => Found::Ours,
-        (false, false) => Found::Edited,
+        (true, _) => Existing::Same,
+        (_, true) => Existing::Ours,
+        (false, false) => Existing::Edited,
     })
 }
 
-fn put(file: &Path, bytes: &[u8], found: &Found) -> Result<(), Failure> {
+fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     let done = match found {
-        Found::Nothing => atomic::create_new(file, bytes),
-        Found::Ours => atomic::write(file, bytes),
-        Found::Same | Found::Edited => Ok(()),
+        Existing::Nothing => atomic::create_new(file, bytes),
+        Existing::Ours => atomic::write(file, bytes),
+        Existing::Same | Existing::Edited => Ok(()),
     };
     done.map_err(|error| not_written(&error, file))
 }
@@ -216,19 +218,19 @@ fn write_main(dir: &Path, written: &mut Written) -> Result<(), Failure> {
         "//! Crashes that a fuzzer has found, one test each, by `ddfuzz export --into`.\n\n{}\n",
         lines.join("\n")
     );
-    let text = sealed::seal(&text);
+    let text = seal(&text);
     let file = dir.join("main.rs");
     let found = look(&file, text.as_bytes())?;
     put(&file, text.as_bytes(), &found)?;
     match found {
-        Found::Edited => {
+        Existing::Edited => {
             let bytes = read(&file)?.unwrap_or_default();
             let there = String::from_utf8_lossy(&bytes).into_owned();
             let lacks = |line: &String| !there.lines().any(|known| known.trim().ends_with(line));
             written.to_add = lines.into_iter().filter(|line| lacks(line)).collect();
             written.edited.push(absolute(&file));
         }
-        Found::Same => written.unchanged.push(absolute(&file)),
+        Existing::Same => written.unchanged.push(absolute(&file)),
         _ => written.written.push(absolute(&file)),
     }
     Ok(())
@@ -257,4 +259,29 @@ fn tell(written: &Written, groups: usize, output: &Output) {
         text.push_str(&format!("\nadd to main.rs:\n  {lines}"));
     }
     output.result(&text, written);
+}
+
+/// What the first line begins with; the 64 hex digits follow.
+const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
+
+/// The text under a first line that seals it.
+pub(super) fn seal(text: &str) -> String {
+    format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
+}
+
+/// Whether this is a sealed text that nobody has edited. A change of line ends, as some version
+/// control systems make, is none.
+pub(super) fn is_intact(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let text = text.replace("\r\n", "\n");
+    text.split_once('\n').is_some_and(|(first, rest)| {
+        first.strip_prefix(SEAL) == Some(blake3::hash(rest.as_bytes()).to_hex().as_str())
+    })
+}
+
+/// The hash of other bytes, as a sealed text names them.
+pub(super) fn hex_hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }

@@ -2,23 +2,20 @@
 
 mod find;
 mod form;
-mod fuzz_project;
 mod into;
-mod relative;
-mod sealed;
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::output::print_bytes;
-use super::results::{is_standard, with_ending};
+use super::results::{absolute, is_standard, with_ending};
 use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
-use clap::ValueEnum;
-use form::{Asked, Form};
+use form::{ExportRequest, Form, package_of};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
 ///
@@ -31,7 +28,7 @@ use form::{Asked, Form};
                   ddfuzz export --into tests/fuzz_regressions\n  \
                   ddfuzz export 3fa4 --as creduce --to test.sh && cvise --not-c ./test.sh minimized"
 )]
-pub struct Args {
+pub struct ExportArgs {
     /// The group: 4 or more hex digits of its major key, or a path to its folder or its reproducer;
     /// with --into, all groups of crashes unless one is named
     #[arg(required_unless_present = "into")]
@@ -76,11 +73,8 @@ struct Exported {
 
 /// Writes a test of Rust for each group of crashes of the output directory `out` into `folder`, for
 /// the harnesses of a cargo-fuzz project; how many groups there are. Edited files stay.
-///
-/// # Errors
-/// When the output directory cannot be read, or the folder not be written.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
-    let args = Args {
+    let args = ExportArgs {
         group: None,
         out: out.to_owned(),
         form: None,
@@ -97,7 +91,7 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
 }
 
 /// Runs the command.
-pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     args.to = args.to.filter(|to| !is_standard(to));
     args.check()?;
     if let Some(folder) = &args.into {
@@ -115,11 +109,11 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     };
     let group = chosen.reproducer()?;
     let base = args.to.as_deref().and_then(Path::parent);
-    let package = relative::package(base.unwrap_or(Path::new("")));
+    let package = package_of(base.unwrap_or(Path::new("")));
     let beside = args.beside(form, &group);
     let beside_name = beside.as_deref().and_then(Path::file_name);
     let beside_name = beside_name.map(|name| name.to_string_lossy());
-    let asked = Asked {
+    let asked = ExportRequest {
         reader: &reader,
         chosen: &chosen,
         call: args.call.as_deref(),
@@ -157,7 +151,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// `--into`: the group that is named, else all groups of crashes.
-fn into_folder(args: &Args, folder: &Path, output: &Output) -> Result<Exit, Failure> {
+fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {
             let reader = Reader::open(&args.out)?;
@@ -172,7 +166,7 @@ fn into_folder(args: &Args, folder: &Path, output: &Output) -> Result<Exit, Fail
     into::write(args, &reader, &groups, folder, output)
 }
 
-impl Args {
+impl ExportArgs {
     /// Options that would have no effect are refused.
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
@@ -245,18 +239,10 @@ impl Args {
 }
 
 fn exists(file: &Path) -> Failure {
-    let message = format!("{} exists already", file.display());
-    Failure::new(Exit::Usage, "exists", message)
-        .path(file)
-        .hint("overwrite it with --force, or give another file with --to")
+    let hint = "overwrite it with --force, or give another file with --to";
+    Failure::exists(file, hint)
 }
 
 fn not_written(error: &FileError, file: &Path) -> Failure {
-    Failure::new(Exit::Usage, "output", error)
-        .path(file)
-        .hint("give a writable place")
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    Failure::unwritten(file, error).hint("give a writable place")
 }

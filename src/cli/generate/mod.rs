@@ -4,23 +4,22 @@
 //! libraries; ours come from blake3, so that a name gives the same bytes everywhere.
 
 mod emit;
-mod preset;
-mod seed;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::results::is_standard;
-use super::{Exit, Failure, Output, amounts};
+use super::results::{absolute, is_standard};
+use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
-use emit::{Parts, Sinks};
-use seed::Seed;
+use emit::{Parts, Sinks, write_preset};
 
 /// Generate random characters, like the `fuzz` program of the fuzz studies
 #[derive(clap::Args)]
@@ -33,9 +32,9 @@ use seed::Seed;
                   ddfuzz gen --name bytes+nul:0000000000000007:100000 | wc -c\n  \
                   ddfuzz gen --preset issta -o inputs/"
 )]
-pub struct Args {
+pub struct GenArgs {
     /// Length in bytes, or with -l in lines [default: random, below 100000]
-    #[arg(value_name = "LENGTH", value_parser = amounts::size)]
+    #[arg(value_name = "LENGTH", value_parser = values::size)]
     length: Option<u64>,
     /// Include NUL characters
     #[arg(short = '0', long)]
@@ -70,7 +69,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["name", "preset", "print_name"])]
     replay: Option<PathBuf>,
     /// Wait this long after each character: seconds, or with ms, s, m or h
-    #[arg(short, long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(short, long, value_name = "TIME", value_parser = values::time)]
     delay: Option<Duration>,
     /// Generate the input with this name again
     #[arg(long, value_name = "KIND:SEED:LENGTH",
@@ -115,14 +114,14 @@ struct WrittenFile {
 }
 
 /// Runs the command.
-pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
     let asked = args.out.as_deref().is_some_and(is_standard);
     if asked {
         args.out = None;
     }
     if let (Some(preset), Some(folder)) = (args.preset, &args.out) {
         let seed = args.seed.map_or(0, Seed::bits);
-        return preset::write(preset, seed, args.count, folder, output);
+        return write_preset(preset, seed, args.count, folder, output);
     }
     let (name, seed) = args.input();
     if args.print_name {
@@ -154,7 +153,7 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
     args.emit(name, seed, output)
 }
 
-impl Args {
+impl GenArgs {
     /// Whether only printable characters are sent.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
@@ -245,6 +244,62 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
     }
 }
 
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+/// Random lengths are below this, as in `fuzz`.
+const LENGTHS: u64 = 100_000;
+
+/// A whole number of 64 bits, with or without a sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(i128);
+
+impl Seed {
+    /// The time, in seconds.
+    pub fn now() -> Seed {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Seed(since.map_or(0, |time| i128::from(time.as_secs())))
+    }
+
+    /// The remainder by `modulus`, which has the sign of the seed, as in C.
+    pub fn modulo(self, modulus: i64) -> Seed {
+        Seed(self.0 % i128::from(modulus))
+    }
+
+    /// Its 64 bits: those of -1 are all ones.
+    pub fn bits(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// The length of an input that is given none.
+    pub fn length(self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"ddfuzz-classic-length-1");
+        hasher.update(&self.bits().to_le_bytes());
+        let mut bytes = [0; 8];
+        hasher.finalize_xof().fill(&mut bytes);
+        u64::from_le_bytes(bytes) % LENGTHS
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(bits: u64) -> Seed {
+        Seed(i128::from(bits))
+    }
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Seed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seed, String> {
+        let number: Option<i128> = text.parse().ok();
+        let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
+        let number = number.filter(|number| range.contains(number));
+        number
+            .map(Seed)
+            .ok_or_else(|| format!("a seed is a whole number from {} to {}", i64::MIN, u64::MAX))
+    }
 }

@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Args;
+use super::MinArgs;
 use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
 use crate::cli::run::campaign_of;
-use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next, recorded, show, signals, ui};
+use crate::cli::target::{install_bundled, recorded_target};
+use crate::cli::{Exit, Failure, Output, next_steps, show, signals, ui};
 use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Longest time for one group where nobody says.
-pub(in crate::cli) const BUDGET: Duration = Duration::from_secs(60);
+/// Default of --budget-time for one group.
+pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
 /// What became of the groups.
 #[derive(Serialize)]
-pub(in crate::cli) struct Minimized {
+pub(in crate::cli) struct MinimizedGroups {
     /// All groups of crashes, hangs and memory blow-ups.
     pub(in crate::cli) groups: Vec<RunGroup>,
     /// Minimizations that this call has ended.
@@ -32,26 +32,24 @@ pub(in crate::cli) struct Minimized {
 }
 
 /// Whether this is an output directory.
-pub(super) fn is_one(path: &Path) -> bool {
+pub(super) fn is_output_directory(path: &Path) -> bool {
     path.is_dir() && Reader::open(path).is_ok()
 }
 
 /// Runs the command on an output directory.
-pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
         true => args.target.target()?,
-        false => recorded::of_current(out, &args.target)?,
+        false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
         // What is resumed has used up the default.
         budget_time: match (args.results.budget_time, args.results.resume) {
             (None, true) => None,
-            (given, _) => Some(given.unwrap_or(BUDGET)),
+            (given, _) => Some(given.unwrap_or(GROUP_BUDGET)),
         },
         variants: args.variants(),
         ..args.minimizing(target, way)
@@ -63,10 +61,10 @@ pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Fail
     let done = signals::unless_stopped(&stop, done)?;
     output.result(&done.text(out), &done);
     for group in done.groups.iter().filter(|group| group.any_input) {
-        next::warn_of_any_input(&group.major, output);
+        next_steps::warn_of_any_input(&group.major, output);
     }
     if let Some(view) = done.views.iter().find(|view| view.kind == Kind::Crash) {
-        next::after_groups(output, out, &view.major.short(), Some(&minimizing.target));
+        next_steps::after_groups(output, out, &view.major.short(), Some(&minimizing.target));
     }
     Ok(match done.interrupted {
         true => {
@@ -78,7 +76,7 @@ pub(super) fn run(args: &Args, out: &Path, output: &Output) -> Result<Exit, Fail
 }
 
 /// Options that are of one input, and mean nothing of many.
-fn check(args: &Args) -> Result<(), Failure> {
+fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),
         ("--env-vars", args.env_vars),
@@ -105,12 +103,12 @@ pub(in crate::cli) fn minimize(
     resume: bool,
     stop: &std::sync::atomic::AtomicBool,
     output: &Output,
-) -> Result<Minimized, Failure> {
+) -> Result<MinimizedGroups, Failure> {
     let Minimizing { target, way, .. } = minimizing;
     let mut store = open(out, target, *way)?;
     install_bundled(&mut store, target)?;
     let store = Mutex::new(store);
-    let mut shown = Shown {
+    let mut shown = GroupsScreen {
         line: ui::Counting::new(output, "group", 0),
         output,
         done: 0,
@@ -124,7 +122,7 @@ pub(in crate::cli) fn minimize(
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
         views.extend(show::views(store.reader(), kind)?);
     }
-    Ok(Minimized {
+    Ok(MinimizedGroups {
         groups: views.iter().map(RunGroup::from).collect(),
         minimized,
         interrupted: stop.load(std::sync::atomic::Ordering::Relaxed),
@@ -139,7 +137,7 @@ fn open(out: &Path, target: &Target, way: Way) -> Result<Store, Failure> {
     )?)
 }
 
-impl Minimized {
+impl MinimizedGroups {
     /// The groups as they are now, and how many minimizations there were.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
@@ -156,13 +154,13 @@ impl Minimized {
 }
 
 /// What is shown meanwhile: how many wait, and what has ended.
-struct Shown<'a> {
+struct GroupsScreen<'a> {
     line: ui::Counting,
     output: &'a Output,
     done: u64,
 }
 
-impl Screen for Shown<'_> {
+impl Screen for GroupsScreen<'_> {
     fn progress(&mut self, progress: &Progress) {
         self.line.set_all(self.done + progress.minimizing);
         self.line.show(self.done, "minimized");
@@ -189,7 +187,7 @@ impl Screen for Shown<'_> {
     }
 }
 
-impl Args {
+impl MinArgs {
     /// How many further minor keys of a group are minimized.
     fn variants(&self) -> Variants {
         let asked = self.variants.map(usize::from);

@@ -1,38 +1,46 @@
-//! One minimization of a crash: into a file, or into an output directory.
+//! One minimization: of a crash into an output directory, or of a crash or by a test into a file.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Shown;
-use super::into_file::IntoFile;
+use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
-use crate::cli::results::text_of;
-use crate::cli::run::campaign_of;
-use crate::cli::slips::find_in_store;
+use crate::cli::interestingness::{Interestingness, no_group};
+use crate::cli::results::{
+    ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file, store_slip,
+    unlisted_slips,
+};
+use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::minimize::MinRecord;
+use crate::files::atomic;
+use crate::minimize::log::{OsText, StartLine};
+use crate::minimize::{
+    BoxedOracle, Journal, MinRecord, MinimizeError, Minimized, Options, Workers,
+    minimize_by_workers,
+};
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
 /// The minimization of a crash.
-pub(super) struct Job<'a> {
+pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
-    pub(super) shown: &'a Shown<'a>,
+    pub(super) shown: &'a MinScreen<'a>,
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
 }
 
-impl Job<'_> {
+impl CrashJob<'_> {
     pub(super) fn into_file(
         self,
         result: &Path,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
         let start = self.minimizing.start_line(&self.input, &self.crash);
-        let into = IntoFile {
+        let into = FileJob {
             path: self.path,
             input: &self.input,
             result,
@@ -67,10 +75,132 @@ impl Job<'_> {
             there => there,
         };
         if let Some(entry) = entry {
-            record.output = text_of(&entry.reproducer());
-            record.log = text_of(&entry.log());
+            record.output = recorded_path(&entry.reproducer());
+            record.log = recorded_path(&entry.log());
         }
         find_in_store(&store, &mut record.slips)?;
         Ok((finished, record))
     }
+}
+
+/// What is minimized, and where to.
+pub(super) struct FileJob<'a> {
+    /// The input's file.
+    pub(super) path: &'a Path,
+    pub(super) input: &'a [u8],
+    pub(super) result: &'a Path,
+    pub(super) log: &'a Path,
+    pub(super) shown: &'a MinScreen<'a>,
+}
+
+impl FileJob<'_> {
+    /// Minimizes, or goes on with a minimization whose log is there. `options` are the budgets; `by`
+    /// is what minimizes, whatever the oracle and its workers.
+    pub(super) fn minimize(
+        &self,
+        mut start: StartLine,
+        options: Options<'_>,
+        by: impl FnOnce(&[u8], &mut Journal, &mut Options<'_>) -> Result<Minimized, MinimizeError>,
+    ) -> Result<(Finished, MinRecord), Failure> {
+        let (result, log) = (self.result, self.log);
+        let absolute = std::path::absolute(self.path);
+        start.input = absolute.ok().map(|path| OsText(path.into()));
+        let begun = log.exists();
+        let mut journal =
+            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
+        let start: StartLine = journal.start().clone();
+        let slips = RefCell::new(Vec::new());
+        let mut options = Options {
+            on_reduce: Box::new(|best| Ok(atomic::write(result, best)?)),
+            on_slip: Box::new(|slip, _| {
+                slips
+                    .borrow_mut()
+                    .push(store_slip(result, &slip.input, &slip.keys)?);
+                Ok(())
+            }),
+            ..self.shown.screen.watch(options)
+        };
+        let minimized = by(self.input, &mut journal, &mut options);
+        let minimized = minimized.map_err(|error| self.failure(error, begun))?;
+        drop(options);
+        atomic::write(result, &minimized.text)
+            .map_err(|error| Failure::unwritten(result, error))?;
+        let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
+        record.output = recorded_path(result);
+        record.log = recorded_path(log);
+        record.slips = record
+            .slips
+            .iter()
+            .map(|slip| slip_on_file(result, slip, &slips.borrow()))
+            .collect();
+        for path in unlisted_slips(&slips.borrow(), &record.slips) {
+            self.shown.tell_of_stray(path);
+        }
+        Ok((Finished { start, minimized }, record))
+    }
+
+    fn failure(&self, error: MinimizeError, begun: bool) -> Failure {
+        let of_input = matches!(
+            error,
+            MinimizeError::NotFailing { .. } | MinimizeError::Alternating { .. }
+        );
+        if !begun {
+            remove_useless_log(self.log, &error);
+            if matches!(error, MinimizeError::Alternating { .. }) && is_empty_file(self.result) {
+                // What seemed to be the result for a moment.
+                let _ = std::fs::remove_file(self.result);
+            }
+        }
+        let failure = Failure::from(error);
+        match of_input {
+            true => failure.path(self.path),
+            false => failure,
+        }
+    }
+}
+
+fn is_empty_file(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
+}
+
+/// Minimizes by the test at `script`.
+pub(super) fn minimize_by_test(
+    script: &Path,
+    args: &MinArgs,
+    path: &Path,
+    input: &[u8],
+    shown: &MinScreen<'_>,
+) -> Result<(Finished, MinRecord), Failure> {
+    let mut test = Interestingness::find(script, &args.target, path)?;
+    let place = args.place()?;
+    let ResultPlace::File { results, log } = &place else {
+        return Err(no_group());
+    };
+    let mut oracle = test.oracle()?;
+    test.baseline(&mut oracle, input, path)?;
+    if args.results.force {
+        place.clear()?;
+    }
+    let options = Options {
+        budget_tests: args.results.budget_tests,
+        budget_time: args.results.budget_time,
+        stop: Some(shown.stop),
+        log_inputs: args.results.log_inputs,
+        ..Options::default()
+    };
+    let into = FileJob {
+        path,
+        input,
+        result: &results[0],
+        log,
+        shown,
+    };
+    let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
+    let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));
+    into.minimize(
+        test.start_line(input, &args.search, args.results.no_cache),
+        options,
+        |input, journal, options| minimize_by_workers(input, workers, journal, options),
+    )
 }

@@ -1,34 +1,35 @@
-//! `ddfuzz min`: minimizes one failing input, or all groups of an output directory.
+//! `ddfuzz min`: minimizes one failing input, or all groups of an output directory. `--export-test`
+//! writes the crash as an interestingness test for other reducers.
 
-mod call_files;
+pub(in crate::cli) mod call;
 pub(in crate::cli) mod directory;
-mod export;
-mod into_file;
 mod job;
-pub(in crate::cli) mod phase;
-mod screen;
-mod script;
-pub(in crate::cli) mod show_call;
-mod turns;
+pub(in crate::cli) mod turns;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use self::call_files::CallFiles;
-use self::job::Job;
-use self::turns::Turns;
-use super::results::{InputFile, Place, ResultArgs, input_file, read_input, with_ending};
-use super::run::processors;
-use super::shrinking::searches;
+use super::campaign_args::searches;
+use super::results::{
+    InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
+    with_ending,
+};
+use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, next, signals, ui};
+use super::{Exit, Failure, Output, next_steps, signals, ui};
 use crate::campaign::{Finished, Minimizing, Variants};
 use crate::exec::{Ended, Target, Way, inherited};
-use crate::minimize::MinRecord;
-use crate::report::place;
+use crate::files::atomic;
+use crate::minimize::{Claim, MinRecord};
+use crate::report::export::{Taking, interestingness_test};
 use crate::report::text::{cut, printable};
+use crate::report::{claim, hexdump, place, size};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
+use call::CallFiles;
+use job::{CrashJob, minimize_by_test};
+use turns::Turns;
 
 /// What the name of a result ends with.
 const ENDING: &str = ".min";
@@ -40,7 +41,7 @@ const ENDING: &str = ".min";
                         ddfuzz min crash-1 -o smaller --search ddmin --target ul\n  \
                         ddfuzz min crash-1 --args --env-vars -- ./program -v @@\n  \
                         ddfuzz min crash-1 --test ./is-interesting.sh")]
-pub struct Args {
+pub struct MinArgs {
     /// The crashing input, or - for stdin; the file is only read. With --args or --env-vars it may
     /// be omitted: stdin is then empty. If it is an output directory, all its groups are minimized
     /// that are not yet: each within 60s unless a budget is given, with the recorded program unless
@@ -87,7 +88,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
     let input = args.input.take().map(input_file);
     let input = input.transpose()?;
@@ -100,20 +101,22 @@ pub fn run(mut args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Minimizes what is at the path of the input.
-fn minimize(args: &Args, output: &Output) -> Result<Exit, Failure> {
+fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let input = match &args.input {
-        Some(path) if directory::is_one(path) => return directory::run(args, path, output),
+        Some(path) if directory::is_output_directory(path) => {
+            return directory::run(args, path, output);
+        }
         Some(path) => read_input(path)?,
         None => Vec::new(),
     };
     let stop = signals::stop_flag()?;
     let began = Instant::now();
-    let shown = Shown {
+    let shown = MinScreen {
         stop: &stop,
         screen: ui::Minimizing::new(output),
     };
     let done = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => script::minimize_by(script, args, path, &input, &shown),
+        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &shown),
         _ => minimize_crash(args, input, &shown, output),
     };
     drop(shown);
@@ -123,33 +126,33 @@ fn minimize(args: &Args, output: &Output) -> Result<Exit, Failure> {
         output.say(&format!("warning: {warning}"));
     }
     let printed = args.results.taken(&mut record.output);
-    output.result(&screen::text(&record, &finished), &record);
+    output.result(&result_text(&record, &finished), &record);
     args.results.print(printed)?;
     say_next(args, &record, output)?;
     Ok(Exit::Done)
 }
 
 /// Says what to do with the result: a test of a group that is kept, or a look at the proof.
-fn say_next(args: &Args, record: &MinRecord, output: &Output) -> Result<(), Failure> {
+fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
         (Some(out), Some(major), _) => {
             let target = args.target.target()?;
-            next::after_groups(output, out, major, Some(&target));
+            next_steps::after_groups(output, out, major, Some(&target));
         }
-        (_, _, Some(log)) => next::after_minimizing(output, Path::new(&log.0)),
+        (_, _, Some(log)) => next_steps::after_minimizing(output, Path::new(&log.0)),
         _ => {}
     }
     Ok(())
 }
 
 /// How a minimization is watched, and stopped.
-pub(super) struct Shown<'a> {
+pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
     screen: ui::Minimizing,
 }
 
-impl Shown<'_> {
+impl MinScreen<'_> {
     /// Says which crash is held.
     fn tell_of(&self, crash: &Crash, way: Way) {
         self.screen
@@ -167,15 +170,15 @@ impl Shown<'_> {
 
 /// Minimizes a crash of the target.
 fn minimize_crash(
-    args: &Args,
+    args: &MinArgs,
     input: Vec<u8>,
-    shown: &Shown<'_>,
+    shown: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
     let target = args.target.target()?;
     let place = args.place()?;
     let call_files = args.call_files(&place)?;
-    export::check(args, &place)?;
+    check_test_export(args, &place)?;
     let named = target.clone();
     let target = args.with_environment(target, call_files.as_ref());
     let way = args.target.probe(&target, output)?.executor.way();
@@ -184,8 +187,8 @@ fn minimize_crash(
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
     }
-    export::write(args, &crash, &named, way)?;
-    if let (Some(files), Place::File { results, .. }) = (call_files, &place) {
+    export_test(args, &crash, &named, way)?;
+    if let (Some(files), ResultPlace::File { results, .. }) = (call_files, &place) {
         let turns = Turns {
             args,
             shown,
@@ -200,7 +203,7 @@ fn minimize_crash(
         };
         return turns.take();
     }
-    let job = Job {
+    let job = CrashJob {
         minimizing: args.minimizing(target, way),
         shown,
         path: args.input.as_deref().unwrap_or(Path::new("input")),
@@ -208,12 +211,12 @@ fn minimize_crash(
         input,
     };
     match &place {
-        Place::File { results, log } => job.into_file(&results[0], log),
-        Place::Directory(out) => job.into_directory(out),
+        ResultPlace::File { results, log } => job.into_file(&results[0], log),
+        ResultPlace::Directory(out) => job.into_directory(out),
     }
 }
 
-impl Args {
+impl MinArgs {
     /// What results are named after: the input, else the program.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
@@ -223,17 +226,17 @@ impl Args {
     }
 
     /// Where the result goes.
-    fn place(&self) -> Result<Place, Failure> {
+    fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
-        Place::choose(&self.results, &inputs, &self.subject(), &[ENDING])
+        ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
     /// The files of turns, where parts of the call have turns, too.
-    fn call_files(&self, place: &Place) -> Result<Option<CallFiles>, Failure> {
+    fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
         }
-        let Place::File { log, .. } = place else {
+        let ResultPlace::File { log, .. } = place else {
             let message = "--args and --env-vars cannot store their result in an output directory";
             return Err(Failure::usage(message).hint("give a result file with -o FILE"));
         };
@@ -275,14 +278,9 @@ impl Args {
             seed: None,
             learn_limit: self.target.timeout.is_none(),
             hurried: false,
-            jobs: self.jobs(),
+            jobs: workers(self.jobs),
             variants: Variants::None,
         }
-    }
-
-    /// Workers of a minimization.
-    fn jobs(&self) -> usize {
-        self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
 }
 
@@ -373,4 +371,101 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
              add --crash-exit N"
         }
     })
+}
+
+/// Makes sure that the file may be written, before anything is run.
+fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure> {
+    let Some(file) = &args.export_test else {
+        return Ok(());
+    };
+    let mut taken: Vec<&Path> = args.input.as_deref().into_iter().collect();
+    if let ResultPlace::File { results, log } = place {
+        taken.extend(results.iter().chain([log]).map(PathBuf::as_path));
+    }
+    if taken
+        .iter()
+        .any(|one| *one == file || is_same_file(one, file))
+    {
+        let message = format!("{} is the input, the result or the log", file.display());
+        return Err(Failure::usage(message)
+            .path(file)
+            .hint("give another file with --export-test"));
+    }
+    if file.is_dir() || (file.exists() && !args.results.force && !args.results.resume) {
+        return Err(exported_exists(file));
+    }
+    Ok(())
+}
+
+/// Writes the test for `crash` where it is asked for. With `--resume`, one that is there stays.
+fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Result<(), Failure> {
+    let Some(file) = &args.export_test else {
+        return Ok(());
+    };
+    let name = args.input.as_deref().and_then(Path::file_name);
+    let name = name.unwrap_or(OsStr::new("input"));
+    let built = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
+    let text = interestingness_test(Taking::Anywhere, name, crash, (target, way), &built);
+    let written = match args.results.force {
+        true => atomic::write_program(file, &text),
+        false => match atomic::create_new_program(file, &text) {
+            Err(error) if error.is_existing() && args.results.resume => Ok(()),
+            Err(error) if error.is_existing() => return Err(exported_exists(file)),
+            written => written,
+        },
+    };
+    written.map_err(|error| Failure::unwritten(file, error))
+}
+
+fn exported_exists(file: &Path) -> Failure {
+    let hint = "overwrite it with --force, or give another file with --export-test";
+    Failure::exists(file, hint)
+}
+
+/// What people see of a result.
+fn result_text(record: &MinRecord, finished: &Finished) -> String {
+    let claim = match record.claim {
+        _ if record.call.is_none() => claim(&finished.outcome()),
+        Claim::BestSoFar => format!(
+            "{}, {} of {} removals proved",
+            record.claim,
+            size::grouped(record.proved.done),
+            size::grouped(record.proved.of)
+        ),
+        of_all => format!(
+            "{of_all}, proved by {}",
+            size::counted(record.proved.of, "test")
+        ),
+    };
+    let mut text = format!(
+        "{} in {}: {claim}\n",
+        size::reduction(record.size_before, record.size_after),
+        size::counted(record.tests.executed, "test"),
+    );
+    let mut row = |name: &str, value: String| text.push_str(&format!("{name:<7}{value}\n"));
+    if record.output.is_some() {
+        row("input", hexdump::line(&finished.minimized.text, 16));
+    }
+    if let Some(call) = &record.call {
+        row("args", count(call.args_before, call.args.len() - 1));
+        if finished.start.target.env_only {
+            row("env", count(call.env_before, call.env.len()));
+        }
+        row("call", call.command.clone());
+        row("script", shown_path(&call.script));
+    }
+    if record.output.is_some() {
+        row("file", shown_path(&record.output));
+    }
+    row("log", shown_path(&record.log));
+    text
+}
+
+/// How many there were, and are.
+fn count(before: u64, after: usize) -> String {
+    format!(
+        "{} → {}",
+        size::grouped(before),
+        size::grouped(after as u64)
+    )
 }

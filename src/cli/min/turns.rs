@@ -1,21 +1,28 @@
-//! `--args`, `--env-vars`: the input and the parts of its call are minimized in turn, the others
-//! held, until none of them changes any more (DB, `process_args`).
+//! `--args`, `--env-vars`: the input and the parts of its call are minimized in turn, the others held,
+//! until none of them changes any more (DB, `process_args`).
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::call_files::CallFiles;
-use super::into_file::IntoFile;
-use super::{Args, Shown, show_call};
-use crate::campaign::Finished;
-use crate::cli::results::text_of;
+use super::call::{CallFiles, call_line, call_script};
+use super::job::FileJob;
+use super::{MinArgs, MinScreen};
+use crate::campaign::{Finished, Minimizing};
+use crate::cli::results::{
+    recorded_path, remove_useless_log, slip_on_file, store_slip, unlisted_slips, with_ending,
+};
+use crate::cli::run::workers;
 use crate::cli::{Exit, Failure};
+use crate::delta::Ddmin;
 use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
-use crate::minimize::log::{Line, Log, OsText, Part};
+use crate::minimize::log::{CallRecord, ContentHash, Line, Log, OsText, Part, StartLine};
 use crate::minimize::{
-    Call, CallResult, Claim, Counts, MinRecord, PhaseRecord, Proved, SlipRecord, Warning,
+    BoxedOracle, Call, CallOracle, CallResult, CallbackError, Claim, Counts, Held, Journal,
+    MinRecord, Options, Oracle, OracleOfCall, PhaseRecord, Proved, Slip, SlipRecord, Warning,
+    Workers, minimize_by_workers,
 };
 use crate::triage::Crash;
 
@@ -27,8 +34,8 @@ pub(super) type Subject = Option<(Part, usize)>;
 
 /// A minimization in turns, under way.
 pub(super) struct Turns<'a> {
-    pub(super) args: &'a Args,
-    pub(super) shown: &'a Shown<'a>,
+    pub(super) args: &'a MinArgs,
+    pub(super) shown: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
     /// The input as found; `None` where there is none.
@@ -39,11 +46,11 @@ pub(super) struct Turns<'a> {
     pub(super) target: Target,
     /// The input as far as it is minimized.
     pub(super) input: Vec<u8>,
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<Turn>,
 }
 
 /// A turn that was had.
-pub(super) struct Done {
+pub(super) struct Turn {
     pub(super) subject: Subject,
     /// What it led to. As long as nothing else changes, it is settled.
     pub(super) target: Target,
@@ -117,7 +124,7 @@ impl Turns<'_> {
         };
         let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
-        self.done.push(Done {
+        self.done.push(Turn {
             subject,
             target,
             input,
@@ -131,7 +138,7 @@ impl Turns<'_> {
     fn shrink_input(&mut self, log: &Path) -> Result<(Finished, MinRecord), Failure> {
         let minimizing = self.args.minimizing(self.target.clone(), self.way);
         let path = self.input_file()?.unwrap_or_else(|| PathBuf::from("input"));
-        let into = IntoFile {
+        let into = FileJob {
             path: &path,
             input: &self.input,
             result: self.result,
@@ -171,12 +178,11 @@ impl Turns<'_> {
     }
 
     fn write_script(&self) -> Result<(), Failure> {
-        let Some(text) = show_call::script(&self.target, self.best_input(), self.crash) else {
+        let Some(text) = call_script(&self.target, self.best_input(), self.crash) else {
             return Ok(());
         };
         let path = self.files.script();
-        atomic::write_program(&path, &text)
-            .map_err(|error| Failure::new(Exit::Usage, "output", error).path(&path))
+        atomic::write_program(&path, &text).map_err(|error| Failure::unwritten(&path, error))
     }
 
     /// What is left of the budgets, in tests and time.
@@ -209,7 +215,7 @@ impl Turns<'_> {
                            arguments or variables to remove";
             return Err(Failure::usage(message).hint("give an input"));
         };
-        let finals: Vec<&Done> = (self.done.iter().enumerate())
+        let finals: Vec<&Turn> = (self.done.iter().enumerate())
             .filter(|(at, done)| {
                 !self.done[at + 1..]
                     .iter()
@@ -241,7 +247,7 @@ impl Turns<'_> {
             .fold(Counts::default(), add);
         record.size_before = self.original.map_or(0, |(_, bytes)| bytes.len() as u64);
         record.size_after = self.input.len() as u64;
-        record.output = self.original.and_then(|_| text_of(self.result));
+        record.output = self.original.and_then(|_| recorded_path(self.result));
         let of_input = self.done.iter().find(|done| done.subject.is_none());
         record.log = of_input.unwrap_or(&self.done[0]).record.log.clone();
         record.slips = self.slips();
@@ -265,8 +271,10 @@ impl Turns<'_> {
             env: self.target.env.iter().map(pair).collect(),
             args_before: before.args.len() as u64,
             env_before: before.env.len() as u64,
-            command: show_call::line(&self.target, self.original.map(|_| self.result)),
-            script: is_path.then(|| text_of(&self.files.script())).flatten(),
+            command: call_line(&self.target, self.original.map(|_| self.result)),
+            script: is_path
+                .then(|| recorded_path(&self.files.script()))
+                .flatten(),
             phases: self.done.iter().map(phase).collect(),
         }
     }
@@ -298,7 +306,7 @@ impl Turns<'_> {
     }
 }
 
-fn phase(done: &Done) -> PhaseRecord {
+fn phase(done: &Turn) -> PhaseRecord {
     let part = match done.subject {
         None => "input",
         Some((Part::Args, _)) => "args",
@@ -336,4 +344,127 @@ fn time_of(log: &Path) -> Duration {
         _ => 0,
     });
     Duration::from_micros(micros.sum())
+}
+
+impl Turns<'_> {
+    /// Minimizes a part of the call, or continues its log.
+    pub(super) fn shrink_call(
+        &mut self,
+        part: Part,
+        at: usize,
+        log: &Path,
+    ) -> Result<(Finished, MinRecord), Failure> {
+        let call = Call::new(self.target.clone(), part, at);
+        let file = self.input_file()?;
+        let start = self.start_of_call(&call, part, at, file.as_deref());
+        let begun = log.exists();
+        let mut journal =
+            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
+        let start: StartLine = journal.start().clone();
+        let held = Held::from(self.crash);
+        let learn_limit = self.args.target.timeout.is_none();
+        let oracle = || -> BoxedOracle<'_> {
+            let (call, input) = (call.clone(), self.input.clone());
+            Box::new(oracle_of_call(call, input, held.clone(), learn_limit))
+        };
+        let make = || Ok(oracle());
+        let workers = Workers::new(oracle(), &make, workers(self.args.jobs));
+        let slips = RefCell::new(Vec::new());
+        let (budget_tests, budget_time) = self.left();
+        let options = Options {
+            budget_tests,
+            budget_time,
+            stop: Some(self.shown.stop),
+            log_inputs: self.args.results.log_inputs,
+            ..Options::default()
+        };
+        let mut options = Options {
+            on_reduce: Box::new(|best| self.keep_best(&call, best, file.as_deref())),
+            on_slip: Box::new(|slip, _| {
+                slips.borrow_mut().push(self.keep_call_slip(&call, slip)?);
+                Ok(())
+            }),
+            ..self.shown.screen.watch_call(options)
+        };
+        let minimized = minimize_by_workers(call.text(), workers, &mut journal, &mut options);
+        let minimized = minimized.map_err(|error| {
+            if !begun {
+                remove_useless_log(log, &error);
+            }
+            Failure::from(error)
+        })?;
+        drop(options);
+        let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
+        record.log = recorded_path(log);
+        let kept = slips.into_inner();
+        let on_file = |slip| slip_on_file(self.result, slip, &kept);
+        record.slips = record.slips.iter().map(on_file).collect();
+        for path in unlisted_slips(&kept, &record.slips) {
+            self.shown.tell_of_stray(path);
+        }
+        // What the search came to was run, and so it is a call.
+        if let Some(target) = call.target(&minimized.text) {
+            self.target = target;
+        }
+        Ok((Finished { start, minimized }, record))
+    }
+
+    fn start_of_call(&self, call: &Call, part: Part, at: usize, input: Option<&Path>) -> StartLine {
+        let mut minimizing = Minimizing::of_target(self.target.clone(), Way::Command, Ddmin::NAME);
+        minimizing.no_cache = self.args.results.no_cache;
+        minimizing.learn_limit = self.args.target.timeout.is_none();
+        let mut start = minimizing.start_line(call.text(), self.crash);
+        start.call = Some(CallRecord {
+            part,
+            at: at as u64,
+            input_blake3: ContentHash::of(&self.input),
+        });
+        let absolute = input.and_then(|path| std::path::absolute(path).ok());
+        start.input = absolute.map(|path| OsText(path.into()));
+        start
+    }
+
+    /// Writes the script of the best call so far.
+    fn keep_best(
+        &self,
+        call: &Call,
+        best: &[u8],
+        input: Option<&Path>,
+    ) -> Result<(), CallbackError> {
+        let target = call.target(best);
+        let text = target.and_then(|target| call_script(&target, input, self.crash));
+        match text {
+            Some(text) => Ok(atomic::write_program(&self.files.script(), &text)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps another crash with the call that it takes.
+    fn keep_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
+        let path = store_slip(self.result, &self.input, &slip.keys)?;
+        let target = call.target(&slip.input);
+        if let (Some(target), Some(crash)) = (target, &slip.crash)
+            && let Some(text) = call_script(&target, Some(&path), crash)
+        {
+            atomic::write_program(&with_ending(&path, ".sh"), &text)?;
+        }
+        Ok(path)
+    }
+}
+
+/// The oracle that runs `input` by the candidates of `call`, each in a process of its own: keys are
+/// equal by every way of execution, and a server would have to be started for each.
+pub(in crate::cli) fn oracle_of_call(
+    call: Call,
+    input: Vec<u8>,
+    held: Held,
+    learn_limit: bool,
+) -> CallOracle {
+    let make: OracleOfCall = Box::new(move |target: Target| {
+        let mut minimizing = Minimizing::of_target(target, Way::Command, Ddmin::NAME);
+        minimizing.learn_limit = learn_limit;
+        let oracle = minimizing.oracle(held.clone())?;
+        Ok(Box::new(oracle) as Box<dyn Oracle + Send>)
+    });
+    CallOracle::new(call, input, make)
 }

@@ -1,14 +1,17 @@
-//! The command line of `ddfuzz revisit`.
+//! The command line of `ddfuzz revisit`. With `--resume` the options that define a study are those that
+//! it began with, and need not be given again; others are refused.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::compare::CompareArgs;
-use super::reports::StudyReportArgs;
+use super::reports::{CompareArgs, StudyReportArgs};
+use crate::campaign::CampaignError;
 use crate::campaign::generator::Preset;
-use crate::cli::amounts;
-use crate::cli::shrinking::ShrinkArgs;
+use crate::campaign::study::Asked;
+use crate::cli::campaign_args::MinimizationArgs;
+use crate::cli::{Failure, values};
+use crate::store::Reader;
 
 /// The heading in the help of the options that select what is run.
 const WHICH: &str = "Selection of utilities";
@@ -22,7 +25,7 @@ const WHICH: &str = "Selection of utilities";
                         ddfuzz revisit --installed --runs 200000 --seed 1 -o study\n  \
                         ddfuzz revisit --list run_test/test_Linux/regular --time 2h --shard 2/5\n  \
                         ddfuzz revisit --compare bookworm trixie")]
-pub struct Args {
+pub struct RevisitArgs {
     /// Utilities, by name or path [default: all of --list]
     #[arg(value_name = "UTILITY")]
     pub(super) utilities: Vec<String>,
@@ -61,10 +64,10 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     pub(super) out: PathBuf,
     /// Fuzz for this long, shared by all utilities
-    #[arg(long, value_parser = amounts::time)]
+    #[arg(long, value_parser = values::time)]
     pub(super) time: Option<Duration>,
     /// Stop after this long in all, fuzzing and minimization; --resume continues
-    #[arg(long, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(super) total_time: Option<Duration>,
     /// Make this many runs, shared by all utilities [default: 1200 of each, as the small data sets
     /// of the study of 2020, unless --time is given]
@@ -78,16 +81,16 @@ pub struct Args {
     pub(super) seed: Option<u64>,
     /// Maximum length of a random input [default: 1M]. Does not hold for the inputs of a --preset;
     /// at a terminal at most 300 keys are typed
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub(super) max_len: Option<u64>,
     /// Limit on the CPU time of one run and of all processes that it starts [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = amounts::time_limit)]
+    #[arg(long, value_name = "TIME", value_parser = values::time_limit)]
     pub(super) timeout: Option<Duration>,
     /// Limit on the memory of one run, at least 1M [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::memory_limit)]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory_limit)]
     pub(super) memory: Option<u64>,
     #[command(flatten)]
-    pub(super) shrink: ShrinkArgs,
+    pub(super) shrink: MinimizationArgs,
     /// How often each reproducer is run again, to see how often it fails
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) replays: u32,
@@ -135,5 +138,65 @@ impl FromStr for Shard {
             Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
             _ => Err("write a part like 2/5, for the second of five".to_owned()),
         }
+    }
+}
+
+impl RevisitArgs {
+    /// These options with what the study that they resume was asked for.
+    pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
+        // What is wrong with the directory is said when it is opened to be written.
+        let so_far = match self.resume {
+            true => Reader::open(&self.out).ok(),
+            false => None,
+        };
+        let Some(was) = so_far.and_then(|reader| Asked::so_far(&reader)) else {
+            return Ok(self);
+        };
+        if let Some(now) = self.max_len.filter(|now| *now != was.max_len) {
+            let was = was.max_len;
+            return Err(CampaignError::OtherLengths { was, now }.into());
+        }
+        self.max_len = Some(was.max_len);
+        let list = was.list.map(|list| list.0.into());
+        self.list = self.same("--list", self.list.clone(), list)?;
+        let preset = was.preset.and_then(|preset| preset.parse().ok());
+        self.preset = self.same("--preset", self.preset, preset)?;
+        let shard = was.shard.map(|(part, of)| Shard { part, of });
+        self.shard = self.same("--shard", self.shard, shard)?;
+        let some = |channels: Vec<String>| (!channels.is_empty()).then_some(channels);
+        let channels = self.same("--channel", some(self.channels()), some(was.channels))?;
+        self.channel = channels.unwrap_or_default();
+        Ok(self)
+    }
+
+    /// The channels asked for, in an order that does not depend on that of the options.
+    pub(super) fn channels(&self) -> Vec<String> {
+        let mut channels = self.channel.clone();
+        channels.sort();
+        channels.dedup();
+        channels
+    }
+
+    /// What an option was, where it is not given, or is the same.
+    fn same<T: PartialEq>(
+        &self,
+        option: &str,
+        now: Option<T>,
+        was: Option<T>,
+    ) -> Result<Option<T>, Failure> {
+        if now.is_none() || now == was {
+            return Ok(was);
+        }
+        let had = match was {
+            Some(_) => format!("another {option}"),
+            None => format!("no {option}"),
+        };
+        let message = format!(
+            "{} cannot be resumed: its study has {had}",
+            self.out.display()
+        );
+        Err(Failure::usage(message).path(&self.out).hint(format!(
+            "omit {option} to continue the study, or omit --resume to start a new one there"
+        )))
     }
 }

@@ -3,18 +3,17 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::Args;
-use super::sandbox::Held;
+use super::{RevisitArgs, StudySandbox};
 use crate::campaign::study::list::{List, installed};
 use crate::campaign::study::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
-use crate::cli::run::processors;
+use crate::cli::run::workers;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Runs of each utility where nobody says: the files of the small sets of the 2020 study.
+/// Default number of runs of each utility: the files of the small sets of the 2020 study.
 const RUNS_OF_EACH: u64 = 1200;
 
 /// Which utilities, of which list.
@@ -23,7 +22,7 @@ pub(super) struct Planned {
     utilities: Vec<Utility>,
 }
 
-impl Args {
+impl RevisitArgs {
     /// Limits on each run.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
@@ -34,7 +33,7 @@ impl Args {
 }
 
 /// The utilities that are asked for. What the list has that is not understood is said.
-pub(super) fn plan(args: &Args, output: &Output) -> Result<Planned, Failure> {
+pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<Planned, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
         let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);
@@ -66,7 +65,7 @@ pub(super) fn plan(args: &Args, output: &Output) -> Result<Planned, Failure> {
     })
 }
 
-fn read_list(args: &Args) -> Result<List, Failure> {
+fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     let Some(path) = &args.list else {
         return Ok(List::debian());
     };
@@ -83,7 +82,7 @@ fn read_list(args: &Args) -> Result<List, Failure> {
 }
 
 /// Gives each utility that can be run its share of the runs, the first ones what is over.
-fn share_runs(args: &Args, utilities: &mut [Utility]) {
+fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
         (runs, _) => runs,
@@ -134,16 +133,16 @@ fn path_of_utilities() -> OsString {
 
 /// The settings of the study.
 pub(super) fn settings(
-    args: &Args,
+    args: &RevisitArgs,
     planned: Planned,
     campaign: &Campaign,
-    held: Held,
+    held: StudySandbox,
 ) -> StudySettings {
     let seed = campaign.seed.unwrap_or_default();
     let limits = args.limits();
     let nothing = Target::new(Program::Path(PathBuf::from("/")));
     let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
     minimizing.variants = args.shrink.variants(Variants::None);
     StudySettings {

@@ -1,11 +1,14 @@
-//! `--markdown`, `--csv`, `--html`: what a study came to, in files.
+//! `--markdown`, `--csv`, `--html`: a study in files; `--compare`: studies side by side.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::reports::{may_be_written, output_beside, write_report};
 use crate::cli::results::is_standard;
-use crate::cli::{Failure, Output};
-use crate::report::study::{CSV_HEADER, Row, StudyGroup, csv, html, markdown, rows, study_groups};
+use crate::cli::{Exit, Failure, Output, ui};
+use crate::report::study::{
+    CSV_HEADER, Comparison, Row, StudyGroup, StudyIn, compare, comparison_text, csv, html,
+    markdown, rows, study_groups,
+};
 use crate::store::{Reader, StoreError};
 
 /// What an output directory has of studies.
@@ -19,9 +22,6 @@ pub struct Studied {
 
 impl Studied {
     /// Reads all studies of a directory.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
         let studies = reader.studies()?;
         if studies.is_empty() {
@@ -48,7 +48,7 @@ impl Studied {
     }
 }
 
-/// Files of a study, Markdown aside.
+/// Files of a study other than Markdown.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
@@ -90,9 +90,6 @@ impl SheetArgs {
 impl StudyReportArgs {
     /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
     /// empty, or is ddfuzz's own. Gives the output for everything else.
-    ///
-    /// # Errors
-    /// When one may not, or two of them would go to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -128,5 +125,50 @@ impl StudyReportArgs {
             write_report(file, &html(rows, folder))?;
         }
         Ok(())
+    }
+}
+
+/// What is compared.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct CompareArgs {
+    /// Run nothing, but compare the studies in two or more output directories, the earliest first:
+    /// which groups are new or gone, and whether the failure rates differ
+    #[arg(long, value_name = "OUT", num_args = 2..)]
+    pub compare: Vec<PathBuf>,
+}
+
+impl CompareArgs {
+    /// Whether it is asked for.
+    pub fn is_asked(&self) -> bool {
+        !self.compare.is_empty()
+    }
+
+    /// Shows the comparison; the directories are only read.
+    pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
+        let comparison = self.compared()?;
+        let text = comparison_text(&comparison, ui::stdout_width());
+        output.result(&text, &comparison);
+        Ok(Exit::Done)
+    }
+
+    /// The comparison.
+    pub fn compared(&self) -> Result<Comparison, Failure> {
+        if let [only] = &self.compare[..] {
+            let message = format!("only {} is given to compare", only.display());
+            return Err(Failure::usage(message)
+                .path(only)
+                .hint("--compare takes two or more output directories"));
+        }
+        let studies = self.compare.iter().map(|out| {
+            let studied = Studied::read(&Reader::open(out)?)?;
+            match studied.is_empty() {
+                true => Err(Studied::none(out)),
+                false => Ok(StudyIn {
+                    name: out.to_string_lossy().into_owned(),
+                    rows: studied.rows,
+                }),
+            }
+        });
+        Ok(compare(&studies.collect::<Result<Vec<_>, Failure>>()?))
     }
 }

@@ -1,35 +1,32 @@
-//! `ddfuzz run`: a fuzz campaign with grouping and inline minimization.
+//! `ddfuzz run`: a fuzz campaign with grouping and inline minimization. Here are its options, its output
+//! directory, its screen, and the list of bundled targets.
 
-mod directory;
 mod result;
-mod screen;
-mod targets;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::behaviour::{self, Complaint};
-use super::generator::GeneratorArg;
-use super::reports::ReportArgs;
-use super::seeds::SeedArgs;
-use super::shrinking::ShrinkArgs;
-use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, known, recorded, shrinking, signals};
-use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Seeds, Settings,
-    Share, Until, Words,
-};
-use crate::exec::{Channel, Started, Target, Way};
-use crate::store::KnownGroups;
-pub use directory::{Asked, campaign_of, open_store};
+use serde::Serialize;
+
 pub(in crate::cli) use result::other_groups;
-pub use result::{Before, OUT_OF_ROOM, Told, report};
-use screen::heading;
-pub use screen::screen;
-use targets::list_targets;
+pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
+
+use super::behaviour::Complaint;
+use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
+use super::reports::{ReportArgs, target_name};
+use super::target::{TargetArgs, install_bundled, recorded_target};
+use super::ui::campaign::{FullScreen, Heading};
+use super::{Exit, Failure, Output, behaviour, campaign_args, config, show, signals, ui, values};
+use crate::campaign::{
+    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Screen, Seeds,
+    Settings, Share, Until, Words, new_campaign,
+};
+use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
+use crate::store::{Campaign, Kind, KnownGroups, Store};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
@@ -38,7 +35,7 @@ use targets::list_targets;
 #[command(after_help = "Example:\n  ddfuzz run --target ul --time 10s\n  \
                         ddfuzz run --time 60s -o boxes-out -- boxes\n  \
                         ddfuzz run --seeds samples/ -- ./afl_or_libfuzzer_program")]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
     #[command(flatten)]
@@ -47,11 +44,11 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     pub(in crate::cli) out: PathBuf,
     /// Fuzz for this long, like 90s, 10m or 2h [default: until Ctrl-C]
-    #[arg(long, value_parser = amounts::time)]
+    #[arg(long, value_parser = values::time)]
     pub(in crate::cli) time: Option<Duration>,
     /// Stop after this long in all: builds, fuzzing and minimization. Without --time, three
     /// quarters of it are for fuzzing. --resume continues
-    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = amounts::time)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = values::time)]
     pub(in crate::cli) total_time: Option<Duration>,
     /// Stop after this many runs
     #[arg(long, value_name = "N")]
@@ -67,15 +64,15 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub(in crate::cli) seed: Option<u64>,
     /// Maximum length of an input [default: 1M]
-    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = values::size)]
     pub(in crate::cli) max_len: Option<u64>,
     /// How inputs are generated
     #[arg(long, hide_short_help = true, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
     #[command(flatten)]
-    pub(in crate::cli) shrink: ShrinkArgs,
+    pub(in crate::cli) shrink: MinimizationArgs,
     /// Maximum share of the workers' time that minimization may take in a coverage-guided campaign
-    #[arg(help_heading = shrinking::HEADING, hide_short_help = true, long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
+    #[arg(help_heading = campaign_args::MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "SHARE", value_parser = Share::from_str, default_value_t = Share::DEFAULT)]
     minimize_share: Share,
     /// Continue the campaign in the output directory
     #[arg(long)]
@@ -86,13 +83,13 @@ pub struct Args {
     #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "1337")]
     broker: Option<u16>,
     /// Join the campaign whose broker listens at this address (the local end of the tunnel)
-    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = values::address)]
     join: Option<SocketAddr>,
     /// Send statistics to this StatsD server by UDP
-    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = values::address)]
     statsd: Option<SocketAddr>,
     /// Serve statistics for Prometheus at this address by HTTP
-    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = amounts::address)]
+    #[arg(help_heading = NETWORK, hide_short_help = true, long, value_name = "HOST:PORT", value_parser = values::address)]
     prometheus: Option<SocketAddr>,
     /// Print lines instead of showing the full screen
     #[arg(hide_short_help = true, long)]
@@ -113,19 +110,17 @@ pub struct Args {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     if !args.target.is_named() && !args.resume {
         list_targets(output);
         return Ok(Exit::Done);
     }
     let target = args.target_to_run(output)?;
-    let known = known::read_both(args.known.as_deref(), args.against.as_deref())?;
+    let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (mut started, way) = args.target.start(&target, &stop, output)?;
     let complaints = complaints(&mut started, &target, output);
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
@@ -151,7 +146,7 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         }
     };
     let heading = heading(&args, &settings);
-    let before = Before::of(&store, resumed)?;
+    let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
@@ -159,9 +154,8 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
     // it at the same time, one might find it being written by another.
     drop(started);
-    let store = store.into_inner();
-    let store = store.unwrap_or_else(PoisonError::into_inner);
-    let told = Told {
+    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let told = CampaignReport {
         unit: "run",
         minimizing: &settings.minimizing,
         known: &settings.known,
@@ -175,14 +169,14 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// The greatest length of an input, in bytes; that of the campaign where one is resumed.
-fn longest(args: &Args, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
+fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
     Ok(match resumed {
         true => campaign::greatest_length(store, args.max_len)?,
         false => asked_length(args),
     })
 }
 
-/// What speaks against fuzzing the target as it is called, which is said before it begins.
+/// Warns of reasons why this campaign would find little, before it begins.
 fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Complaint> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -198,7 +192,7 @@ fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Co
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.
-fn needs_coverage(args: &Args, generator: Generator, way: Way) -> Result<(), Failure> {
+fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
     match args.only_guided() {
         Some(name) if generator == Generator::Classic => {
             let message = format!(
@@ -213,12 +207,12 @@ fn needs_coverage(args: &Args, generator: Generator, way: Way) -> Result<(), Fai
     }
 }
 
-fn asked_length(args: &Args) -> u64 {
+fn asked_length(args: &RunArgs) -> u64 {
     args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
 
 fn settings(
-    args: &Args,
+    args: &RunArgs,
     target: Target,
     way: Way,
     generator: Generator,
@@ -235,7 +229,7 @@ fn settings(
         until: args.until.clone(),
         generator,
         share: args.minimize_share,
-        jobs: args.jobs.map_or_else(processors, |jobs| jobs as usize),
+        jobs: workers(args.jobs),
         when: args.shrink.when(),
         minimizing: args.minimizing(target, way),
         network: Network {
@@ -250,7 +244,7 @@ fn settings(
     }
 }
 
-impl Args {
+impl RunArgs {
     /// The target that is named; to go on with a campaign, the one that it has on record will do.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
@@ -272,11 +266,11 @@ impl Args {
                 "give its output directory with -o, or start a new campaign: give a program after `--`",
             ));
         }
-        recorded::of_current(&self.out, &self.target)
+        recorded_target(&self.out, &self.target)
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> StoreRequest<'_> {
+        StoreRequest {
             out: &self.out,
             resume: self.resume,
             seed: self.seed,
@@ -302,7 +296,148 @@ impl Args {
     }
 }
 
-/// How many workers there are where nobody says.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// The number of workers that `--jobs` asks for, else the number of processors.
+pub fn workers(jobs: Option<u32>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(processors, |jobs| jobs as usize)
+}
+
+/// The output directory that is asked for.
+pub struct StoreRequest<'a> {
+    /// The directory.
+    pub out: &'a Path,
+    /// Whether its campaign is resumed.
+    pub resume: bool,
+    /// The seed, where one was named.
+    pub seed: Option<u64>,
+}
+
+/// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
+/// beside whatever earlier ones found.
+pub fn open_store(
+    asked: &StoreRequest<'_>,
+    target: &Target,
+    way: Way,
+) -> Result<(Store, Campaign), Failure> {
+    let mut fresh = campaign_of(target, way, asked.seed);
+    fresh.seed = fresh
+        .seed
+        .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
+    let mut store = Store::create_or_resume(asked.out, fresh.clone())?;
+    let current = store.campaigns().current.clone();
+    let campaign = match current {
+        Some(campaign) if store.resumed() && asked.resume => {
+            check_same(asked, target, &campaign)?;
+            campaign
+        }
+        _ if store.resumed() => {
+            store.begin(fresh.clone())?;
+            fresh
+        }
+        _ => fresh,
+    };
+    install_bundled(&mut store, target)?;
+    Ok((store, campaign))
+}
+
+/// A new campaign on this target, with an id that no other has.
+pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
+    Campaign {
+        settings: config::settings().cloned(),
+        seed,
+        ..new_campaign(target, way)
+    }
+}
+
+fn check_same(
+    asked: &StoreRequest<'_>,
+    target: &Target,
+    campaign: &Campaign,
+) -> Result<(), Failure> {
+    let unlike = |what: &str| {
+        let message = format!(
+            "the campaign in {} cannot be resumed with another {what}",
+            asked.out.display()
+        );
+        Err(Failure::usage(message).path(asked.out).hint(
+            "omit --resume to start a new campaign there, or choose another directory with -o",
+        ))
+    };
+    // Keys are equal by every way of execution, so the way may be another.
+    let now = TargetRecord::new(target, Way::Command);
+    if !campaign
+        .target
+        .as_ref()
+        .is_none_or(|record| now.same_target(record))
+    {
+        return unlike("target");
+    }
+    if asked.seed.is_some_and(|seed| campaign.seed != Some(seed)) {
+        return unlike("seed");
+    }
+    Ok(())
+}
+
+/// What the screen shows of the campaign from the beginning.
+fn heading(args: &RunArgs, settings: &Settings) -> Heading {
+    Heading {
+        target: target_name(&settings.minimizing.target),
+        way: settings.minimizing.way.to_string(),
+        engine: match settings.generator {
+            Generator::Classic => "classic generator".to_owned(),
+            Generator::Guided => "guided by coverage".to_owned(),
+        },
+        seed: Some(settings.seed),
+        out: args.out.to_string_lossy().into_owned(),
+    }
+}
+
+/// The whole terminal where there is one, else lines, in which runs are told as `unit`.
+pub fn screen(
+    plain: bool,
+    unit: &'static str,
+    heading: Heading,
+    store: &Store,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<Box<dyn Screen>, Failure> {
+    let mut known = Vec::new();
+    if !plain {
+        for kind in Kind::ALL {
+            known.extend(show::views(store.reader(), kind)?);
+        }
+        if let Some(full) = FullScreen::take(output, heading, store.reader(), stop, &known) {
+            return Ok(Box::new(full));
+        }
+    }
+    Ok(Box::new(ui::Line::new(output).counting(unit)))
+}
+
+#[derive(Serialize)]
+struct Listed {
+    targets: Vec<ListedTarget>,
+}
+
+#[derive(Serialize)]
+struct ListedTarget {
+    name: &'static str,
+    summary: &'static str,
+}
+
+/// Lists them.
+fn list_targets(output: &Output) {
+    let targets: Vec<ListedTarget> = bundled::list()
+        .into_iter()
+        .map(|bundled| ListedTarget {
+            name: bundled.name,
+            summary: bundled.summary,
+        })
+        .collect();
+    let mut text =
+        "Targets that come with ddfuzz, for --target NAME (or give any program after `--`):\n"
+            .to_owned();
+    for target in &targets {
+        text.push_str(&format!("  {:<15} {}\n", target.name, target.summary));
+    }
+    output.result(&text, &Listed { targets });
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
-use crate::cli::behaviour::{self, Complaint};
+use crate::cli::behaviour::Complaint;
 use crate::cli::reports::{ReportArgs, causes, target_name};
-use crate::cli::{Exit, Failure, Output, config, next, show, ui};
+use crate::cli::{Exit, Failure, Output, behaviour, config, next_steps, show, ui};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
@@ -19,7 +19,7 @@ pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be s
 pub fn report(
     summary: &Summary,
     store: &Store,
-    told: &Told<'_>,
+    told: &CampaignReport<'_>,
     output: &Output,
 ) -> Result<Exit, Failure> {
     let way = told.minimizing.way;
@@ -69,7 +69,7 @@ pub fn report(
     told.write(&views, &text, store)?;
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next::warn_of_any_input(&group.major, output);
+        next_steps::warn_of_any_input(&group.major, output);
     }
     told.say_next(&views, store, output);
     Ok(exit(summary))
@@ -92,25 +92,25 @@ fn exit(summary: &Summary) -> Exit {
 }
 
 /// Which groups were there before this call.
-pub struct Before {
+pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
 }
 
-impl Before {
-    /// What is there now; `resumed`: the campaign is gone on with.
-    pub fn of(store: &Store, resumed: bool) -> Result<Before, Failure> {
+impl GroupsBefore {
+    /// The groups that are there now; `resumed` says whether the campaign is resumed.
+    pub fn of(store: &Store, resumed: bool) -> Result<GroupsBefore, Failure> {
         let mut majors = BTreeSet::new();
         for kind in Kind::ALL {
             let groups = store.reader().groups(kind)?;
             majors.extend(groups.iter().map(|group| group.record.major.short()));
         }
-        Ok(Before { majors, resumed })
+        Ok(GroupsBefore { majors, resumed })
     }
 }
 
-/// What a result is told by, beside the campaign itself.
-pub struct Told<'a> {
+/// What the result of a campaign is made of, besides its summary and store.
+pub struct CampaignReport<'a> {
     /// What runs are called.
     pub unit: &'static str,
     /// What was run, and how.
@@ -122,15 +122,15 @@ pub struct Told<'a> {
     /// The output directory, as the user names it.
     pub out: &'a Path,
     /// What was there before.
-    pub before: Before,
-    /// What speaks against fuzzing the target as it is called.
+    pub before: GroupsBefore,
+    /// Reasons why fuzzing this command line would find little.
     pub complaints: Vec<Complaint>,
     /// Whether the corpus holds what has reached something new.
     pub tells_coverage: bool,
 }
 
-impl Told<'_> {
-    /// What speaks against fuzzing the target as it is called, by now.
+impl CampaignReport<'_> {
+    /// Warnings, with those that only the runs of the campaign have shown.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
@@ -164,7 +164,7 @@ impl Told<'_> {
         let next = left.min_by_key(|view| (never_comes(view), is_old(view)));
         if let Some(view) = next {
             let target = Some(&self.minimizing.target);
-            next::after_groups(output, self.out, &view.major.short(), target);
+            next_steps::after_groups(output, self.out, &view.major.short(), target);
         }
     }
 
@@ -232,7 +232,7 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// How many hangs have no group, behind the counts of groups.
+/// How many hangs have no group, to be appended to the counts of groups.
 fn unnamed(hangs: u64) -> String {
     match hangs {
         0 => String::new(),

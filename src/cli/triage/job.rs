@@ -1,26 +1,26 @@
-//! One triage: from files to a result.
+//! One triage: from files to a result, and the output directory that it fills.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::archive::Archive;
-use super::crew::{Answer, Crew};
-use super::inputs::say_unread;
-use super::tally::{Fate, Outcome, Tally};
+use super::tally::{FileState, Outcome, Tally};
+use super::workers::{Answer, Workers, say_unread};
 use crate::campaign::{Examined, examined, fails_on_anything, identity, kind_of, may_leak};
+use crate::cli::run::campaign_of;
+use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
-use crate::report::{TriageGroup, TriageInput, TriageResult, size};
-use crate::store::Kind;
+use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
 use crate::store::foreign::{Input, Inputs, Promise};
-use crate::triage::{Quick, Triager};
+use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
+use crate::triage::{Crash, Found, Quick, Triager};
 
 /// What is to be done.
-pub struct Job<'a> {
+pub struct TriageJob<'a> {
     pub target: Target,
     pub way: Way,
     pub jobs: usize,
@@ -34,20 +34,20 @@ pub struct Job<'a> {
 }
 
 /// What is done so far.
-struct Course {
+struct TriageState {
     tally: Tally,
     archive: Option<Archive>,
-    fates: Vec<Fate>,
+    fates: Vec<FileState>,
     done: u64,
 }
 
-impl Job<'_> {
+impl TriageJob<'_> {
     /// Runs all inputs.
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
         let mut course = self.begin()?;
         let files = &self.found.inputs;
         let known = course.tally.contents().map(|(content, _)| *content);
-        let crew = Crew {
+        let crew = Workers {
             target: &self.target,
             way: self.way,
             files,
@@ -76,7 +76,7 @@ impl Job<'_> {
         Ok(result)
     }
 
-    fn begin(&self) -> Result<Course, Failure> {
+    fn begin(&self) -> Result<TriageState, Failure> {
         let mut tally = Tally::new(identity(&self.target)?);
         let archive = match &self.out {
             Some(out) => {
@@ -85,17 +85,17 @@ impl Job<'_> {
             }
             None => None,
         };
-        Ok(Course {
+        Ok(TriageState {
             tally,
             archive,
-            fates: vec![Fate::Waiting; self.found.inputs.len()],
+            fates: vec![FileState::Waiting; self.found.inputs.len()],
             done: 0,
         })
     }
 
     /// Examines and files the least input of each route: what is said of a route is what its
     /// least input shows, whichever worker was first.
-    fn settle(&self, course: &mut Course) -> Result<(), Failure> {
+    fn settle(&self, course: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
         for (route, (_, at)) in course.tally.least(&course.fates) {
             let Some((input, _)) = course.tally.outcome(&course.fates[at]) else {
@@ -156,14 +156,14 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn result(&self, course: &Course, output: &Output) -> TriageResult {
+    fn result(&self, course: &TriageState, output: &Output) -> TriageResult {
         let mut result = TriageResult {
             interrupted: self.stop.load(Ordering::Relaxed),
             ..TriageResult::default()
         };
         let mut contents = std::collections::HashSet::new();
         for (file, fate) in self.found.inputs.iter().zip(&course.fates) {
-            if let Fate::Refused(why) = fate {
+            if let FileState::Refused(why) = fate {
                 say_unread(&file.path, why, output);
                 result.inputs.push(unread(file.path.clone(), why.clone()));
             } else if let Some((content, outcome)) = course.tally.outcome(fate) {
@@ -188,18 +188,18 @@ impl Job<'_> {
     }
 }
 
-impl Course {
+impl TriageState {
     fn take(&mut self, at: usize, answer: Answer, files: &[Input]) -> Result<(), Failure> {
         self.done += 1;
         self.fates[at] = match answer {
-            Answer::Refused(why) => Fate::Refused(why),
-            Answer::Same(input) => Fate::Content(input),
+            Answer::Refused(why) => FileState::Refused(why),
+            Answer::Same(input) => FileState::Content(input),
             Answer::Again { input, size, route } => {
                 let line = self.tally.again(input, size, route);
                 if let Some(archive) = &mut self.archive {
                     archive.note(line)?;
                 }
-                Fate::Content(input)
+                FileState::Content(input)
             }
             Answer::New {
                 input,
@@ -216,7 +216,7 @@ impl Course {
                         }
                     }
                 }
-                Fate::Content(input)
+                FileState::Content(input)
             }
         };
         Ok(())
@@ -300,5 +300,105 @@ fn compare(file: &Input, outcome: Outcome, tally: &Tally, output: &Output) {
             named.said(),
             outcome.ended
         ));
+    }
+}
+
+/// An output directory that is written while inputs are run.
+pub struct Archive {
+    store: Store,
+    journal: TriageJournal,
+    campaign: String,
+    /// As its `main` takes one input, for scripts.
+    target: Target,
+}
+
+impl Archive {
+    /// Opens the directory; with `resume`, `tally` takes in what was done there before.
+    pub fn open(
+        out: &Path,
+        target: &Target,
+        way: Way,
+        resume: bool,
+        tally: &mut Tally,
+    ) -> Result<Archive, Failure> {
+        let fresh = campaign_of(target, way, None);
+        let mut store = Store::create_or_resume(out, fresh.clone())?;
+        let (journal, mut lines) = store.triage_journal()?;
+        lines.retain(|line| resume && tally.is_of_target(line));
+        // Counts go on where they were, whatever campaign has begun there since.
+        let campaign = match lines.last() {
+            Some(line) => line.campaign.clone(),
+            None => fresh.id.clone(),
+        };
+        if lines.is_empty() && store.resumed() {
+            store.begin(fresh)?;
+        }
+        lines.into_iter().for_each(|line| tally.recall(line));
+        install_bundled(&mut store, target)?;
+        // What the script runs without ddfuzz is its `main`.
+        let target = target.by_main();
+        Ok(Archive {
+            store,
+            journal,
+            campaign,
+            target,
+        })
+    }
+
+    /// Files a crash of the file `path`.
+    pub fn file(
+        &mut self,
+        kind: Kind,
+        crash: &Crash,
+        path: &Path,
+        input: &[u8],
+    ) -> Result<(), StoreError> {
+        let found = Some(Found::File {
+            path: path.to_owned(),
+        });
+        let crash = Crash {
+            found,
+            ..crash.clone()
+        };
+        let filed = self.store.file(kind, &crash, input)?;
+        self.store.write_reproduce(&filed.id, &self.target)?;
+        Ok(())
+    }
+
+    /// Whether this content is filed in the place of this line.
+    pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
+        self.entry(line, input).is_some()
+    }
+
+    /// The trace of the crash that is filed in the place of this line.
+    pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
+        let entry = self.entry(line, input)?;
+        Some(Trace::of(&entry.crash, Some(&entry.folder)))
+    }
+
+    fn entry(&self, line: &CrashLine, input: ContentHash) -> Option<Entry> {
+        let (major, minor) = (line.major.short(), line.minor.short());
+        let hash = input.short().to_string();
+        let id = EntryId::from_names(line.kind, &major, &minor, &hash)?;
+        self.store.reader().entry(&id).ok().flatten()
+    }
+
+    /// Notes what is done.
+    pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
+        let campaign = self.campaign.clone();
+        self.journal.add(&Triaged { campaign, ..line })
+    }
+
+    /// Writes how often each group was met, and the journal through to the device.
+    pub fn close(mut self, tally: &Tally) -> Result<(), StoreError> {
+        self.journal.sync()?;
+        for ((kind, major), count) in tally.seen() {
+            match self.store.set_seen(kind, major, &self.campaign, count) {
+                // Somebody has tidied up meanwhile, or the input is not to be read any more.
+                Err(StoreError::NoSuch { .. }) => {}
+                answer => answer?,
+            }
+        }
+        Ok(())
     }
 }

@@ -1,34 +1,33 @@
-//! `ddfuzz triage`: runs, keys and groups crash files that exist already.
+//! `ddfuzz triage`: runs, keys and groups crash files that exist already. `--against` compares the
+//! groups with those of another output directory.
 
-mod against;
-mod archive;
-mod crew;
-mod inputs;
 mod job;
 mod tally;
+mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::min::directory::{self, BUDGET, Minimized};
+use super::campaign_args::read_known;
+use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::reports::{ReportArgs, causes, target_name};
-use super::run::processors;
+use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, amounts, known, next, signals, ui};
+use super::{Exit, Failure, Output, next_steps, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{
-    TriageGroup, TriageResult, triage_cannot_tell, triage_doubts, triage_groups_table,
-    triage_summary, triage_table,
+    CannotTell, SameBy, TriageGroup, TriageResult, triage_cannot_tell, triage_doubts,
+    triage_groups_table, triage_summary, triage_table,
 };
-use crate::store::{KnownGroups, Reader};
-use crate::triage::Conditions;
-use against::Against;
-use job::Job;
+use crate::store::{HadGroups, Kind, KnownGroups, Reader, StoreError};
+use crate::triage::{Conditions, Crash, Unobservable};
+use job::TriageJob;
+use workers::find_inputs;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Run crash files and group them by bug
@@ -42,7 +41,7 @@ const MAX_LEN: u64 = 256 << 20;
                   ddfuzz triage afl-out -o groups --minimize -- ./program @@\n  \
                   ddfuzz triage afl-out --against groups --known known.txt -- ./program @@"
 )]
-pub struct Args {
+pub struct TriageArgs {
     /// Crash files, or directories of them
     #[arg(required = true, value_name = "INPUT_OR_DIR")]
     pub(in crate::cli) inputs: Vec<PathBuf>,
@@ -65,7 +64,7 @@ pub struct Args {
     #[arg(long, requires = "out")]
     minimize: bool,
     /// Maximum time for one minimization [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = amounts::time, requires = "minimize")]
+    #[arg(long, value_name = "TIME", value_parser = values::time, requires = "minimize")]
     budget_time: Option<Duration>,
     /// Show which groups are not in this other output directory; exit with 4 if all are
     #[arg(long, value_name = "OUT")]
@@ -75,29 +74,27 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Maximum length of an input; longer files are not run [default: 256M]
-    #[arg(long, value_name = "SIZE", value_parser = amounts::size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     max_len: Option<u64>,
     #[command(flatten)]
     reports: ReportArgs,
 }
 
 /// Runs the command.
-pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
-    let known = known::read(args.known.as_deref())?;
+    let known = read_known(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
-    let found = inputs::find(&args.inputs, args.out.as_deref(), output)?;
+    let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
-    let started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
-    let way = started.executor.way();
-    output.detail(&format!("executed by {way}: {}", started.why));
+    let (started, way) = args.target.start(&target, &stop, output)?;
     let name = target_name(&target);
-    let job = Job {
+    let job = TriageJob {
         target: target.clone(),
         way,
-        jobs: args.jobs(),
+        jobs: workers(args.jobs),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
         out: args.out.clone(),
@@ -137,13 +134,13 @@ pub fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next::warn_of_any_input(&group.major, output);
+        next_steps::warn_of_any_input(&group.major, output);
     }
     args.say_next(&result, &target, &known, output)?;
     Ok(exit(&result))
 }
 
-impl Args {
+impl TriageArgs {
     /// Says what can be done after this result.
     fn say_next(
         &self,
@@ -156,11 +153,11 @@ impl Args {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
                 if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
-                    next::before_minimizing(output, out);
+                    next_steps::before_minimizing(output, out);
                 }
-                next::after_groups(output, out, &group.major, Some(target));
+                next_steps::after_groups(output, out, &group.major, Some(target));
             }
-            (None, Some(_)) => next::after_triage(output),
+            (None, Some(_)) => next_steps::after_triage(output),
             _ => {}
         }
         if result.interrupted {
@@ -182,20 +179,15 @@ impl Args {
         known: &KnownGroups,
         stop: &AtomicBool,
         output: &Output,
-    ) -> Result<Minimized, Failure> {
+    ) -> Result<MinimizedGroups, Failure> {
         let minimizing = Minimizing {
-            budget_time: Some(self.budget_time.unwrap_or(BUDGET)),
+            budget_time: Some(self.budget_time.unwrap_or(GROUP_BUDGET)),
             learn_limit: self.target.timeout.is_none(),
-            jobs: self.jobs(),
+            jobs: workers(self.jobs),
             variants: Variants::Plain,
             ..Minimizing::of_target(target, way, "full")
         };
         directory::minimize(out, &minimizing, known, false, stop, output)
-    }
-
-    /// Workers.
-    fn jobs(&self) -> usize {
-        self.jobs.map_or_else(processors, |jobs| jobs as usize)
     }
 }
 
@@ -252,5 +244,91 @@ fn exit(result: &TriageResult) -> Exit {
         Exit::Usage
     } else {
         Exit::Done
+    }
+}
+
+/// Another output directory.
+pub struct Against {
+    had: HadGroups,
+    /// A crash of each of its groups, which stands for them.
+    crashes: Vec<Crash>,
+}
+
+impl Against {
+    /// Reads the groups of the directory.
+    pub fn read(out: &Path) -> Result<Against, StoreError> {
+        let had = HadGroups::read(out)?;
+        let reader = Reader::open(out)?;
+        let mut crashes = Vec::new();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                for id in group.representatives() {
+                    crashes.extend(reader.entry(&id)?.map(|entry| entry.crash));
+                }
+            }
+        }
+        Ok(Against { had, crashes })
+    }
+
+    /// Says of a group of runs under these conditions whether the directory has it.
+    pub fn judge(&self, group: &mut TriageGroup, now: &Conditions) {
+        let same = self.same_by(group);
+        group.same_by = same;
+        group.new = Some(same.is_none());
+        if same.is_none() && !self.is_comparable(group, now) {
+            group.new = None;
+            group.why = Some(
+                "the other directory is of builds with other sanitizers, which see the same bug \
+                 as something else"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// By what the directory has the group, if it has.
+    fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
+        if self.had.has_major(&group.major) {
+            return Some(SameBy::Key);
+        }
+        let stable = group.stable.as_deref()?;
+        let has = self.had.has_names(stable, group.build.as_deref());
+        has.then_some(SameBy::Names)
+    }
+
+    /// Whether the directory would have the group under the same class.
+    fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
+        let everywhere = [
+            "rustpanic",
+            "gopanic",
+            "stackoverflow",
+            "hang",
+            "oom",
+            "sys",
+        ];
+        let class = group.class.as_str();
+        let now = now.instrumentation.as_deref();
+        everywhere.contains(&class)
+            || class.starts_with("exit:")
+            || self.crashes.is_empty()
+            || self.crashes.iter().any(|crash| crash.is_comparable(now))
+    }
+
+    /// The groups of the directory that runs under these conditions cannot show, each once.
+    pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
+        let mut all: Vec<CannotTell> = Vec::new();
+        for crash in &self.crashes {
+            let major = crash.keys.major.short();
+            if let Some(Unobservable { why, hint }) = crash.unobservable(now)
+                && all.iter().all(|known| known.major != major)
+            {
+                all.push(CannotTell {
+                    major,
+                    class: crash.class.to_string(),
+                    why,
+                    hint,
+                });
+            }
+        }
+        all
     }
 }

@@ -38,7 +38,7 @@ pub struct Route {
 
 /// What became of one file.
 #[derive(Clone)]
-pub enum Fate {
+pub enum FileState {
     /// It was not its turn.
     Waiting,
     /// It could not be read.
@@ -147,15 +147,15 @@ impl Tally {
     }
 
     /// The outcome of a file, if it was run.
-    pub fn outcome(&self, fate: &Fate) -> Option<(ContentHash, Outcome)> {
+    pub fn outcome(&self, fate: &FileState) -> Option<(ContentHash, Outcome)> {
         match fate {
-            Fate::Content(input) => Some((*input, *self.outcomes.get(input)?)),
-            Fate::Waiting | Fate::Refused(_) => None,
+            FileState::Content(input) => Some((*input, *self.outcomes.get(input)?)),
+            FileState::Waiting | FileState::Refused(_) => None,
         }
     }
 
     /// The least file of each route.
-    pub fn least(&self, fates: &[Fate]) -> Least {
+    pub fn least(&self, fates: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, fate) in fates.iter().enumerate() {
             let Some((_, outcome)) = self.outcome(fate) else {
@@ -170,7 +170,7 @@ impl Tally {
     }
 
     /// The groups of the files, with their counts; the worst first, then the most frequent.
-    pub fn groups(&self, files: &[Input], fates: &[Fate]) -> Vec<TriageGroup> {
+    pub fn groups(&self, files: &[Input], fates: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for fate in fates {
             if let Some(route) = self.outcome(fate).and_then(|(_, outcome)| outcome.route) {

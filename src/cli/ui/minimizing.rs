@@ -88,7 +88,7 @@ impl Minimizing {
         }
     }
 
-    /// Tells something beside what is drawn, unless it is to be quiet.
+    /// Prints a line above what is drawn, unless the output is quiet.
     pub fn say(&self, text: &str) {
         let shown = self.shown.borrow();
         shown.bar.suspend(|| self.output.say(text));

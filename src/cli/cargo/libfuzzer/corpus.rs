@@ -1,12 +1,16 @@
-//! The corpus that libFuzzer gets: the user's, or a copy without what crashes the harness.
+//! The corpus that libFuzzer gets: the user's, or a copy in a temporary directory without what crashes
+//! the harness.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::super::artifacts::name_of;
-use super::scratch::Scratch;
+use tempfile::TempDir;
+
+use crate::cli::cargo::artifacts::name_of;
 use crate::files::{atomic, regular};
 
 /// No input is longer, in bytes.
@@ -21,11 +25,11 @@ pub struct Corpus {
     own: PathBuf,
     /// More directories of inputs, which are only read.
     more: Vec<PathBuf>,
-    copy: Option<Copy>,
+    copy: Option<CorpusCopy>,
 }
 
 /// All inputs of all directories, by their contents: each once, and named as libFuzzer names them.
-struct Copy {
+struct CorpusCopy {
     dir: Scratch,
     /// Names that stood in it from the beginning or are handed back.
     known: HashSet<OsString>,
@@ -36,9 +40,6 @@ struct Copy {
 impl Corpus {
     /// The corpus in this directory, which is made where it is not there, and what stands in
     /// `more` of them.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
@@ -61,21 +62,15 @@ impl Corpus {
 
     /// Leaves an input away from here on; whether the corpus had it, so that who starts now gets
     /// further. Who runs in the copy goes on in it.
-    ///
-    /// # Errors
-    /// When the copy cannot be made.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
-            none => none.insert(Copy::of(&self.own, &self.more)?),
+            none => none.insert(CorpusCopy::of(&self.own, &self.more)?),
         };
         copy.remove(input)
     }
 
     /// Writes what is new in the copy to the user's corpus.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn hand_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
@@ -104,8 +99,8 @@ impl Corpus {
     }
 }
 
-impl Copy {
-    fn of(own: &Path, more: &[PathBuf]) -> io::Result<Copy> {
+impl CorpusCopy {
+    fn of(own: &Path, more: &[PathBuf]) -> io::Result<CorpusCopy> {
         let dir = Scratch::new()?;
         let mut known = HashSet::new();
         for from in std::iter::once(own).chain(more.iter().map(PathBuf::as_path)) {
@@ -118,7 +113,7 @@ impl Copy {
                 }
             })?;
         }
-        Ok(Copy {
+        Ok(CorpusCopy {
             dir,
             known,
             deadly: HashSet::new(),
@@ -188,6 +183,68 @@ impl Drop for Corpus {
     }
 }
 
+const PREFIX: &str = "ddfuzz-corpus-";
+/// Held locked by its user, and so free when that was killed.
+const LOCK: &str = "lock";
+const INPUTS: &str = "inputs";
+
+/// A directory for inputs, empty at first; removed when it is dropped. One that a killed ddfuzz
+/// left behind is removed by the next.
+pub struct Scratch {
+    inputs: PathBuf,
+    // Removed while it is still locked.
+    _dir: TempDir,
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes one where temporary files go.
+    pub fn new() -> io::Result<Scratch> {
+        Scratch::within(&std::env::temp_dir())
+    }
+
+    /// Makes one in this directory.
+    pub fn within(root: &Path) -> io::Result<Scratch> {
+        remove_stale(root);
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
+        // Locked before it has its name: an unlocked one would look left behind.
+        let lock = File::create(dir.path().join("lock.new"))?;
+        lock.lock()?;
+        std::fs::rename(dir.path().join("lock.new"), dir.path().join(LOCK))?;
+        let inputs = dir.path().join(INPUTS);
+        std::fs::create_dir(&inputs)?;
+        Ok(Scratch {
+            inputs,
+            _dir: dir,
+            _lock: lock,
+        })
+    }
+
+    /// Where the inputs are.
+    pub fn path(&self) -> &Path {
+        &self.inputs
+    }
+}
+
+fn remove_stale(root: &Path) {
+    let us = nix::unistd::geteuid().as_raw();
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        // Others may put here what they like.
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry
+                .metadata()
+                .is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
+        let lock = entry.path().join(LOCK);
+        // No lock file: made this moment by another ddfuzz, or not ours.
+        if is_ours
+            && lock.symlink_metadata().is_ok_and(|facts| facts.is_file())
+            && File::open(lock).is_ok_and(|lock| lock.try_lock().is_ok())
+        {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,5 +302,18 @@ mod tests {
         corpus.hand_back().unwrap();
         assert_eq!(inputs(own.path()), [&b"deadly"[..], b"new"]);
         assert!(own.path().join(name_of(b"new")).is_file());
+    }
+
+    #[test]
+    fn what_a_killed_ddfuzz_left_is_removed_and_what_is_in_use_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let left = root.path().join("ddfuzz-corpus-left");
+        std::fs::create_dir_all(left.join(INPUTS)).unwrap();
+        std::fs::write(left.join(LOCK), "").unwrap();
+        let one = Scratch::within(root.path()).unwrap();
+        let other = Scratch::within(root.path()).unwrap();
+        assert!(!left.exists() && one.path().is_dir() && other.path().is_dir());
+        drop((one, other));
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
     }
 }

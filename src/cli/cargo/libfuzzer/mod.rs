@@ -1,40 +1,35 @@
-//! `--engine libfuzzer`: the libFuzzer that is built into a harness, started again after each
-//! crash, while what it drops is grouped and minimized.
+//! `--engine libfuzzer`: the libFuzzer that is built into a harness, started again after each crash,
+//! while what it drops is grouped and minimized. Its flags are read here.
 
 mod corpus;
-mod flags;
 mod process;
 mod producer;
-mod said;
-mod scratch;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::harness;
+pub use corpus::Scratch;
+pub use process::{Attached, FuzzerOutput, Process, flag};
+pub use producer::{LibFuzzers, Plan};
+
 use super::project::Project;
+use super::run::check_harness;
 use crate::campaign::Deadline;
 use crate::campaign::watch::Watching;
-use crate::cli::run::{Args, processors};
-use crate::cli::watched::Watched;
-use crate::cli::{Exit, Failure, Output, known, signals};
+use crate::cli::campaign_args::read_known_and_against;
+use crate::cli::run::{RunArgs, workers};
+use crate::cli::watch::WatchJob;
+use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
-pub use flags::Flags;
-pub use process::{Attached, Process, flag};
 use producer::timeout_flag;
-pub use producer::{LibFuzzers, Plan};
-pub use said::Said;
-pub use scratch::Scratch;
 
-/// Longest input where nobody says, in bytes.
+/// Default of --max-len, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.
-///
-/// # Errors
-/// Those of a campaign, and what keeps libFuzzer from running.
 pub fn run(
-    mut args: Args,
+    mut args: RunArgs,
     project: &Project,
     name: &str,
     program: &Path,
@@ -52,13 +47,13 @@ pub fn run(
     let deadline = signals::deadline(args.total_time, &stop)?;
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
-    harness::check(&mut *started.executor, name, &project.corpus(name), output)?;
+    check_harness(&mut *started.executor, name, &project.corpus(name), output)?;
     let (plan, corpus) = plan(&args, project, name, program, words, output);
     let settings = Watching {
         deadline,
         ..watching(&args, target, way)?
     };
-    let watched = Watched {
+    let watched = WatchJob {
         settings: &settings,
         out: &args.out,
         resume: args.resume,
@@ -84,7 +79,7 @@ pub fn run(
 /// else the project's. The options of ddfuzz become flags, and those of the user stand behind
 /// them, so that they hold.
 fn plan(
-    args: &Args,
+    args: &RunArgs,
     project: &Project,
     name: &str,
     program: &Path,
@@ -111,7 +106,7 @@ fn plan(
     flags.corpora.extend(seeds.iter().cloned());
     flags.time = Deadline::fuzzing(args.total_time, args.time.or(flags.time));
     flags.runs = args.runs.or(flags.runs);
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = workers(args.jobs);
     let folder = || project.artifacts(name).join("").into_os_string();
     let plan = Plan {
         program: program.to_owned(),
@@ -125,7 +120,7 @@ fn plan(
     (plan, corpus)
 }
 
-fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> {
+fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failure> {
     Ok(Watching {
         // What it drops it says itself.
         sources: Vec::new(),
@@ -138,7 +133,101 @@ fn watching(args: &Args, target: Target, way: Way) -> Result<Watching, Failure> 
         when: args.shrink.when(),
         jobs: 1,
         minimizing: args.minimizing(target, way),
-        known: known::read_both(args.known.as_deref(), args.against.as_deref())?,
+        known: read_known_and_against(args.known.as_deref(), args.against.as_deref())?,
         waits_for_room: true,
     })
+}
+
+/// Flags, with those taken out that hold for all of a campaign and not for one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// What each process gets.
+    pub each: Vec<OsString>,
+    /// Directories of inputs; new ones go to the first.
+    pub corpora: Vec<PathBuf>,
+    /// `-max_total_time`, where it is set.
+    pub time: Option<Duration>,
+    /// `-runs`, where it is set.
+    pub runs: Option<u64>,
+    /// The prefix of files for failing inputs, where it is set.
+    pub artifact_prefix: Option<OsString>,
+}
+
+impl Flags {
+    /// Reads the words of a command line.
+    pub fn of(words: &[OsString]) -> Flags {
+        let mut flags = Flags::default();
+        for word in words {
+            let text = word.to_string_lossy();
+            let number = |name: &str| -> Option<i64> {
+                text.strip_prefix(name)?.strip_prefix('=')?.parse().ok()
+            };
+            if let Some(seconds) = number("-max_total_time") {
+                let bounded = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
+                flags.time = bounded.map(Duration::from_secs);
+            } else if let Some(runs) = number("-runs") {
+                flags.runs = u64::try_from(runs).ok();
+            } else if let Some(prefix) = text.strip_prefix("-artifact_prefix=") {
+                flags.artifact_prefix = Some(prefix.into());
+            } else if text.starts_with('-') {
+                flags.each.push(word.clone());
+            } else {
+                flags.corpora.push(word.into());
+            }
+        }
+        flags
+    }
+
+    /// Whether it starts processes of its own.
+    pub fn starts_processes(&self) -> bool {
+        ["fork", "jobs", "workers"]
+            .iter()
+            .any(|name| self.is_on(name))
+    }
+
+    /// Whether a flag of this name is set to something else than 0.
+    pub fn is_on(&self, name: &str) -> bool {
+        let set = self.value(name);
+        set.is_some_and(|value| value != "0")
+    }
+
+    /// The last value of a flag.
+    pub fn value(&self, name: &str) -> Option<String> {
+        let mut values = self.each.iter().filter_map(|word| flag_value(word, name));
+        values.next_back()
+    }
+}
+
+fn flag_value(word: &OsStr, name: &str) -> Option<String> {
+    let text = word.to_str()?.strip_prefix('-')?;
+    let (own, value) = text.split_once('=')?;
+    (own == name).then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(text: &str) -> Flags {
+        let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+        Flags::of(&words)
+    }
+
+    #[test]
+    fn what_holds_for_the_campaign_is_taken_out() {
+        let flags = flags("-max_total_time=9 -runs=-1 -artifact_prefix=a/ -fork=2 corpus more");
+        assert_eq!(flags.time, Some(Duration::from_secs(9)));
+        assert_eq!(flags.runs, None);
+        assert_eq!(flags.artifact_prefix, Some("a/".into()));
+        assert_eq!(flags.each, [OsString::from("-fork=2")]);
+        assert_eq!(flags.corpora, [PathBuf::from("corpus"), "more".into()]);
+        assert!(flags.is_on("fork") && !flags.is_on("merge"));
+    }
+
+    #[test]
+    fn a_flag_that_is_set_to_nothing_is_off() {
+        let flags = flags("-merge=1 -merge=0 -runs=5 -max_total_time=0");
+        assert!(!flags.is_on("merge"));
+        assert_eq!((flags.runs, flags.time), (Some(5), None));
+    }
 }

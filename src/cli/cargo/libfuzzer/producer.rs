@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Flags;
 use super::corpus::Corpus;
-use super::flags::Flags;
 use super::process::{Attached, End, Process, flag};
 use crate::campaign::CampaignError;
 use crate::campaign::watch::{Producer, Producing};
@@ -19,7 +19,7 @@ use crate::campaign::watch::{Producer, Producing};
 const HOPELESS: u32 = 5;
 
 /// How long one may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the names of its failing inputs begin with.
 const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
@@ -66,9 +66,6 @@ pub struct LibFuzzers {
 
 impl LibFuzzers {
     /// Starts them; new inputs go to `corpus`. When `stop` turns true none is started again.
-    ///
-    /// # Errors
-    /// When they cannot be started.
     pub fn start(plan: Plan, corpus: PathBuf, stop: Arc<AtomicBool>) -> io::Result<LibFuzzers> {
         if plan.artifact_prefix.as_encoded_bytes().ends_with(b"/") {
             std::fs::create_dir_all(&plan.artifact_prefix)?;
@@ -121,7 +118,7 @@ impl LibFuzzers {
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
-        while self.running.iter().any(Option::is_some) && began.elapsed() < PATIENCE {
+        while self.running.iter().any(Option::is_some) && began.elapsed() < END_TIMEOUT {
             if !is_asked && began.elapsed() > Duration::from_secs(1) {
                 self.running.iter().flatten().for_each(Process::interrupt);
                 is_asked = true;
@@ -199,7 +196,7 @@ impl LibFuzzers {
 
 impl Producer for LibFuzzers {
     fn poll(&mut self) -> Result<Producing, CampaignError> {
-        let is_late = |time| self.began.elapsed() > time + PATIENCE;
+        let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
         if self.plan.flags.time.is_some_and(is_late) {
             // It hangs in an input, for which it has twenty minutes of its own.
             self.running.clear();

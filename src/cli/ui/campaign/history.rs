@@ -20,7 +20,7 @@ pub struct Sample {
     pub time_ms: u64,
     /// Runs until then.
     pub runs: u64,
-    /// Edges reached until then, where they are told.
+    /// Edges reached until then, where coverage is known.
     pub edges: Option<u64>,
     /// Inputs in the corpus then.
     pub corpus: u64,

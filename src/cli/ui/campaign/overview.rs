@@ -1,14 +1,15 @@
-//! The page of the campaign.
+//! The page of the campaign, with the table of its groups.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::course::Course;
-use super::draw::{clock, keys, plain, rule, span, spread};
-use super::{plot, table};
+use super::draw::{clock, keys, left, plain, plot, rule, span, spread};
+use super::model::{Course, Group};
 use crate::campaign::Progress;
 use crate::cli::ui::rate;
 use crate::report::size;
+use crate::report::text::cut;
+use crate::store::Kind;
 
 /// Width of the names of figures.
 const NAMES: usize = 10;
@@ -35,7 +36,7 @@ pub(super) fn lines(course: &Course, width: usize, height: usize) -> Vec<Line<'s
     let rules = 1 + usize::from(events > 0);
     let room = height.saturating_sub(lines.len() + events + rules + 1);
     lines.push(rule(course, "groups", width));
-    let mut groups = table::lines(course, width, room);
+    let mut groups = group_lines(course, width, room);
     groups.resize(room, Line::default());
     lines.extend(groups);
     if events > 0 {
@@ -83,10 +84,10 @@ fn footer(course: &Course, width: usize) -> Line<'static> {
     keys(course, &all, width)
 }
 
-/// The course of a figure, in so many columns.
+/// The values of a figure over time, in so many columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// A figure: its name, what is said of it, and its course where there is room for that.
+/// A figure: its name, its text, and a sparkline where there is room for it.
 fn figure(
     course: &Course,
     name: &str,
@@ -102,7 +103,7 @@ fn figure(
     ];
     let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
     if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
-        && let Some(row) = plot::plot(&spark(columns), 1).pop()
+        && let Some(row) = plot(&spark(columns), 1).pop()
     {
         spans.push(plain(" ".repeat(width - used - row.chars().count())));
         spans.push(span(row, course.palette.good()));
@@ -183,7 +184,7 @@ fn groups(course: &Course, progress: &Progress) -> String {
     )
 }
 
-/// The rate over time, and the coverage beside it where there is any.
+/// Charts of the rate over time, and of the coverage where it is known.
 fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
     let has_coverage = course
         .progress
@@ -205,7 +206,7 @@ fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
         let gap = if index > 0 { "  " } else { "" };
         let pad = |text: &str| format!("{gap}{text:<columns$}");
         lines[0].push_span(span(pad(&head), course.palette.faint()));
-        for (line, row) in lines[1..].iter_mut().zip(plot::plot(values, CHART)) {
+        for (line, row) in lines[1..].iter_mut().zip(plot(values, CHART)) {
             line.push_span(span(pad(&row), course.palette.good()));
         }
     }
@@ -230,4 +231,191 @@ fn last_events(course: &Course, rows: usize, width: usize) -> Vec<Line<'static>>
         .collect();
     lines.resize(rows, Line::default());
     lines
+}
+
+/// Longest class that is shown.
+const CLASS: usize = 16;
+/// Width from which keys are whole and bars are long.
+const WIDE: usize = 78;
+/// Narrowest place that is worth its column.
+const PLACE: usize = 12;
+
+/// The columns of a table.
+struct Columns {
+    class: usize,
+    key: usize,
+    seen: usize,
+    size: usize,
+    bar: usize,
+    claim: usize,
+    is_wide: bool,
+    /// Where in the code; none where there is no room.
+    place: usize,
+}
+
+impl Columns {
+    fn of(groups: &[Group], width: usize) -> Columns {
+        let widest = |least: usize, text: &dyn Fn(&Group) -> String| {
+            let widths = groups.iter().map(|one| text(one).chars().count());
+            widths.max().unwrap_or(0).max(least)
+        };
+        let is_wide = width >= WIDE;
+        let mut columns = Columns {
+            class: widest("CLASS".len(), &class).min(CLASS),
+            key: if is_wide { 12 } else { 8 },
+            seen: widest("SEEN".len(), &|one| size::grouped(one.seen)),
+            size: widest("SIZE".len(), &|one| sizes(one, is_wide)),
+            is_wide,
+            bar: if is_wide { 8 } else { 4 },
+            claim: widest("CLAIM".len(), &|one| one.standing().to_owned()),
+            place: 0,
+        };
+        // A mark, and two blanks between each two columns.
+        let Columns {
+            key,
+            seen,
+            size,
+            bar,
+            claim,
+            ..
+        } = columns;
+        let used = 2 + key + seen + size + bar + claim + 5 * 2;
+        // The class can lose its end before a claim does.
+        let room = width.saturating_sub(used).max("CLASS".len());
+        columns.class = columns.class.min(room);
+        let used = used + columns.class;
+        let left = width.saturating_sub(used + 2);
+        if left >= PLACE {
+            columns.place = left;
+        }
+        columns
+    }
+}
+
+/// The head and as many groups as there are rows, the selected one among them.
+pub(super) fn group_lines(course: &Course, width: usize, rows: usize) -> Vec<Line<'static>> {
+    if rows == 0 {
+        return Vec::new();
+    }
+    if course.groups.is_empty() {
+        return vec![Line::from(span("none yet", course.palette.faint()))];
+    }
+    let all = course.groups.len();
+    // Where not all fit, the last line says how many more there are.
+    let shown = match rows - 1 {
+        room if room >= all || room < 2 => room,
+        room => room - 1,
+    };
+    let first = (course.selected + 1)
+        .saturating_sub(shown)
+        .min(all.saturating_sub(shown));
+    let groups = &course.groups[first..all.min(first + shown)];
+    let columns = Columns::of(groups, width);
+    let mut lines = vec![head(course, &columns)];
+    for (index, group) in groups.iter().enumerate() {
+        let is_selected = first + index == course.selected;
+        lines.push(row(course, group, &columns, is_selected));
+    }
+    if lines.len() < rows && all > first + shown {
+        let more = size::grouped((all - first - shown) as u64);
+        let more = span(format!("  and {more} more"), course.palette.faint());
+        lines.push(Line::from(more));
+    }
+    lines
+}
+
+fn head(course: &Course, columns: &Columns) -> Line<'static> {
+    let Columns {
+        class,
+        key,
+        seen,
+        size,
+        bar,
+        claim,
+        place,
+        ..
+    } = columns;
+    let gone = " ".repeat(*bar);
+    let mut text = format!(
+        "  {:<class$}  {:<key$}  {:>seen$}  {:>size$}  {gone}  {:<claim$}",
+        "CLASS", "GROUP", "SEEN", "SIZE", "CLAIM"
+    );
+    if *place > 0 {
+        text.push_str("  WHERE");
+    }
+    Line::from(span(text, course.palette.faint()))
+}
+
+fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> Line<'static> {
+    let Columns {
+        class: width,
+        key,
+        seen,
+        size: sized,
+        bar,
+        claim,
+        is_wide,
+        place,
+    } = columns;
+    let palette = course.palette;
+    let state = match (&group.claim, group.shrinks) {
+        (Some(_), _) => palette.good(),
+        (None, true) => palette.pending(),
+        (None, false) => Style::new(),
+    };
+    let class = cut(&class(group), *width);
+    let runs = size::grouped(group.seen);
+    let short = cut_key(&group.key, *key);
+    let mut line = Line::from(vec![
+        plain(if is_selected { "▶ " } else { "  " }),
+        span(format!("{class:<width$}"), palette.bad()),
+        plain(format!(
+            "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
+            sizes(group, *is_wide)
+        )),
+        span(left(group.size_before, group.size, *bar), state),
+        span(format!("  {:<claim$}", group.standing()), state),
+    ]);
+    if *place > 0 {
+        line.push_span(plain(format!("  {}", cut(&group.place, *place))));
+    }
+    match is_selected {
+        true => line.style(palette.selected()),
+        false => line,
+    }
+}
+
+fn cut_key(key: &str, width: usize) -> String {
+    key.chars().take(width).collect()
+}
+
+/// The class; of what is no plain crash, the kind of finding where the class does not say it.
+fn class(group: &Group) -> String {
+    match group.kind {
+        Kind::Flaky => format!("flaky {}", group.class),
+        Kind::Crash | Kind::Hang | Kind::Oom => group.class.clone(),
+    }
+}
+
+fn sizes(group: &Group, is_wide: bool) -> String {
+    match is_wide {
+        true => size::reduction(group.size_before, group.size),
+        false => format!("{} → {}", short(group.size_before), short(group.size)),
+    }
+}
+
+/// A size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
+fn short(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = None;
+    for name in ['K', 'M', 'G'] {
+        if value >= 1000.0 && bytes >= 10_000 {
+            value /= 1024.0;
+            unit = Some(name);
+        }
+    }
+    match unit {
+        Some(name) => format!("{value:.1}{name}"),
+        None => size::grouped(bytes),
+    }
 }

@@ -18,12 +18,11 @@ use nix::sys::termios::{
 };
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::terminal;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::{event, terminal};
 
-use super::course::Course;
 use super::draw::draw;
-use super::key::Key;
+use super::model::{Course, Key};
 
 /// The alternate screen, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
@@ -47,9 +46,6 @@ impl Terminal {
     /// Takes the terminal; `None` where stderr is none that can be drawn on and typed at: no
     /// terminal at all, a dumb one, one of no size, or one that belongs to other processes at the
     /// moment.
-    ///
-    /// # Errors
-    /// When the terminal refuses its modes.
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -94,9 +90,6 @@ impl Terminal {
     }
 
     /// Draws the model. After a panic has given the terminal back nothing is drawn any more.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
     pub fn draw(&mut self, course: &Course) -> io::Result<()> {
         if TAKEN.load(Ordering::Relaxed) {
             self.drawing.draw(|frame| draw(course, frame))?;
@@ -105,9 +98,6 @@ impl Terminal {
     }
 
     /// The next key that was pressed, if any; does not wait.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
     pub fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             if let Event::Key(pressed) = event::read()?
@@ -121,9 +111,6 @@ impl Terminal {
     }
 
     /// Gives the terminal to the shell until the user comes back.
-    ///
-    /// # Errors
-    /// When the terminal refuses its modes.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
         // As Ctrl-Z does: whoever waits for the group sees it stop.

@@ -1,0 +1,292 @@
+//! Options that campaigns share: seeds and dictionaries, the minimization of new groups, the generator,
+//! and the list of known groups.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
+
+use super::{Exit, Failure, Output, values};
+use crate::campaign::{
+    Generator, LeftOut, Minimizing, Seeds, Source, Variants, When, Words, dictionary,
+};
+use crate::exec::facts::program_words;
+use crate::exec::{Program, Started, Target, Way, bundled};
+use crate::minimize::{SEARCHES, search_summary};
+use crate::report::size;
+use crate::store::{HadGroups, KnownGroups};
+
+/// The heading of these options in the help.
+const INPUTS_HEADING: &str = "Inputs";
+
+/// What inputs are made of, beside chance.
+#[derive(Args, Clone, Debug)]
+pub struct SeedArgs {
+    /// Seed inputs: a file, or all files below a directory; may be repeated
+    #[arg(help_heading = INPUTS_HEADING, long, value_name = "PATH")]
+    seeds: Vec<PathBuf>,
+    /// With --target, also use the seeds and the dictionary that come with that target
+    #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
+    bundled_seeds: bool,
+    /// Dictionary in AFL's format (lines like name="value"); may be repeated
+    #[arg(help_heading = INPUTS_HEADING, long, value_name = "FILE")]
+    dict: Vec<PathBuf>,
+    /// Do not extract a dictionary from the program (its strings and the constants it compares
+    /// with)
+    #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
+    no_auto_dict: bool,
+}
+
+impl SeedArgs {
+    /// Takes the files below this path, too.
+    pub fn add(&mut self, path: PathBuf) {
+        self.seeds.push(path);
+    }
+
+    /// The paths of seeds, and the dictionaries, as they are named.
+    pub fn named(&self) -> (&[PathBuf], &[PathBuf]) {
+        (&self.seeds, &self.dict)
+    }
+
+    /// The seeds of at most `max_len` bytes, and the words to write into them.
+    pub fn read(
+        &self,
+        target: &Target,
+        max_len: u64,
+        output: &Output,
+    ) -> Result<(Seeds, Words), Failure> {
+        let seeds = self.seeds(target, max_len, output)?;
+        let words = self.words(target, !seeds.is_empty())?;
+        Ok((seeds, words))
+    }
+
+    /// The seeds of at most `max_len` bytes.
+    pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
+        let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
+        if seeds.is_empty() && !self.seeds.is_empty() {
+            return Err(self.none(left_out, max_len));
+        }
+        if !self.seeds.is_empty() {
+            let said = seeds_summary(seeds.len() as u64, left_out);
+            match left_out.too_long + left_out.too_many {
+                0 => output.detail(&said),
+                _ => output.say(&said),
+            }
+        }
+        if !self.bundled_seeds {
+            return Ok(seeds);
+        }
+        let bundled = self.bundled(target)?;
+        let bundled = bundled::seeds(bundled).iter().map(|seed| seed.to_vec());
+        let own = seeds.all().iter().map(|seed| seed.bytes.clone());
+        let fits = |seed: &Vec<u8>| seed.len() as u64 <= max_len;
+        Ok(Seeds::of(own.chain(bundled.filter(fits))))
+    }
+
+    /// The words of the dictionaries; also those of the program where `automatic`, or where there
+    /// is a dictionary.
+    pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
+        let mut words = Words::default();
+        for path in &self.dict {
+            words.add(Source::Dictionary, dictionary::read(path)?);
+        }
+        if self.bundled_seeds
+            && let Some(text) = bundled::dictionary(self.bundled(target)?)
+        {
+            // A test parses them all.
+            words.add(
+                Source::Dictionary,
+                dictionary::parse(text).unwrap_or_default(),
+            );
+        }
+        if !self.no_auto_dict && (automatic || !words.is_empty()) {
+            words.add(Source::Program, program_words(target)?);
+        }
+        Ok(words)
+    }
+
+    fn bundled<'a>(&self, target: &'a Target) -> Result<&'a str, Failure> {
+        match &target.program {
+            Program::Bundled(name) => Ok(name),
+            Program::Path(_) => Err(Failure::usage("--bundled-seeds works only with --target")
+                .hint("give your own seeds with --seeds")),
+        }
+    }
+
+    fn none(&self, left_out: LeftOut, max_len: u64) -> Failure {
+        let message = match left_out.too_long {
+            0 => "there is no file in what --seeds names".to_owned(),
+            1.. => format!(
+                "all seeds ({}) are longer than {}",
+                size::grouped(left_out.too_long),
+                size::counted(max_len, "byte"),
+            ),
+        };
+        let hint = match left_out.too_long {
+            0 => "give a file, or a directory with files in it",
+            _ => "raise --max-len",
+        };
+        let failure = Failure::usage(message).hint(hint);
+        match &self.seeds[..] {
+            [path] => failure.path(path),
+            _ => failure,
+        }
+    }
+}
+
+/// How many seeds there are, and what gave none.
+fn seeds_summary(count: u64, left_out: LeftOut) -> String {
+    let mut text = size::counted(count, "seed");
+    for (files, why) in [
+        (left_out.too_long, "longer than --max-len"),
+        (left_out.too_many, "more than 256 MiB or 2^18 files"),
+        (left_out.again, "duplicates"),
+        (left_out.no_files, "not regular files"),
+    ] {
+        if files > 0 {
+            text.push_str(&format!("; skipped: {} ({why})", size::grouped(files)));
+        }
+    }
+    text
+}
+
+/// The heading of these options in the help.
+pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
+
+/// Default of --budget-time.
+const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
+
+/// When and how new groups are minimized.
+#[derive(Args, Clone, Debug)]
+pub struct MinimizationArgs {
+    /// When new groups are minimized
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_enum, default_value_t = WhenArg::Inline)]
+    minimize: WhenArg,
+    /// Search algorithm of minimizations
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "NAME", default_value = "full", value_parser = searches())]
+    search: String,
+    /// Maximum time for one minimization [default: 60s; all hangs together a fifth of the fuzzing
+    /// time]
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "TIME", value_parser = values::time)]
+    budget_time: Option<Duration>,
+    /// Maximum number of tests for one minimization
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N")]
+    budget_tests: Option<u64>,
+    /// Also minimize up to N further minor keys of each group of crashes after all groups are done:
+    /// bugs in several callers of one function may share a group [default: 3, but none where a
+    /// sanitizer reports the crash]
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16))]
+    variants: Option<u16>,
+    /// Write the bytes of each tested candidate into the logs
+    #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long)]
+    log_inputs: bool,
+}
+
+/// When new groups are minimized, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WhenArg {
+    /// As soon as they are found, in between fuzzing
+    Inline,
+    /// After fuzzing has ended
+    After,
+    /// By one worker that does nothing else
+    Worker,
+    /// Not at all
+    Off,
+}
+
+/// The names of searches, each with what it does, for `--search`.
+pub fn searches() -> PossibleValuesParser {
+    let value = |name: &&'static str| PossibleValue::new(*name).help(search_summary(name));
+    PossibleValuesParser::new(SEARCHES.iter().map(value))
+}
+
+impl MinimizationArgs {
+    /// When new groups are minimized.
+    pub fn when(&self) -> When {
+        match self.minimize {
+            WhenArg::Inline => When::Inline,
+            WhenArg::After => When::After,
+            WhenArg::Worker => When::Worker,
+            WhenArg::Off => When::Off,
+        }
+    }
+
+    /// How many further minor keys of a group are minimized; `otherwise` where nobody says.
+    pub fn variants(&self, otherwise: Variants) -> Variants {
+        let asked = self.variants.map(usize::from);
+        asked.map_or(otherwise, Variants::Most)
+    }
+
+    /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
+    pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
+        Minimizing {
+            budget_time: Some(self.budget_time.unwrap_or(DEFAULT_BUDGET)),
+            hurried: self.budget_time.is_none(),
+            budget_tests: self.budget_tests,
+            log_inputs: self.log_inputs,
+            variants: self.variants(Variants::Plain),
+            learn_limit,
+            ..Minimizing::of_target(target, way, &self.search)
+        }
+    }
+}
+
+/// What makes the inputs, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GeneratorArg {
+    /// Coverage-guided where the target reports coverage, else classic
+    Auto,
+    /// Random characters, as in the fuzz studies, and mutations of the seeds
+    Classic,
+    /// Mutations of inputs that reached new coverage
+    Guided,
+}
+
+impl GeneratorArg {
+    /// The generator for a target that was started. The coverage of one that is not there cannot
+    /// guide.
+    pub fn settle(self, started: &Started) -> Result<Generator, Failure> {
+        match (self, started.executor.places()) {
+            (GeneratorArg::Classic, _) | (GeneratorArg::Auto, None) => Ok(Generator::Classic),
+            (GeneratorArg::Auto | GeneratorArg::Guided, Some(_)) => Ok(Generator::Guided),
+            (GeneratorArg::Guided, None) => {
+                let message = format!(
+                    "--generator guided needs coverage, but run by {} the target reports none",
+                    started.executor.way()
+                );
+                Err(Failure::new(Exit::Baseline, "no-coverage", message).hint(
+                    "build it with afl-clang-fast, or as a libFuzzer harness with clang \
+                     -fsanitize=fuzzer, or use --generator classic",
+                ))
+            }
+        }
+    }
+}
+
+/// The list of muted groups, and those of another output directory (`--against OUT`).
+pub fn read_known_and_against(
+    path: Option<&Path>,
+    against: Option<&Path>,
+) -> Result<KnownGroups, Failure> {
+    let known = read_known(path)?;
+    Ok(match against {
+        Some(out) => known.and_had(HadGroups::read(out)?),
+        None => known,
+    })
+}
+
+/// Reads the list of muted groups; without a file, none is.
+pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
+    let Some(path) = path else {
+        return Ok(KnownGroups::default());
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::file(path, "reading the list of known groups", &error))?;
+    KnownGroups::parse(&text).map_err(|error| {
+        Failure::usage(format!("{}, {error}", path.display()))
+            .path(path)
+            .hint("a line is 12 to 32 hex digits of a major key, or stable: and those of a stable key")
+    })
+}

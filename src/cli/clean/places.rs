@@ -1,0 +1,246 @@
+//! Where the kept files are written: never over what the user has. `--onto` adds to another corpus,
+//! `--in-place` replaces the corpus.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::CleanArgs;
+use crate::cli::results::absolute;
+use crate::cli::{Exit, Failure};
+use crate::corpus::Place;
+use crate::corpus::listing::Layout;
+use crate::files::swap::Fresh;
+use crate::files::{FileError, atomic};
+use crate::report::clean::CleanResult;
+
+/// Makes sure, before anything is run, that the kept files may be written where they go, and that
+/// what is read is none of that.
+pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
+    if args.delete_old && !args.in_place {
+        return Err(Failure::usage("--delete-old works only with --in-place")
+            .hint("add --in-place, or omit --delete-old"));
+    }
+    let place = Place::of(args.out());
+    let folder = place.corpus();
+    if !place.may_replace(&folder)? {
+        let message = format!(
+            "{} contains files that were not written by a cleanup",
+            folder.display()
+        );
+        return Err(Failure::new(Exit::Usage, "exists", message)
+            .path(&folder)
+            .hint("give another output directory with -o"));
+    }
+    let out = real(args.out());
+    let in_out = |path: &Path| path.starts_with(&out);
+    let onto = args.onto.as_deref().map(canonical).transpose()?;
+    for corpus in &args.corpus {
+        let real = canonical(corpus)?;
+        if in_out(&real) {
+            let message = format!("{} is in the output directory", corpus.display());
+            return Err(Failure::usage(message)
+                .path(corpus)
+                .hint("give another output directory with -o"));
+        }
+        if onto.as_ref().is_some_and(|onto| real == *onto) {
+            let message = format!("{} cannot be added to itself", corpus.display());
+            return Err(Failure::usage(message).path(corpus));
+        }
+    }
+    match &onto {
+        Some(onto) if in_out(onto) => {
+            let message = format!("--onto {} is in the output directory", onto.display());
+            Err(Failure::usage(message)
+                .path(onto)
+                .hint("it would be replaced: give another output directory with -o"))
+        }
+        Some(onto) => check_onto(onto),
+        None => Ok(()),
+    }
+}
+
+/// Makes sure that what is added to `onto` is part of it then.
+fn check_onto(onto: &Path) -> Result<(), Failure> {
+    if !onto.is_dir() {
+        let message = format!("--onto {} is not a directory", onto.display());
+        return Err(Failure::usage(message).path(onto));
+    }
+    let layout = Layout::of(onto).map_err(|error| Failure::file(onto, "reading", &error))?;
+    if matches!(layout, Layout::Plain | Layout::Honggfuzz) {
+        return Ok(());
+    }
+    let message = format!(
+        "--onto {} is a directory of {}, in which files with other names are not inputs",
+        onto.display(),
+        layout.name()
+    );
+    Err(Failure::usage(message)
+        .path(onto)
+        .hint("give a plain directory of inputs, such as corpus/ below it"))
+}
+
+pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
+    (path.canonicalize()).map_err(|error| Failure::file(path, "reading", &error))
+}
+
+/// Where the path leads, as far as it is there already.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let path = absolute(path);
+    let there = path.ancestors().find_map(|above| {
+        let below = path.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(below))
+    });
+    there.unwrap_or(path)
+}
+
+/// Adds the kept files to another corpus; what is there stays as it is.
+///
+/// # Errors
+/// When one cannot be written; those before it are there then.
+pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
+    for kept in &result.kept {
+        let from = Path::new(&kept.file.0);
+        let bytes = std::fs::read(from).map_err(FileError::at("read", from))?;
+        let to = onto.join(crate::store::hash_of(&bytes));
+        match atomic::create_new(&to, &bytes) {
+            // An earlier call was killed behind it.
+            Err(error) if error.is_existing() && std::fs::read(&to).is_ok_and(|it| it == bytes) => {
+            }
+            answer => answer?,
+        }
+    }
+    Ok(())
+}
+
+/// The corpus that is replaced, and where it then is.
+pub struct ReplacedCorpus {
+    corpus: PathBuf,
+    aside: PathBuf,
+    delete: bool,
+    /// Where the kept files are.
+    place: Place,
+}
+
+impl ReplacedCorpus {
+    /// The one corpus that is named.
+    pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
+        let [corpus] = &args.corpus[..] else {
+            return Err(Failure::usage("--in-place takes one corpus")
+                .hint("clean several into one output directory with -o"));
+        };
+        let corpus = canonical(corpus)?;
+        if !corpus.is_dir() {
+            let message = format!("{} is not a directory", corpus.display());
+            return Err(Failure::usage(message).path(&corpus));
+        }
+        check_is_plain(&corpus)?;
+        if real(args.out()).starts_with(&corpus) {
+            let message = format!(
+                "the output directory {} is in the corpus, and would be replaced with it",
+                args.out().display()
+            );
+            return Err(Failure::usage(message)
+                .path(args.out())
+                .hint("choose another directory with -o"));
+        }
+        let old = ReplacedCorpus {
+            aside: old_name(&corpus),
+            corpus,
+            delete: args.delete_old,
+            place: Place::of(args.out()),
+        };
+        old.check_aside()?;
+        Ok(old)
+    }
+
+    /// Makes sure that no older corpus stands where this one would go.
+    fn check_aside(&self) -> Result<(), Failure> {
+        // What a killed call has left there is what the corpus was to be replaced by.
+        if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
+            return Ok(());
+        }
+        // A call that was killed just behind the exchange has come to its end all the same.
+        let what = match self.place.is_incoming(&self.corpus) {
+            true => "the corpus was cleaned already, and the old corpus is still there",
+            false => "an older corpus is still there",
+        };
+        Err(Failure::usage(what)
+            .path(&self.aside)
+            .hint("remove it if you do not need it any more, or use --delete-old"))
+    }
+
+    fn is_aside(&self) -> bool {
+        self.aside.symlink_metadata().is_ok()
+    }
+
+    /// Puts a copy of the kept files in the corpus' place, and gives where the old one is.
+    ///
+    /// # Errors
+    /// When something cannot be written; the corpus stands as it was then.
+    pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
+        let kept = self.place.corpus();
+        let fresh = Fresh::beside(&self.corpus)?;
+        let mut folders = vec![PathBuf::new()];
+        while let Some(below) = folders.pop() {
+            let folder = kept.join(&below);
+            let entries = std::fs::read_dir(&folder).map_err(FileError::at("list", &folder))?;
+            for entry in entries {
+                let entry = entry.map_err(FileError::at("list", &folder))?;
+                let name = below.join(entry.file_name());
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    folders.push(name);
+                    continue;
+                }
+                let path = entry.path();
+                let bytes = std::fs::read(&path).map_err(FileError::at("read", &path))?;
+                fresh.add(&name, &bytes)?;
+            }
+        }
+        self.check_aside()?;
+        if self.is_aside() {
+            self.remove_aside()?;
+        }
+        self.place.announce_exchange(fresh.path())?;
+        fresh.take_place(&self.aside)?;
+        if self.delete {
+            self.remove_aside()?;
+            return Ok(None);
+        }
+        Ok(Some(self.aside.clone()))
+    }
+
+    fn remove_aside(&self) -> Result<(), Failure> {
+        std::fs::remove_dir_all(&self.aside)
+            .map_err(|error| Failure::file(&self.aside, "removing", &error))
+    }
+}
+
+/// `CORPUS.old`.
+fn old_name(corpus: &Path) -> PathBuf {
+    let mut name = corpus
+        .file_name()
+        .map_or_else(OsString::new, OsString::from);
+    name.push(".old");
+    corpus.with_file_name(name)
+}
+
+/// Makes sure that nothing but a corpus is replaced.
+fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
+    let reading = |error| Failure::file(corpus, "reading", &error);
+    let holds_more = |path: &Path| {
+        let layout = Layout::of(path);
+        layout.is_ok_and(|layout| !matches!(layout, Layout::Plain | Layout::AflEntries))
+    };
+    let below = std::fs::read_dir(corpus).map_err(reading)?;
+    let mut below = below.flatten().map(|entry| entry.path());
+    if !holds_more(corpus) && !below.any(|path| holds_more(&path)) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is the output directory of a fuzzer, or a project, which contains more than a corpus",
+        corpus.display()
+    );
+    Err(Failure::usage(message)
+        .path(corpus)
+        .hint("omit --in-place, and start the fuzzer with corpus/ of --out"))
+}

@@ -1,0 +1,207 @@
+//! `ddfuzz log replay|verify` of a log of `max` or `diff`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::write_rebuilt;
+use crate::cli::results::with_ending;
+use crate::cli::{Exit, Failure, Output};
+use crate::delta::Outcome;
+use crate::minimize::isolate::{Side, replay_sides, verify_sides};
+use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, Log, StartLine};
+use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
+use crate::report::size;
+
+/// The second input of a log of `diff`.
+#[derive(clap::Args)]
+pub struct PassingArgs {
+    /// The passing input, for a log of `diff` [default: the path in the log]
+    #[arg(long, value_name = "FILE")]
+    passing: Option<PathBuf>,
+}
+
+impl PassingArgs {
+    fn read(&self, record: &DifferenceRecord, log: &Path) -> Result<Vec<u8>, Failure> {
+        let Some(logged) = &record.passing else {
+            return Ok(Vec::new());
+        };
+        let recorded = logged.path.as_ref().map(|path| PathBuf::from(&path.0));
+        let Some(path) = self.passing.clone().or(recorded) else {
+            return Err(
+                Failure::usage("the log does not say where its passing input is")
+                    .path(log)
+                    .hint("give it with --passing FILE"),
+            );
+        };
+        let bytes = std::fs::read(&path).map_err(|error| {
+            Failure::file(&path, "reading the passing input", &error)
+                .hint("give it with --passing FILE")
+        })?;
+        match ContentHash::of(&bytes) == logged.blake3 {
+            true => Ok(bytes),
+            false => {
+                let message = format!("{} is not the passing input of this log", path.display());
+                Err(Failure::new(Exit::Found, "input", message)
+                    .path(&path)
+                    .hint("give it with --passing FILE"))
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Rebuilt {
+    holds: bool,
+    size_passing: u64,
+    size_failing: u64,
+    claim: Option<Claim>,
+    proved: Option<Proved>,
+    tests: Counts,
+}
+
+/// What a subcommand of `log` needs of a log of `max` or `diff`.
+pub struct DifferenceLog<'a> {
+    /// Where the log is.
+    pub path: &'a Path,
+    /// The log.
+    pub log: &'a Log,
+    /// What its first line says.
+    pub record: &'a DifferenceRecord,
+    /// The passing input, as asked for.
+    pub passing: &'a PassingArgs,
+    /// The failing input.
+    pub failing: &'a [u8],
+}
+
+impl<'a> DifferenceLog<'a> {
+    /// What to do with a log of `diff` or `max`; `None` for one of `min`.
+    pub fn of(
+        path: &'a Path,
+        log: &'a Log,
+        start: &'a StartLine,
+        passing: &'a PassingArgs,
+        failing: &'a [u8],
+    ) -> Option<DifferenceLog<'a>> {
+        Some(DifferenceLog {
+            record: start.difference.as_ref()?,
+            path,
+            log,
+            passing,
+            failing,
+        })
+    }
+}
+
+/// Whether a log is of an inverted test.
+pub fn is_inverted(start: &StartLine) -> bool {
+    start.difference.as_ref().is_some_and(|one| one.inverted)
+}
+
+/// Rebuilds both ends.
+pub fn rebuild(
+    asked: &DifferenceLog<'_>,
+    out: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let passing = asked.passing.read(asked.record, asked.path)?;
+    let replayed = replay_sides(&passing, asked.failing, asked.log)
+        .map_err(|error| Failure::from(error).path(asked.path))?;
+    if let Some(out) = out {
+        let behind = with_ending(out, ".pass");
+        let files = match asked.record.goal {
+            Goal::Maximize => vec![(out, &replayed.passing)],
+            Goal::Isolate => vec![(out, &replayed.failing), (&*behind, &replayed.passing)],
+        };
+        for (file, text) in files {
+            write_rebuilt(file, text)?;
+        }
+    }
+    let isolated = replayed.isolated.as_ref();
+    let rebuilt = Rebuilt {
+        holds: true,
+        size_passing: replayed.passing.len() as u64,
+        size_failing: replayed.failing.len() as u64,
+        claim: isolated.map(|isolated| isolated.claim),
+        proved: isolated.map(|isolated| isolated.proved),
+        tests: replayed.counts,
+    };
+    let claim = rebuilt.claim.map(|claim| claim.to_string());
+    let text = format!(
+        "the log is consistent: {}, {} that pass and {} that fail, {}",
+        size::counted(rebuilt.tests.executed, "test"),
+        size::bytes(rebuilt.size_passing),
+        size::bytes(rebuilt.size_failing),
+        claim.as_deref().unwrap_or("unfinished"),
+    );
+    output.result(&text, &rebuilt);
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Proven {
+    passing: Outcome,
+    failing: Outcome,
+    holds: bool,
+    claim: Claim,
+    proved: Proved,
+    cut_off: u64,
+}
+
+/// Runs again what the claim rests on.
+pub fn prove(
+    asked: &DifferenceLog<'_>,
+    oracle: Box<dyn Oracle>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let passing = asked.passing.read(asked.record, asked.path)?;
+    let mut oracle: Box<dyn Oracle> = match asked.record.inverted {
+        true => Box::new(Inverted(oracle)),
+        false => oracle,
+    };
+    let verified = verify_sides(&passing, asked.failing, asked.log, oracle.as_mut(), |_| ())
+        .map_err(|error| Failure::of_verifying(error, asked.path))?;
+    let proven = Proven {
+        proved: verified.proved,
+        cut_off: verified.cut_off,
+        passing: verified.passing,
+        failing: verified.failing,
+        holds: verified.holds(),
+        claim: verified.claim,
+    };
+    let of = format!(
+        "{} of {}",
+        size::grouped(proven.proved.done),
+        size::counted(proven.proved.of, "delta test")
+    );
+    let ends = format!(
+        "the passing input gives {}, the failing input gives {}",
+        proven.passing, proven.failing
+    );
+    let text = match (proven.holds, &verified.refuted) {
+        (true, _) if proven.claim == Claim::BestSoFar => {
+            "best-so-far is verified: the failing input fails".to_owned()
+        }
+        (true, _) => format!(
+            "{} is verified: {ends}; {of} have the outcome that the log records",
+            proven.claim
+        ),
+        (false, Some(found)) => format!(
+            "{} is refuted: {}",
+            proven.claim,
+            match found.side {
+                Side::Passing => "with one more delta the passing input still passes",
+                Side::Failing => "with one delta less the failing input still fails",
+            }
+        ),
+        (false, None) => format!(
+            "{} is not verified: {ends}; {of} have the outcome that the log records",
+            proven.claim
+        ),
+    };
+    output.result(&text, &proven);
+    Ok(match proven.holds {
+        true => Exit::Done,
+        false => Exit::Found,
+    })
+}

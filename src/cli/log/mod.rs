@@ -1,0 +1,489 @@
+//! `ddfuzz log show|replay|schema|verify`: reads, rebuilds and proves a minimization. The oracle of a
+//! verification is that of the log's start line, or what is asked for instead.
+
+mod difference;
+mod show;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::interestingness::{explain_test_error, read_script};
+use super::min::call::{call_line, call_list};
+use super::min::turns::oracle_of_call;
+use super::output::print_bytes;
+use super::results::is_standard;
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output};
+use crate::campaign::Minimizing;
+use crate::corpus::trim::CoverageOracle;
+use crate::delta::Outcome;
+use crate::exec::Target;
+use crate::files::atomic;
+use crate::minimize::log::{
+    ContentHash, CoverageRecord, KeyRecord, Log, LogError, Part, StartLine, TestRecord, schema,
+};
+use crate::minimize::{Call, Claim, Counts, Oracle, Proved, Replayed, TestOracle, replay, verify};
+use crate::report::size;
+
+/// Show, rebuild or verify a minimization from its log
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
+pub struct LogArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show how the input was reduced, step by step
+    #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
+    Show(show::LogShowArgs),
+    /// Rebuild the result from the input and the log, without running the target. Of a log of
+    /// --args or --env-vars these are the arguments or variables, each followed by a NUL
+    #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
+    Replay {
+        #[command(flatten)]
+        log: LogFileArgs,
+        /// Write the result to FILE; - is stdout
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Print the JSON schema of a log's lines
+    #[command(after_help = "Example:\n  ddfuzz log schema > log.schema.json")]
+    Schema,
+    /// Run the tests again that the claim of minimality rests on
+    #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
+    Verify {
+        #[command(flatten)]
+        log: LogFileArgs,
+        #[command(flatten)]
+        target: TargetArgs,
+        /// The interestingness test, if its file is not the one that the log names
+        #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target"])]
+        test: Option<PathBuf>,
+    },
+}
+
+#[derive(clap::Args)]
+struct LogFileArgs {
+    /// The log file
+    log: PathBuf,
+    /// The input that was minimized [default: `original` beside the log, else the path in the log]
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    #[command(flatten)]
+    passing: difference::PassingArgs,
+}
+
+/// Runs the command.
+pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Schema => {
+            let schema = schema();
+            let text = serde_json::to_string_pretty(&schema);
+            output.result(&text.unwrap_or_default(), &schema);
+            Ok(Exit::Done)
+        }
+        Command::Show(args) => show::run(&args, output),
+        Command::Replay { log, out } => {
+            let output = match out.as_deref().is_some_and(is_standard) {
+                true => &output.beside_bytes()?,
+                false => output,
+            };
+            rebuild(&log, out.as_deref(), output)
+        }
+        Command::Verify { log, target, test } => prove(&log, &target, test.as_deref(), output),
+    }
+}
+
+/// Reads a log; `damaged` is the exit where it is one, but a line of it is not understood.
+pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
+    let log = Log::read(path).map_err(|error| {
+        let malformed = matches!(error, LogError::Malformed { .. });
+        let mut failure = Failure::from(error).path(path);
+        if malformed && names_itself(path) {
+            failure.exit = damaged;
+        }
+        failure
+    })?;
+    match log.start.clone() {
+        Some(start) => Ok((log, start)),
+        None => {
+            let message = format!("{} is not a minimization log, or is empty", path.display());
+            Err(Failure::new(Exit::Usage, "log", message).path(path))
+        }
+    }
+}
+
+/// Whether a file begins like a log, even if it is damaged after that.
+fn names_itself(path: &Path) -> bool {
+    let mut begins = [0; START.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
+    read.is_ok() && begins == *START
+}
+
+/// What every log begins with.
+const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
+
+impl LogFileArgs {
+    /// The input that the log is about.
+    fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
+        if let Some(call) = call_of(start) {
+            return Ok(call.text().to_vec());
+        }
+        let beside = self.log.with_file_name("original");
+        let recorded = start.input.as_ref().map(|path| PathBuf::from(&path.0));
+        let path = match (&self.input, recorded) {
+            (Some(path), _) => path.clone(),
+            // Inverted, the original is the other input.
+            (None, _) if beside.is_file() && !difference::is_inverted(start) => beside,
+            (None, Some(path)) => path,
+            (None, None) => {
+                return Err(Failure::usage("the log does not record where its input is")
+                    .path(&self.log)
+                    .hint("give the input with --input FILE"));
+            }
+        };
+        let input = std::fs::read(&path).map_err(|e| {
+            Failure::file(&path, "reading the input", &e).hint("give the input with --input FILE")
+        })?;
+        if ContentHash::of(&input) != start.input_blake3 {
+            let message = format!("{} is not the input of this log", path.display());
+            return Err(Failure::new(Exit::Found, "input", message)
+                .path(&path)
+                .hint("give the input with --input FILE"));
+        }
+        Ok(input)
+    }
+}
+
+/// A size in what the log's texts are made of.
+fn amount(start: &StartLine, size: u64) -> String {
+    match start.call {
+        Some(_) => size::counted(size, "unit"),
+        None => size::bytes(size),
+    }
+}
+
+#[derive(Serialize)]
+struct Rebuilt {
+    holds: bool,
+    size: u64,
+    blake3: ContentHash,
+    claim: Option<Claim>,
+    proved: Option<Proved>,
+    tests: Counts,
+}
+
+fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
+    let (log, start) = read(&args.log, Exit::Found)?;
+    let input = args.read_input(&start)?;
+    if let Some(asked) =
+        difference::DifferenceLog::of(&args.log, &log, &start, &args.passing, &input)
+    {
+        return difference::rebuild(&asked, out, output);
+    }
+    let replayed: Replayed =
+        replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
+    let target = call_of(&start).and_then(|call| call.target(&replayed.text));
+    if let Some(out) = out {
+        let bytes = match (&target, &start.call) {
+            (Some(target), Some(call)) => call_list(target, call.part),
+            _ => replayed.text.clone(),
+        };
+        write_rebuilt(out, &bytes)?;
+    }
+    let minimized = replayed.minimized.as_ref();
+    let rebuilt = Rebuilt {
+        holds: true,
+        size: replayed.text.len() as u64,
+        blake3: ContentHash::of(&replayed.text),
+        claim: minimized.map(|minimized| minimized.claim),
+        proved: minimized.map(|minimized| minimized.proved),
+        tests: replayed.counts,
+    };
+    let claim = rebuilt
+        .claim
+        .map_or("unfinished".to_owned(), |claim| claim.to_string());
+    let mut text = format!(
+        "the log is consistent: {}, result {}, {claim}",
+        size::counted(rebuilt.tests.executed, "test"),
+        amount(&start, rebuilt.size),
+    );
+    if let (Some(mut target), Some(call)) = (target, &start.call) {
+        if call.part != Part::Env {
+            (target.env, target.env_only) = (Vec::new(), false);
+        }
+        let input = start.input.as_ref().map(|path| Path::new(&path.0));
+        text.push_str(&format!("\ncall   {}", call_line(&target, input)));
+    }
+    output.result(&text, &rebuilt);
+    Ok(Exit::Done)
+}
+
+/// Writes a rebuilt input into a file that is not there yet, or to stdout.
+pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if is_standard(out) {
+        print_bytes(bytes);
+        return Ok(());
+    }
+    atomic::create_new(out, bytes)
+        .map_err(|error| Failure::unwritten(out, error).hint("give another file"))
+}
+
+#[derive(Serialize)]
+struct Proven {
+    holds: bool,
+    claim: Claim,
+    result: Outcome,
+    proved: Proved,
+    cut_off: u64,
+}
+
+fn prove(
+    args: &LogFileArgs,
+    asked: &TargetArgs,
+    test: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let (log, start) = read(&args.log, Exit::Found)?;
+    let input = args.read_input(&start)?;
+    let mut oracle = oracle_of_log(
+        &args.log,
+        &start,
+        asked,
+        test,
+        args.input.as_deref(),
+        output,
+    )?;
+    if let Some(asked) =
+        difference::DifferenceLog::of(&args.log, &log, &start, &args.passing, &input)
+    {
+        return difference::prove(&asked, oracle, output);
+    }
+    let verified = verify(&input, &log, &mut *oracle, |_| ())
+        .map_err(|error| Failure::of_verifying(error, &args.log))?;
+    let proven = Proven {
+        holds: verified.holds(),
+        claim: verified.claim,
+        result: verified.result,
+        proved: verified.proved,
+        cut_off: verified.cut_off,
+    };
+    let unit = if start.call.is_some() { "unit" } else { "byte" };
+    let found = verified.counterexample.as_ref();
+    let still =
+        found.map(|found| format!("without the {unit} at {} it still fails", found.at.start));
+    let text = verdict(&proven, still);
+    output.result(&text, &proven);
+    Ok(if proven.holds {
+        Exit::Done
+    } else {
+        Exit::Found
+    })
+}
+
+/// What the proof came to, in a sentence; `still` tells of a removal after which the result still
+/// fails.
+fn verdict(proven: &Proven, still: Option<String>) -> String {
+    let claim = proven.claim;
+    let of = format!(
+        "{} of {}",
+        size::grouped(proven.proved.done),
+        size::counted(proven.proved.of, "removal")
+    );
+    match (proven.holds, still, proven.result) {
+        (true, ..) if proven.proved.of == 0 && claim == Claim::BestSoFar => {
+            "best-so-far is verified: the result fails".to_owned()
+        }
+        (true, ..) => format!(
+            "{claim} is verified: the result fails, and after any single removal it no longer fails ({of} tested)"
+        ),
+        (false, Some(still), _) => format!("{claim} is refuted: {still}"),
+        (false, None, Outcome::Fail) => {
+            format!("{claim} is not verified: the result fails, but only {of} were tested")
+        }
+        (false, None, Outcome::Pass) => format!(
+            "{claim} is refuted: the result no longer fails (is the bug fixed in this program?)"
+        ),
+        (false, None, Outcome::Unresolved) => format!(
+            "{claim} is not verified: the result now fails differently, or a limit ended the run"
+        ),
+    }
+}
+
+/// The oracle of the log at `log`, whose first line is `start`. A target or test that is asked for
+/// stands in for the log's own, as does `input` for the input that calls are made with.
+pub fn oracle_of_log(
+    log: &Path,
+    start: &StartLine,
+    asked: &TargetArgs,
+    test: Option<&Path>,
+    input: Option<&Path>,
+    output: &Output,
+) -> Result<Box<dyn Oracle>, Failure> {
+    if let Some(coverage) = &start.coverage {
+        return coverage_oracle(log, start, coverage, (asked, test));
+    }
+    match (&start.test, &start.key) {
+        (Some(record), _) if !asked.is_named() => {
+            test_oracle(log, start, record, (asked, test), output)
+        }
+        (Some(_), _) => Err(Failure::usage(
+            "the log is of an interestingness test, but a program is given",
+        )
+        .path(log)
+        .hint("give another test with --test")),
+        (None, _) if test.is_some() => Err(Failure::usage(
+            "the log is of a crash, but an interestingness test is given",
+        )
+        .path(log)
+        .hint("give another program after `--`")),
+        (None, Some(key)) if start.call.is_some() => call_oracle(log, start, key, asked, input),
+        (None, Some(key)) => {
+            let target = target_or_logged(log, start, asked)?;
+            // Keys are equal by every way of execution.
+            let way = asked.asked_way().unwrap_or(start.target.way);
+            let mut minimizing = Minimizing::of_target(target, way, &start.search);
+            minimizing.learn_limit = asked.timeout.is_none();
+            Ok(Box::new(minimizing.oracle(key)?))
+        }
+        (None, None) => Err(Failure::usage(
+            "the log holds neither a crash, nor a test, nor coverage to verify",
+        )
+        .path(log)),
+    }
+}
+
+/// The target that the user names, else that of the log.
+fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
+    let logged = start.target.target(asked.limits_over(start.limits));
+    match (asked.is_named(), logged) {
+        (true, _) => asked.target(),
+        (false, Some(target)) => Ok(target),
+        (false, None) => Err(
+            Failure::usage("the log does not record which program was run")
+                .path(log)
+                .hint("give the program after `--`"),
+        ),
+    }
+}
+
+/// The oracle of trimming by coverage. Numbers of features hold for one build of the target only.
+fn coverage_oracle(
+    log: &Path,
+    start: &StartLine,
+    coverage: &CoverageRecord,
+    (asked, test): (&TargetArgs, Option<&Path>),
+) -> Result<Box<dyn Oracle>, Failure> {
+    if test.is_some() {
+        let message = "the log is of trimming by coverage, but an interestingness test is given";
+        return Err(Failure::usage(message)
+            .path(log)
+            .hint("give a program that reports coverage after `--`"));
+    }
+    let target = target_or_logged(log, start, asked)?;
+    let way = asked.asked_way().unwrap_or(start.target.way);
+    let mut oracle = CoverageOracle::start(&target, way)?;
+    if oracle.places() as u64 != coverage.places {
+        let message = format!(
+            "the target has {}, and had {} when the log was written: it is another build, and its \
+             coverage cannot be compared",
+            size::counted(oracle.places() as u64, "instrumented place"),
+            coverage.places
+        );
+        return Err(Failure::new(Exit::Found, "target", message)
+            .path(log)
+            .hint("give the build that the log was written with after `--`"));
+    }
+    oracle.hold(coverage.into());
+    Ok(Box::new(oracle))
+}
+
+/// The part of a call that a log is of, where it is not of the input.
+pub fn call_of(start: &StartLine) -> Option<Call> {
+    let record = start.call.as_ref()?;
+    let target = start.target.target(start.limits)?;
+    Some(Call::of_record(target, record))
+}
+
+fn call_oracle(
+    log: &Path,
+    start: &StartLine,
+    key: &KeyRecord,
+    asked: &TargetArgs,
+    input: Option<&Path>,
+) -> Result<Box<dyn Oracle>, Failure> {
+    let logged = start.target.target(asked.limits_over(start.limits));
+    let (Some(record), Some(mut target)) = (&start.call, logged) else {
+        return Err(Failure::usage("the log does not record which program was run").path(log));
+    };
+    if asked.is_named() {
+        // Its arguments are those of the log: one of them may be what the log is about.
+        target.program = asked.target()?.program;
+    }
+    let named = input.map(Path::to_owned);
+    let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
+    let bytes = match &path {
+        Some(path) => std::fs::read(path).map_err(|error| {
+            Failure::file(path, "reading the input", &error)
+                .hint("give the input with --input FILE")
+        })?,
+        None => Vec::new(),
+    };
+    if ContentHash::of(&bytes) != record.input_blake3 {
+        let path = path.as_deref().unwrap_or(log);
+        let message = format!("{} is not the input of this log", path.display());
+        return Err(Failure::new(Exit::Found, "input", message)
+            .path(path)
+            .hint("give the input with --input FILE"));
+    }
+    let call = Call::of_record(target, record);
+    let learn_limit = asked.timeout.is_none();
+    Ok(Box::new(oracle_of_call(
+        call,
+        bytes,
+        key.into(),
+        learn_limit,
+    )))
+}
+
+fn test_oracle(
+    log: &Path,
+    start: &StartLine,
+    record: &TestRecord,
+    (asked, test): (&TargetArgs, Option<&Path>),
+    output: &Output,
+) -> Result<Box<dyn Oracle>, Failure> {
+    let recorded = start.target.program.as_ref();
+    let path = match (test, recorded) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(path)) => PathBuf::from(&path.0),
+        (None, None) => {
+            return Err(Failure::usage("the log does not record where its test is")
+                .path(log)
+                .hint("give it with --test SCRIPT"));
+        }
+    };
+    let (found, script) = read_script(&path)?;
+    if script.hash() != record.blake3 {
+        output.say(&format!(
+            "warning: {} has changed since the log was written",
+            found.display()
+        ));
+    }
+    let Some(mut target) = start.target.target(asked.limits_over(start.limits)) else {
+        return Err(Failure::usage("the log does not record where its test is").path(log));
+    };
+    target.program = crate::exec::Program::Path(found);
+    let oracle = TestOracle::new(script, target, record.name.0.clone());
+    let oracle = oracle.map_err(|error| explain_test_error(error, &path))?;
+    Ok(Box::new(match asked.timeout {
+        None => oracle,
+        Some(_) => oracle.with_fixed_time(),
+    }))
+}

@@ -1,0 +1,143 @@
+//! `ddfuzz log show`: how an input shrank.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::read;
+use crate::cli::results::is_same_file;
+use crate::cli::{Exit, Failure, Output, ui};
+use crate::files::atomic;
+use crate::minimize::Claim;
+use crate::minimize::log::{OsText, StartLine};
+use crate::report::{Pass, Shrinking, Step, curve, passes_table, size, svg};
+
+/// So many reductions are listed; of more, only with -v.
+const LISTED: usize = 20;
+
+/// What is shown, and where it is drawn.
+#[derive(clap::Args)]
+pub struct LogShowArgs {
+    /// The log file
+    log: PathBuf,
+    /// Also draw the curve of sizes into this SVG file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Overwrite the SVG file
+    #[arg(long, requires = "svg")]
+    force: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    start: &'a StartLine,
+    steps: &'a [Step],
+    passes: &'a [Pass],
+    tests: u64,
+    executed: u64,
+    claim: Option<Claim>,
+    svg: Option<OsText>,
+}
+
+/// Runs the command.
+pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
+    let (log, start) = read(&args.log, Exit::Usage)?;
+    let lines = log.lines.iter().map(|(_, line)| line);
+    let shrinking = Shrinking::of(&start, lines);
+    let name = args.log.display().to_string();
+    if let Some(file) = &args.svg {
+        draw(&shrinking, &args.log, file, args.force)?;
+    }
+    let shown = Shown {
+        start: &start,
+        steps: &shrinking.steps,
+        passes: &shrinking.passes,
+        tests: shrinking.tests,
+        executed: shrinking.executed,
+        claim: shrinking.claim,
+        svg: args.svg.as_deref().map(|file| {
+            let absolute = std::path::absolute(file);
+            OsText(absolute.unwrap_or_else(|_| file.to_owned()).into())
+        }),
+    };
+    output.result(&text(&name, &shrinking, output), &shown);
+    Ok(Exit::Done)
+}
+
+fn title(name: &str, shrinking: &Shrinking) -> String {
+    let sizes = shrinking.sizes();
+    let claim = match shrinking.claim {
+        Some(claim) => claim.to_string(),
+        None => "unfinished".to_owned(),
+    };
+    format!("{name}: {}, {sizes}, {claim}", shrinking.search)
+}
+
+fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(), Failure> {
+    if is_same_file(log, file) {
+        let message = format!("{} is the log, which is only read", file.display());
+        return Err(Failure::usage(message)
+            .path(file)
+            .hint("give another file with --svg"));
+    }
+    let name = log.file_name().unwrap_or(log.as_os_str());
+    let drawing = svg(shrinking, &title(&name.to_string_lossy(), shrinking));
+    let exists = !force && file.exists();
+    let written = match force {
+        true => atomic::write(file, drawing.as_bytes()),
+        false => atomic::create_new(file, drawing.as_bytes()),
+    };
+    written.map_err(|error| match exists {
+        true => Failure::new(Exit::Usage, "exists", "it exists already")
+            .path(file)
+            .hint("overwrite it with --force"),
+        false => Failure::unwritten(file, error).hint("give another file"),
+    })
+}
+
+fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
+    let width = ui::stdout_width();
+    let mut text = format!(
+        "{name} with {}, {}\n\n{}",
+        shrinking.search,
+        shrinking.sizes(),
+        curve(shrinking, width)
+    );
+    if !shrinking.steps.is_empty() {
+        text.push_str(&steps(shrinking, output.verbose));
+    }
+    if !shrinking.passes.is_empty() {
+        text.push_str(&format!("\n{}\n", passes_table(shrinking, width)));
+    }
+    let tests = format!(
+        "{}, {} of them run",
+        size::counted(shrinking.tests, "test"),
+        size::grouped(shrinking.executed)
+    );
+    text.push_str(&match shrinking.claim {
+        Some(claim) => format!("{tests}: {claim}"),
+        None => format!("{tests} so far: unfinished"),
+    });
+    text
+}
+
+/// The reductions, the last ones where there are many.
+fn steps(shrinking: &Shrinking, all: bool) -> String {
+    let steps = &shrinking.steps;
+    let skipped = match all {
+        true => 0,
+        false => steps.len().saturating_sub(LISTED),
+    };
+    let mut text = format!("\n{:>10}  {:>10}  rule\n", "test", shrinking.units());
+    if skipped > 0 {
+        let earlier = size::counted(skipped as u64, "earlier reduction");
+        text.push_str(&format!("{:>10}  {earlier}; -v lists all\n", "…"));
+    }
+    for step in &steps[skipped..] {
+        text.push_str(&format!(
+            "{:>10}  {:>10}  {}\n",
+            step.i, step.size, step.rule
+        ));
+    }
+    text
+}

@@ -1,0 +1,403 @@
+//! `ddfuzz-runner`: a Cargo runner. It becomes the program that cargo runs, except for a libFuzzer
+//! program that is called to fuzz: then it also groups and minimizes what libFuzzer finds.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use clap::{Arg, Command};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{Pid, getppid};
+
+use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan, Scratch};
+use super::cargo::{Written, choose_out, reproducers};
+use super::output::tell;
+use super::run::{StoreRequest, open_store};
+use super::target::probe_by;
+use super::{Exit, Failure, output, signals};
+use crate::campaign::watch::{Watching, watch};
+use crate::campaign::{Deadline, Minimizing, Progress, Screen, Summary, When};
+use crate::exec::facts::TargetFacts;
+use crate::exec::{Program, Target};
+use crate::report::{GroupView, block, size, text};
+use crate::store::{KnownGroups, Store};
+
+/// Turns the runner off.
+const SWITCH: &str = "DDFUZZ_RUNNER";
+/// Names the output directory.
+const OUT: &str = "DDFUZZ_OUT";
+
+/// Runs the program of the command line; ends as it does.
+pub fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let Some((program, words)) = words.split_first() else {
+        tell(
+            "error: no program is given: ddfuzz-runner is started by cargo\nhint: see ddfuzz-runner --help",
+        );
+        return Exit::Usage.into();
+    };
+    match program.to_str() {
+        Some("--help" | "-h") => {
+            output::print(command().render_help().to_string().trim_end());
+            return Exit::Done.into();
+        }
+        Some(PRINT_AFTER) => return print_after_main(words),
+        Some("--version" | "-V") => {
+            output::print(&format!("ddfuzz-runner {}", env!("CARGO_PKG_VERSION")));
+            return Exit::Done.into();
+        }
+        _ => {}
+    }
+    let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
+    if is_off || !is_called_to_fuzz(program, words) {
+        return replace(program, words);
+    }
+    match group_and_minimize(Path::new(program), words) {
+        Ok(status) => end_as(status),
+        Err(failure) => {
+            // The user wants to fuzz above all.
+            tell(&format!(
+                "ddfuzz: {failure}\nddfuzz: running the program without ddfuzz"
+            ));
+            replace(program, words)
+        }
+    }
+}
+
+/// Becomes the program.
+fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
+    let error = process::Command::new(program).args(words).exec();
+    tell(&format!("error: {}: {error}", program.to_string_lossy()));
+    ExitCode::from(match error.kind() {
+        std::io::ErrorKind::NotFound => 127,
+        _ => 126,
+    })
+}
+
+/// Ends as the program did.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal()
+        && let Ok(signal) = nix::sys::signal::Signal::try_from(signal)
+    {
+        // The program has left what core there is to be.
+        let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
+        // SAFETY: the default action has no handler.
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
+        let _ = nix::sys::signal::raise(signal);
+    }
+    ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+}
+
+/// Runs libFuzzer, groups and minimizes what it finds, and gives how it ended.
+fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
+    let target = Target::new(Program::Path(crate::exec::find_program(program)?));
+    let started = probe_by(&target, None)?;
+    let way = started.executor.way();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let out = match std::env::var_os(OUT) {
+        Some(out) => PathBuf::from(out),
+        None => choose_out(Path::new("ddfuzz-out"), &name, program),
+    };
+    let asked = StoreRequest {
+        out: &out,
+        resume: false,
+        seed: None,
+    };
+    let (store, campaign) = open_store(&asked, &target, way)?;
+    let stop = signals::stop_flag()?;
+    let (plan, corpus) = plan(program, words)?;
+    let held = (!plan.again).then(Vec::new);
+    let artifacts = folder_of(&plan.artifact_prefix);
+    let settings = watching(target, way);
+    let store = Mutex::new(store);
+    let mut fuzzers = LibFuzzers::start(plan, corpus.path.clone(), stop.clone())
+        .map_err(|error| Failure::file(program, "starting", &error))?;
+    let mut blocks = GroupBlocks { held };
+    let shown = &mut blocks;
+    let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
+    fuzzers.wait();
+    let status = fuzzers.failed().unwrap_or_default();
+    drop(fuzzers);
+    drop(started);
+    let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = blocks.held.unwrap_or_default();
+    match summary {
+        Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
+        Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
+    }
+    if !texts.is_empty() {
+        print_last(&texts.join("\n"), !status.success());
+    }
+    Ok(status)
+}
+
+/// The directory for new inputs; one that is made for the call goes with it.
+struct Corpus {
+    path: PathBuf,
+    _made: Option<Scratch>,
+}
+
+/// What libFuzzer is called with: what the user calls it with. Where it is bounded it is started
+/// again after a crash; where it is not, it ends with the first, as users expect.
+fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
+    let mut flags = Flags::of(words);
+    let corpus = match flags.corpora.is_empty() {
+        false => Corpus {
+            path: flags.corpora.remove(0),
+            _made: None,
+        },
+        true => {
+            let made = Scratch::new().map_err(|error| {
+                Failure::file(&std::env::temp_dir(), "making a directory in", &error)
+            })?;
+            Corpus {
+                path: made.path().to_owned(),
+                _made: Some(made),
+            }
+        }
+    };
+    let plan = Plan {
+        program: program.to_owned(),
+        env: Vec::new(),
+        artifact_prefix: flags.artifact_prefix.clone().unwrap_or_default(),
+        jobs: 1,
+        attached: Attached::Through,
+        again: flags.time.is_some() || flags.runs.is_some(),
+        flags,
+    };
+    Ok((plan, corpus))
+}
+
+fn watching(target: Target, way: crate::exec::Way) -> Watching {
+    Watching {
+        sources: Vec::new(),
+        max_len: MAX_LEN,
+        leaks: false,
+        time: None,
+        deadline: Deadline::default(),
+        until: Vec::new(),
+        when: When::Inline,
+        jobs: 1,
+        minimizing: Minimizing {
+            budget_time: Some(std::time::Duration::from_secs(60)),
+            ..Minimizing::of_target(target, way, "full")
+        },
+        known: KnownGroups::default(),
+        waits_for_room: true,
+    }
+}
+
+/// The folder that artifacts go to, where they have one of their own.
+fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
+    let is_folder = prefix.as_encoded_bytes().ends_with(b"/") && prefix != "./";
+    is_folder.then(|| PathBuf::from(prefix))
+}
+
+/// Writes reproducers where libFuzzer writes its findings; gives what to print about what was
+/// found.
+fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
+    let reader = store.reader();
+    let mut lines = Vec::new();
+    if let Some(artifacts) = artifacts {
+        match reproducers(reader, artifacts) {
+            Ok(Written { count: 0, .. }) => {}
+            Ok(Written { count, .. }) => lines.push(format!(
+                "ddfuzz: wrote {} to {}",
+                size::counted(count, "reproducer"),
+                text::shell_word(artifacts)
+            )),
+            Err(failure) => lines.push(format!("ddfuzz: {failure}")),
+        }
+    }
+    if summary.new_groups + summary.known_crashes > 0 {
+        let groups = match summary.new_groups {
+            0 => "no new crash group".to_owned(),
+            new => size::counted(new, "new crash group"),
+        };
+        lines.push(format!(
+            "ddfuzz: {groups}; next: ddfuzz show {}",
+            text::shell_word(reader.root())
+        ));
+    }
+    lines
+}
+
+/// Flags by which libFuzzer does something else than fuzz.
+const OTHER_JOBS: [&str; 11] = [
+    "merge",
+    "merge_inner",
+    "minimize_crash",
+    "minimize_crash_internal_step",
+    "cleanse_crash",
+    "set_cover_merge",
+    "analyze_dict",
+    "collect_data_flow",
+    "data_flow_trace",
+    "help",
+    "ignore_remaining_args",
+];
+
+/// libfuzzer-sys writes what an input means into the file that this names, and ends.
+const DEBUG_PATH: &str = "RUST_LIBFUZZER_DEBUG_PATH";
+
+/// Whether this is a libFuzzer program that is called to fuzz: not to run single files, to merge,
+/// to minimize or to show something.
+pub fn is_called_to_fuzz(program: &OsStr, words: &[OsString]) -> bool {
+    if std::env::var_os(DEBUG_PATH).is_some() || !asks_for_fuzzing(words) {
+        return false;
+    }
+    let target = Target::new(Program::Path(program.into()));
+    TargetFacts::of(&target).is_ok_and(|facts| facts.libfuzzer)
+}
+
+fn asks_for_fuzzing(words: &[OsString]) -> bool {
+    let flags = Flags::of(words);
+    let is_single = |path: &&std::path::PathBuf| Path::new(path).is_file();
+    let other = OTHER_JOBS.iter().any(|name| flags.is_on(name));
+    // `-seed_inputs` and the like are flags; whatever has two dashes is for the harness itself.
+    let is_odd = words
+        .iter()
+        .any(|word| word.as_encoded_bytes().starts_with(b"--"));
+    !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
+}
+
+/// The block of each group: between the lines of libFuzzer, or with the result.
+pub struct GroupBlocks {
+    /// The texts that come with the result; `None` where they are printed at once, because
+    /// libFuzzer goes on after each finding.
+    pub held: Option<Vec<String>>,
+}
+
+impl GroupBlocks {
+    fn print(&mut self, text: String) {
+        match &mut self.held {
+            Some(held) => held.push(text),
+            None => tell(&text),
+        }
+    }
+}
+
+impl Screen for GroupBlocks {
+    fn progress(&mut self, _: &Progress) {}
+
+    fn minimized(&mut self, group: &GroupView) {
+        self.print(block(group));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.print(format!("ddfuzz: {text}"));
+    }
+}
+
+/// The option by which the runner calls itself: wait for a process, then print what stdin holds.
+pub const PRINT_AFTER: &str = "--print-after";
+/// Longest wait, in milliseconds: cargo-fuzz runs the program once more for each failing input.
+const LONGEST_WAIT_MS: u16 = 60_000;
+/// Processes above this one that are looked at.
+const ANCESTORS: usize = 4;
+
+/// Prints a text on stderr, below what cargo-fuzz prints about a failure, if it has called this
+/// process and `failed` says that there is one.
+pub fn print_last(text: &str, failed: bool) {
+    let cargo_fuzz = if failed { calling_cargo_fuzz() } else { None };
+    if cargo_fuzz.is_none_or(|pid| print_after(pid, text).is_err()) {
+        tell(text);
+    }
+}
+
+/// Starts a process that outlives this one and prints the text when `pid` has ended.
+fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
+    let mut printer = process::Command::new(std::env::current_exe()?)
+        .arg(PRINT_AFTER)
+        .arg(pid.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        // Ctrl-C ends what is above, and not the result.
+        .process_group(0)
+        .spawn()?;
+    match printer.stdin.take() {
+        Some(mut stdin) => stdin.write_all(text.as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// What the process started above does; `words` come after [`PRINT_AFTER`].
+pub fn print_after_main(words: &[OsString]) -> ExitCode {
+    let mut text = String::new();
+    // What is left of a text that is cut off is printed.
+    let _ = std::io::stdin().lock().read_to_string(&mut text);
+    let pid = words.first().and_then(|word| word.to_str()?.parse().ok());
+    if let Some(handle) = pid.and_then(process_handle) {
+        let mut ended = [PollFd::new(handle.as_fd(), PollFlags::POLLIN)];
+        // Whatever keeps it from waiting: the text is printed.
+        let _ = poll(&mut ended, PollTimeout::from(LONGEST_WAIT_MS));
+    }
+    tell(text.trim_end());
+    Exit::Done.into()
+}
+
+/// A handle on a process, which can be waited for; `None` where it is gone.
+fn process_handle(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: the call takes two numbers.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = RawFd::try_from(descriptor).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// The cargo-fuzz that has called this process, perhaps through cargo.
+fn calling_cargo_fuzz() -> Option<Pid> {
+    let mut pid = getppid();
+    for _ in 0..ANCESTORS {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // PID (NAME) STATE PPID …: the name may have blanks and parentheses in it.
+        let (begin, end) = (stat.find('(')?, stat.rfind(')')?);
+        if &stat[begin + 1..end] == "cargo-fuzz" {
+            return Some(pid);
+        }
+        let parent = stat[end + 1..].split_whitespace().nth(1)?;
+        pid = Pid::from_raw(parent.parse().ok()?);
+    }
+    None
+}
+
+const ABOUT: &str =
+    "A Cargo runner that groups and minimizes the crashes that libFuzzer programs find";
+
+const MORE: &str = "\
+`cargo ddfuzz install-runner` makes cargo start programs through it. A program that is not a \
+libFuzzer program called to fuzz is run as it is. After `cargo fuzz run`, ddfuzz-out contains the \
+groups of crashes and their reproducers. With -max_total_time or -runs, libFuzzer is restarted \
+after each crash until these are used up. Exit status, messages and artifacts are those of the \
+program.
+
+Environment:
+  DDFUZZ_RUNNER=off   run the program without ddfuzz
+  DDFUZZ_OUT=DIR      output directory [default: ddfuzz-out]";
+
+/// The command line. It is not parsed by this: what stands behind the program is the program's.
+pub fn command() -> Command {
+    Command::new("ddfuzz-runner")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .max_term_width(100)
+        .after_help(MORE)
+        .arg(
+            Arg::new("program")
+                .value_name("PROGRAM")
+                .help("Program to run")
+                .required(true),
+        )
+        .arg(
+            Arg::new("arguments")
+                .value_name("ARGUMENT")
+                .help("Its arguments")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true),
+        )
+}

@@ -1,0 +1,263 @@
+//! The inputs of a triage, and the workers that run them, each with a triager.
+
+use std::collections::HashSet;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::campaign::{Examined, Judged, judged, kind_of, may_leak};
+use crate::cli::{Failure, Output};
+use crate::exec::{Target, Way};
+use crate::files::regular::{self, Unread};
+use crate::minimize::log::ContentHash;
+use crate::report::size;
+use crate::report::text::printable;
+use crate::store::foreign::{Input, Inputs};
+use crate::store::{Kind, foreign};
+use crate::triage::{Key, Triager};
+
+/// Answers that may wait for each worker: no more inputs than these are held in memory.
+const BACKLOG: usize = 4;
+/// How often the one who listens looks around while there is no answer.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What became of one file.
+pub enum Answer {
+    /// It could not be read.
+    Refused(String),
+    /// Its content was run before, or another worker runs it.
+    Same(ContentHash),
+    /// It crashed as others did before.
+    Again {
+        /// Its content.
+        input: ContentHash,
+        /// Its length, in bytes.
+        size: u64,
+        /// The major and minor key.
+        route: (Key, Key),
+    },
+    /// It was run and all that can be known of it is.
+    New {
+        /// Its content.
+        input: ContentHash,
+        /// Its bytes, where it crashed.
+        bytes: Vec<u8>,
+        /// Its length, in bytes.
+        size: u64,
+        /// How it ended.
+        examined: Examined,
+    },
+}
+
+impl Answer {
+    /// The major and minor key of a crash of which this is the record, and that came each time.
+    fn steady_route(&self) -> Option<(Key, Key)> {
+        let Answer::New { examined, .. } = self else {
+            return None;
+        };
+        let crash = examined.crash.as_deref();
+        let crash = crash.filter(|crash| kind_of(crash) != Kind::Flaky)?;
+        Some((crash.keys.major, crash.keys.minor))
+    }
+}
+
+/// What workers share with the one who listens.
+pub struct Workers<'a> {
+    /// What is run.
+    pub target: &'a Target,
+    /// How.
+    pub way: Way,
+    /// The files.
+    pub files: &'a [Input],
+    /// Longest input, in bytes.
+    pub max_len: u64,
+    /// Look for leaks in all inputs that do not crash.
+    pub leaks: bool,
+    /// Nothing more is begun when it is true.
+    pub stop: &'a AtomicBool,
+    /// Contents that somebody has taken.
+    pub taken: Mutex<HashSet<ContentHash>>,
+    /// Major and minor keys of which a record is at hand: further ones need no names and lines.
+    pub routes: Mutex<HashSet<(Key, Key)>>,
+}
+
+/// The set, whatever became of a thread that held it.
+fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
+    set.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Workers<'_> {
+    /// Has all files run by `jobs` workers. `hear` is told the answers as they come, with the
+    /// index of the file, and between them, with `None`, that time passes.
+    pub fn run(
+        &self,
+        jobs: usize,
+        mut hear: impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let next = AtomicUsize::new(0);
+        let broken = AtomicBool::new(false);
+        let jobs = jobs.min(self.files.len()).max(1);
+        std::thread::scope(|scope| {
+            let (send, answers) = sync_channel(jobs * BACKLOG);
+            let workers: Vec<_> = (0..jobs)
+                .map(|_| {
+                    let (send, next, broken) = (send.clone(), &next, &broken);
+                    scope.spawn(move || self.work(next, broken, &send))
+                })
+                .collect();
+            drop(send);
+            let heard = listen(answers, &mut hear);
+            broken.store(true, Ordering::Relaxed);
+            let mut failed = heard.err();
+            for worker in workers {
+                let answer = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+                failed = failed.or(answer.err());
+            }
+            failed.map_or(Ok(()), Err)
+        })
+    }
+
+    fn work(
+        &self,
+        next: &AtomicUsize,
+        broken: &AtomicBool,
+        send: &SyncSender<(usize, Answer)>,
+    ) -> Result<(), Failure> {
+        let done = || self.stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
+        let fail = |_: &_| broken.store(true, Ordering::Relaxed);
+        let mut triager = Triager::of_target(self.target, self.way).inspect_err(fail)?;
+        while !done() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = self.files.get(at) else {
+                break;
+            };
+            let answer = self.answer(&mut triager, file);
+            broken.fetch_or(answer.is_err(), Ordering::Relaxed);
+            let answer = answer?;
+            let route = answer.steady_route();
+            if send.send((at, answer)).is_err() {
+                break;
+            }
+            // Once the record is under way, so that nobody's `Again` overtakes it; and before the
+            // next input, so that what is done with that hangs on no one's speed.
+            locked(&self.routes).extend(route);
+        }
+        Ok(())
+    }
+
+    fn answer(&self, triager: &mut Triager, file: &Input) -> Result<Answer, Failure> {
+        let bytes = match regular::read(&file.path, self.max_len) {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Answer::Refused(why_unread(&error))),
+        };
+        let input = ContentHash::of(&bytes);
+        if !locked(&self.taken).insert(input) {
+            return Ok(Answer::Same(input));
+        }
+        let size = bytes.len() as u64;
+        let any = !locked(&self.routes).is_empty();
+        let is_known = |major, minor| locked(&self.routes).contains(&(major, minor));
+        let leaks = self.leaks || may_leak(file);
+        let examined = match judged(triager, &bytes, leaks, any, is_known)? {
+            Judged::Again(major, minor) => {
+                let route = (major, minor);
+                return Ok(Answer::Again { input, size, route });
+            }
+            Judged::New(examined) => examined,
+        };
+        Ok(Answer::New {
+            input,
+            bytes: match examined.crash {
+                Some(_) => bytes,
+                None => Vec::new(),
+            },
+            size,
+            examined,
+        })
+    }
+}
+
+fn listen(
+    answers: Receiver<(usize, Answer)>,
+    hear: &mut impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    loop {
+        match answers.recv_timeout(TICK) {
+            Ok(answer) => hear(Some(answer))?,
+            Err(RecvTimeoutError::Timeout) => hear(None)?,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+/// Finds the inputs below all paths, and says what was recognised. The output directory `out`
+/// may stand below them, and is passed over then.
+pub fn find_inputs(
+    paths: &[PathBuf],
+    out: Option<&Path>,
+    output: &Output,
+) -> Result<Inputs, Failure> {
+    let mut found = Inputs::default();
+    let real_out = out.and_then(|out| out.canonicalize().ok());
+    let inside = |path: &Path| {
+        let real = path.canonicalize();
+        (real_out.as_ref()).is_some_and(|out| real.is_ok_and(|real| real.starts_with(out)))
+    };
+    for path in paths {
+        if let Err(error) = path.symlink_metadata().and_then(|_| path.metadata()) {
+            return Err(Failure::file(path, "reading the input", &error));
+        }
+        if inside(path) {
+            let message = format!("{} is in the output directory", path.display());
+            return Err(Failure::usage(message)
+                .path(path)
+                .hint("give another output directory with -o"));
+        }
+        foreign::find(path, &mut found)?;
+    }
+    for own in out.map_or_else(Vec::new, |out| found.pass_over(out)) {
+        let own = own.display();
+        output.detail(&format!("skipped {own}: the output directory"));
+    }
+    for directory in &found.directories {
+        let idle = directory.inputs == 0 && directory.passed_over.is_empty();
+        if idle && directory.layout == foreign::Layout::Plain {
+            continue;
+        }
+        let path = printable(&directory.path.to_string_lossy());
+        let inputs = size::counted(directory.inputs, "input");
+        let passed = match directory.passed_over.len() as u64 {
+            0 => String::new(),
+            count => format!(", {} skipped", size::grouped(count)),
+        };
+        let layout = directory.layout.name();
+        output.say(&format!("{path}: {layout}, {inputs}{passed}"));
+        for (path, why) in &directory.passed_over {
+            let path = printable(&path.to_string_lossy());
+            output.detail(&format!("skipped {path}: {why}"));
+        }
+    }
+    Ok(found)
+}
+
+/// Why a file was not read, with sizes as people read them.
+pub fn why_unread(error: &Unread) -> String {
+    match error {
+        Unread::TooLarge { limit } => format!("it is larger than {}", size::limit(*limit)),
+        other => other.to_string(),
+    }
+}
+
+/// Says why a file or directory was not read.
+pub fn say_unread(path: &Path, why: &str, output: &Output) {
+    let path = printable(&path.to_string_lossy());
+    let hint = match why {
+        why if why == Unread::Missing.to_string() => " any more",
+        why if why.starts_with("it is larger") => "; --max-len allows more",
+        _ => "",
+    };
+    output.say(&format!("warning: {path} is not run: {why}{hint}"));
+}
