@@ -243,21 +243,14 @@ fn the_fate_of_each_file_is_explained() {
         "{}",
         explain(&other)
     );
-    assert!(
-        explain("in/crash").contains("crashes/"),
-        "{}",
-        explain("in/crash")
-    );
-    let other = explain("in/other");
-    assert!(
-        other.contains("it fails like the inputs in crashes/"),
-        "{other}"
-    );
-    assert!(
-        explain("in/long").contains("--max-len"),
-        "{}",
-        explain("in/long")
-    );
+    for (file, why) in [
+        ("in/crash", "crashes/"),
+        ("in/other", "it fails like the inputs in crashes/"),
+        ("in/long", "--max-len"),
+    ] {
+        let said = explain(file);
+        assert!(said.contains(why), "{said}");
+    }
     desk.is_left_clean();
 }
 
