@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::instruction::{CallTarget, LONGEST, stub_slot};
 use super::memory::Memory;
-use super::modules::{Layout, Region};
 use super::snapshot::RawFrame;
-use super::trust::called_before;
-use super::unwind::Step;
+use crate::modules::Layout;
+use crate::modules::Region;
+use crate::unwind::Step;
+use crate::unwind::called_before;
 
 /// The exported names of the runtime frames on top, innermost first.
 ///

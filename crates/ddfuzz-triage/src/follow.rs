@@ -1,17 +1,23 @@
-//! Follows one run of a tracee to its end, within its limits.
+//! Follows one run of a tracee to its end, and keeps it within its limits.
 
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::time::ClockId;
+use nix::unistd::Pid;
 
-use super::capture::{Trace, Tracer};
-use super::hang::{Cut, Order};
-use super::modules::ModuleCache;
-use super::snapshot::{Event, Snapshot};
-use super::tracee::{Start, Tracee};
-use super::watch::{Held, await_end};
-use ddfuzz_exec::{Ended, ExecError, Limits};
+use crate::capture::{Trace, Tracer};
+use crate::hang::{COOKIE, Cut, Order, sleeps};
+use crate::modules::ModuleCache;
+use crate::snapshot::{Event, Snapshot};
+use crate::tracee::{Start, Tracee};
+use ddfuzz_exec::{
+    Ended, ExecError, Limits, Starved, is_runnable, switches, tree_cpu, tree_exceeds,
+};
 
 /// What the tracing thread says.
 enum News {
@@ -110,5 +116,160 @@ fn system(what: &str, source: io::Error) -> ExecError {
     ExecError::System {
         what: what.to_owned(),
         source,
+    }
+}
+
+/// A process held by a descriptor: unlike its id it never comes to mean another one.
+pub(crate) struct Held {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl Held {
+    /// Takes hold of a live process.
+    ///
+    /// # Errors
+    /// The system's answer, when the process is gone or no descriptor is left.
+    pub(crate) fn new(pid: Pid) -> std::io::Result<Held> {
+        // SAFETY: the call takes two numbers and gives a new descriptor or an error.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if descriptor < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and owned by nobody else.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+        Ok(Held { pid, descriptor })
+    }
+
+    /// Kills it; nothing happens if it has ended.
+    pub(crate) fn kill(&self) {
+        // SAFETY: the call takes numbers and a null pointer, which stands for no details.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.descriptor.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            );
+        }
+    }
+
+    /// Interrupts it, for its tracer to find out where it is; nothing happens if it has ended.
+    fn interrupt(&self) {
+        // SAFETY: all of it may be zero, and the system takes no more than what is filled in.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        (info.si_signo, info.si_code) = (libc::SIGSTOP, libc::SI_QUEUE);
+        let words = (&raw mut info).cast::<usize>();
+        // SAFETY: a queued signal's value stands behind three numbers (padded to two words), and
+        // behind those the sender's process and user, one word: within the structure.
+        unsafe { words.add(3).write(COOKIE) };
+        // SAFETY: the call takes numbers and a pointer to a whole structure.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.descriptor.as_raw_fd(),
+                libc::SIGSTOP,
+                &raw const info,
+                0,
+            );
+        }
+    }
+
+    /// CPU time that it has used; 0 once it has ended.
+    fn cpu(&self) -> Duration {
+        ClockId::pid_cpu_clock_id(self.pid)
+            .and_then(|clock| clock.now())
+            .map(Duration::from)
+            .unwrap_or_default()
+    }
+}
+
+/// The longest and shortest time between two looks at the CPU clock.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+
+/// A run whose threads have not run for this long sleeps.
+const ASLEEP: Duration = Duration::from_millis(150);
+/// How long an interrupt may take to be noticed by what hangs in the kernel.
+const NOTICED: Duration = Duration::from_secs(1);
+/// How long it may take what waits for a processor to notice it, on a machine that has others to
+/// run for seconds.
+const SCHEDULED: Duration = Duration::from_secs(20);
+/// How long it may take to find out where a run is. In wall time, for busy machines: the test
+/// itself ends within a second of the process' own time.
+const FOUND: Duration = Duration::from_secs(30);
+
+/// Waits for the end that `done` announces; a process over its limits is interrupted, and killed
+/// if its tracer has not done so after some time. Gives the message and whether it was killed
+/// here, or `None` when its tracer is gone.
+pub(crate) fn await_end<T>(
+    done: &Receiver<T>,
+    process: &Held,
+    limits: Limits,
+    order: &Order,
+) -> (Option<T>, bool) {
+    let began = Instant::now();
+    let mut starved = Starved::new(process.pid, began);
+    loop {
+        let wall_left = limits.wall.saturating_sub(began.elapsed());
+        // A quick end, which is the rule, is not looked at.
+        let looked_at = began.elapsed() > LOOKS.1;
+        let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
+        let tree = if looked_at {
+            tree_cpu(process.pid)
+        } else {
+            Duration::ZERO
+        };
+        let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
+        if looked_at && tree_exceeds(process.pid, limits.memory) {
+            return cut_off(done, process, order, Cut::Memory);
+        }
+        if cpu_left.is_zero() {
+            return cut_off(done, process, order, Cut::Running);
+        }
+        if wall_is_over {
+            let before = switches(process.pid);
+            match done.recv_timeout(ASLEEP) {
+                Ok(message) => return (Some(message), false),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return (None, false),
+            }
+            let asleep = !is_runnable(process.pid) && before == switches(process.pid);
+            let cut = if asleep { Cut::Asleep } else { Cut::Running };
+            return cut_off(done, process, order, cut);
+        }
+        // Threads use CPU time faster than the wall clock runs, so look before it can be over.
+        let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
+        match done.recv_timeout(pause) {
+            Ok(message) => return (Some(message), false),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (None, false),
+        }
+    }
+}
+
+/// Has the tracer find out where the run is, and end it; kills it if that takes too long.
+fn cut_off<T>(done: &Receiver<T>, process: &Held, order: &Order, cut: Cut) -> (Option<T>, bool) {
+    order.give(cut);
+    let began = Instant::now();
+    let mut killed = false;
+    loop {
+        let elapsed = began.elapsed();
+        let over = match order.is_taken() {
+            true => elapsed >= FOUND,
+            false => elapsed >= SCHEDULED || elapsed >= NOTICED && sleeps(process.pid),
+        };
+        if over {
+            process.kill();
+            killed = true;
+        } else if !order.is_taken() {
+            // A signal may be lost: the target's own `SIGCONT` takes it away.
+            process.interrupt();
+        }
+        match done.recv_timeout(LOOKS.0) {
+            Ok(message) => return (Some(message), killed),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (None, killed),
+        }
     }
 }

@@ -7,10 +7,10 @@
 
 use super::instruction::{CallTarget, only_gives_up};
 use super::memory::Memory;
-use super::modules::Layout;
 use super::snapshot::{Event, RawFrame};
-use super::trust::called_before;
-use super::unwind::Step;
+use crate::modules::Layout;
+use crate::unwind::Step;
+use crate::unwind::called_before;
 
 /// The longest function that is taken for one, in bytes: what gives up has little to do.
 const LONGEST_FUNCTION: u64 = 1024;

@@ -9,23 +9,18 @@
 
 pub mod abort_text;
 pub mod address;
-mod aftermath;
 mod capture;
-mod capture_way;
 pub mod class;
+mod control;
 mod copied;
 mod crash;
-mod details;
 mod exported;
-mod family;
 pub mod fault;
 pub mod fold;
 mod follow;
-mod frame;
 mod giving_up;
 mod hang;
 mod instruction;
-mod key;
 pub mod keys;
 pub mod maps;
 mod memory;
@@ -34,7 +29,6 @@ mod modules;
 pub mod normalise;
 mod object;
 mod observable;
-mod panic_place;
 pub mod quick;
 mod reading;
 pub mod reads;
@@ -45,25 +39,19 @@ pub mod runtime_modules;
 pub mod said;
 pub mod severity;
 mod site;
-mod smash;
 pub mod snapshot;
-mod source;
 mod symbols;
 mod tail_call;
-mod targets;
 pub mod told;
 mod tracee;
 mod triager;
-mod trust;
 mod unwind;
-mod watch;
-mod wildcall;
 
-pub use crash::{Class, Confidence, Crash, Found, Keys, Severity, Subject};
-pub use details::{Details, PanicRecord, Times};
-pub use frame::{Frame, Level};
-pub use key::{Key, NotAKey};
-pub use keys::stable_key;
+pub use crash::{
+    Class, Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject,
+    Times,
+};
+pub use keys::{Key, NotAKey, stable_key};
 pub use module::{Entry, function_start_in};
 pub use object::Object;
 pub use observable::{Conditions, Unobservable};

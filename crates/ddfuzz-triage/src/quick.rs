@@ -1,14 +1,13 @@
 //! Class and keys of one snapshot.
 
-use super::abort_text::{assertion, last_line};
-use super::class::classify_told;
-use super::keys::{frameless_keys, keys, panic_keys};
-use super::normalise::{Normalised, failed_assertion, normalise};
-use super::panic_place::panic_place;
-use super::said::{GoPanic, short_location};
-use super::snapshot::{Event, Snapshot};
-use super::told::{Told, Words};
-use super::{Class, Confidence, Keys};
+use crate::abort_text::{assertion, last_line, without_numbers};
+use crate::class::classify_told;
+use crate::keys::{frameless_keys, keys, panic_keys};
+use crate::normalise::{Normalised, failed_assertion, normalise};
+use crate::said::{GoPanic, RustPanic, backtrace_place, is_std_file, short_location};
+use crate::snapshot::{Event, RawFrame, Snapshot};
+use crate::told::{Told, Words};
+use crate::{Class, Confidence, Keys};
 use ddfuzz_exec::Ended;
 
 /// A crash with its name.
@@ -128,4 +127,48 @@ fn text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
         return last_line(&String::from_utf8_lossy(stderr));
     }
     None
+}
+
+/// Whether the panic's own location names nobody: it lies in the standard library.
+pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
+    is_std_file(&panic.location)
+}
+
+/// Whether a frame is surely the user's: a stripped program's standard library cannot be told from
+/// the program, and would stand on top of every panic.
+fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
+    let of_std =
+        |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
+    !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
+}
+
+/// What names a panic: its location; of one in the standard library the first location outside of
+/// it, by the backtrace that another run has written to `backtrace`. Without debug information it
+/// is the first own frame where the stack was read, else the function in the backtrace and the
+/// message, without numbers.
+pub(crate) fn panic_place(
+    panic: &RustPanic,
+    backtrace: Option<&[u8]>,
+    stack: Option<(&Snapshot, &Normalised)>,
+) -> String {
+    let location = short_location(&panic.location);
+    if !is_in_std(panic) {
+        return location;
+    }
+    let told = backtrace.and_then(backtrace_place);
+    if let Some(place) = &told
+        && place.contains(':')
+        && place.ends_with(|digit: char| digit.is_ascii_digit())
+    {
+        return short_location(place);
+    }
+    let frame = stack
+        .and_then(|(snapshot, normalised)| snapshot.frames.get(*normalised.own.first()?))
+        .filter(|frame| stack.is_some_and(|(snapshot, _)| is_known_own(frame, snapshot)));
+    if let Some(frame) = frame {
+        return format!("{location} from {}+{:#x}", frame.module, frame.offset);
+    }
+    let function = told.unwrap_or_default();
+    let message = without_numbers(&panic.message);
+    format!("{location} from {function}: {message}")
 }

@@ -4,18 +4,17 @@ use std::time::Instant;
 
 use nix::unistd::Pid;
 
-use super::address::Address;
-use super::exported::exported_names;
-use super::fault::{Access, AddressClass, Fault, address_class, is_canonical};
-use super::instruction::{LONGEST, MemoryAccess, accesses, jumps_by_pointer};
-use super::maps::Maps;
-use super::memory::{Memory, ProcessMemory};
-use super::modules::{Layout, ModuleCache, Region};
-use super::registers::Registers;
-use super::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
-use super::source::Source;
-use super::unwind::{From, Step, Walk, walk};
-use super::{giving_up, smash, tail_call, wildcall};
+use crate::address::Address;
+use crate::exported::exported_names;
+use crate::fault::{Access, AddressClass, Fault, address_class, is_canonical};
+use crate::instruction::{LONGEST, MemoryAccess, accesses, jumps_by_pointer};
+use crate::maps::Maps;
+use crate::memory::{Memory, ProcessMemory};
+use crate::modules::{Layout, ModuleCache, Region, Source};
+use crate::registers::Registers;
+use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
+use crate::unwind::{From, Step, Walk, walk};
+use crate::{control, giving_up, tail_call};
 
 /// The signal that is about to be delivered, as the kernel describes it.
 #[derive(Clone, Copy, Debug)]
@@ -153,13 +152,13 @@ fn walk_back(
     if !maps.is_executable(registers.pc) {
         return walk_from_nowhere(registers, layout, memory);
     }
-    let control = if smash::stands_on_return(code) {
+    let control = if control::stands_on_return(code) {
         Control::Smashed
-    } else if wildcall::stands_on_call(registers, code, memory) {
+    } else if control::stands_on_call(registers, code, memory) {
         // A call in the place of a return leaves no frame of its function: not where the processor
         // faults behind the jump, and so neither where it faults on it.
         let from = jumps_by_pointer(code)
-            .then(|| wildcall::caller(registers, layout, memory))
+            .then(|| control::caller(registers, layout, memory))
             .flatten();
         return (
             Control::WildCall,
@@ -177,10 +176,10 @@ fn walk_from_nowhere(
     layout: &mut Layout,
     memory: &mut dyn Memory,
 ) -> (Control, Walk) {
-    if let Some(caller) = wildcall::caller(registers, layout, memory) {
+    if let Some(caller) = control::caller(registers, layout, memory) {
         return (Control::WildCall, walk(caller, layout, memory));
     }
-    match smash::victim(registers, layout, memory) {
+    match control::victim(registers, layout, memory) {
         Some(found) => {
             let step = Step {
                 address: found - 1,
@@ -323,4 +322,16 @@ fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Opti
             .trim_end()
             .to_owned(),
     )
+}
+
+/// Whether what stopped a thread later only follows from what stopped it before: the target's own
+/// handler runs for that one and raises, aborts or crashes; or the handler has raised it again and
+/// returned; or the kernel could not deliver that one (the stack is used up) and kills without
+/// saying where.
+pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
+    let in_handler = later.interrupted.contains(&earlier.registers.pc);
+    let again = earlier.registers.pc == later.registers.pc
+        && earlier.registers.sp == later.registers.sp
+        && matches!(later.event, Event::Signal { code, .. } if code <= 0 || code == SI_KERNEL);
+    in_handler || again
 }

@@ -2,15 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::capture_way::CaptureWay;
-use super::keys::take_in_object;
-use super::normalise::Normalised;
-use super::object::object;
-use super::quick::Named;
-use super::severity::severity;
-use super::snapshot::{Event, RawFrame, Snapshot};
-use super::told::{Told, Words};
-use super::{Crash, Details, Frame, PanicRecord, Symbolizer, Times, stable_key};
+use crate::keys::take_in_object;
+use crate::normalise::Normalised;
+use crate::object::object;
+use crate::quick::Named;
+use crate::severity::severity;
+use crate::snapshot::{Event, RawFrame, Snapshot};
+use crate::told::{Told, Words};
+use crate::{Crash, Details, Frame, PanicRecord, Symbolizer, Times, stable_key};
 use ddfuzz_exec::{Ended, Limits, Way};
 
 /// Version of the record's schema.
@@ -190,4 +189,32 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     }
     details.times.capture_us = micros(snapshot.took);
     details
+}
+
+/// How a crash was captured (crash-keys.md, "Capture"); the first that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CaptureWay {
+    /// Read off the stopped process from outside.
+    Ptrace,
+    /// Unwound from what the dying process has copied.
+    Copy,
+    /// By the first stack of a sanitizer's report.
+    Report,
+    /// Only what it said names it.
+    Text,
+    /// Only how it ended is known.
+    Status,
+}
+
+impl CaptureWay {
+    /// As records write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CaptureWay::Ptrace => "ptrace",
+            CaptureWay::Copy => "copy",
+            CaptureWay::Report => "report",
+            CaptureWay::Text => "text",
+            CaptureWay::Status => "status",
+        }
+    }
 }

@@ -6,11 +6,11 @@
 
 use super::instruction::{CallTarget, LONGEST, stub_slot};
 use super::memory::Memory;
-use super::modules::Layout;
-use super::reading::frame;
 use super::snapshot::{Control, RawFrame, Trust};
-use super::trust::called_before;
-use super::unwind::Step;
+use crate::modules::Layout;
+use crate::reading::frame;
+use crate::unwind::Step;
+use crate::unwind::called_before;
 
 /// Puts the function back that has jumped into the runtime, or to no code at all, by a call in the
 /// place of its return. Only the start of the function is known of it.

@@ -3,21 +3,24 @@
 use std::cell::OnceCell;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::capture::Trace;
-use super::capture_way::CaptureWay;
 use super::class::{classify_ending, classify_told};
-use super::copied;
-use super::follow::follow;
-use super::modules::ModuleCache;
-use super::panic_place::is_in_std;
-use super::quick::{Named, name, name_panic};
-use super::record::{Run, record};
 use super::reported::ReportFrames;
 use super::said::Tool;
 use super::snapshot::Snapshot;
 use super::told::{Told, Words};
-use super::tracee::Start;
 use super::{Class, Conditions, Crash, Key, Symbolizer};
+use crate::capture::Trace;
+use crate::copied;
+use crate::follow::follow;
+use crate::modules::ModuleCache;
+use crate::quick::Named;
+use crate::quick::is_in_std;
+use crate::quick::name;
+use crate::quick::name_panic;
+use crate::record::CaptureWay;
+use crate::record::Run;
+use crate::record::record;
+use crate::tracee::Start;
 use ddfuzz_exec::{Again, Copies, Ended, ExecError, Said, Sanitizer, lives};
 
 /// How often an input is run before it counts as flaky.

@@ -1,4 +1,5 @@
-//! Walking the stack of another process with framehop.
+//! Walks the stack of another process with framehop, and decides which return addresses are
+//! believed.
 
 use std::sync::Arc;
 
@@ -7,13 +8,14 @@ use framehop::{
     UnwindRegsNative, Unwinder as _, UnwinderNative,
 };
 
-use super::instruction::interrupted;
-use super::memory::Memory;
-use super::module::Module;
-use super::modules::{Layout, Region};
-use super::registers::Registers;
-use super::snapshot::{End, Trust};
-use super::trust::{is_return_address, is_trampoline};
+use crate::instruction::{
+    CallTarget, LONGEST, call_target, ends_in_call, interrupted, is_signal_trampoline,
+};
+use crate::memory::Memory;
+use crate::module::Module;
+use crate::modules::{Layout, Region};
+use crate::registers::Registers;
+use crate::snapshot::{End, Trust};
 
 /// The most frames that are read (crash-keys.md, "Normalise").
 pub(crate) const CAP: usize = 256;
@@ -238,4 +240,32 @@ fn next(
         Some(address) => Next::Frame(address, trust),
         None => Next::End(End::Untrusted),
     }
+}
+
+/// Whether `address` lies in the code of a module and a call stands before it.
+pub(crate) fn is_return_address(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
+    code_before(address, layout, memory).is_some_and(|before| ends_in_call(&before))
+}
+
+/// Where the call goes that stands before the return address `address`.
+pub(crate) fn called_before(
+    address: u64,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> Option<CallTarget> {
+    call_target(&code_before(address, layout, memory)?, address)
+}
+
+/// The code just before `address`, as long as an instruction may be.
+fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option<Vec<u8>> {
+    let region = layout.region(address.checked_sub(1)?)?;
+    // What lies before the region may not be readable.
+    let length = (LONGEST as u64).min(address - region.range.start);
+    let before = memory.bytes(address - length, length as usize);
+    (before.len() as u64 == length).then_some(before)
+}
+
+/// Whether a signal handler returns to `address`: no call stands before that code.
+pub(crate) fn is_trampoline(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
+    layout.region(address).is_some() && is_signal_trampoline(&memory.bytes(address, LONGEST))
 }

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nix::unistd::Pid;
 
-use super::stack::Level;
 use crate::capture::Tracer;
+use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
 use crate::maps::Maps;
 use crate::memory::{Memory, ProcessMemory};
-use crate::source::Source;
+use crate::modules::Source;
 
 /// The longest function that is looked at, in bytes.
 const LONGEST: u64 = 256 << 10;

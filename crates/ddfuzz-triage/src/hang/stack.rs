@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::trap::Breakpoint;
 use crate::exported::exported_names;
+use crate::hang::trap::Breakpoint;
 use crate::maps::Maps;
 use crate::memory::{Memory, ProcessMemory};
 use crate::modules::ModuleCache;
+use crate::modules::Source;
 use crate::reading::frame;
 use crate::registers::Registers;
 use crate::snapshot::{End, Event, RawFrame, Snapshot};
-use crate::source::Source;
 use crate::unwind::{From, Place, Step, walk_up_to};
 
 /// The most calls that are looked at: a recursion that takes long without using up its stack is

@@ -6,13 +6,17 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::clock::{ActiveTime, Scheduled};
-use super::loops::{Loop, Loops};
-use super::probe::Halted;
-use super::recursion;
-use super::stack::{Level, Stack};
-use super::trap::{Breakpoint, Trap};
+use super::outermost;
 use crate::capture::Tracer;
+use crate::hang::loops::Loop;
+use crate::hang::loops::Loops;
+use crate::hang::stack::Level;
+use crate::hang::stack::Stack;
+use crate::hang::threads::ActiveTime;
+use crate::hang::threads::Halted;
+use crate::hang::threads::Scheduled;
+use crate::hang::trap::Breakpoint;
+use crate::hang::trap::Trap;
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
@@ -109,7 +113,7 @@ impl Tracer<'_> {
         let Ok(stuck) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
-        let level = recursion::outermost(&stuck.stack, stuck.level);
+        let level = outermost(&stuck.stack, stuck.level);
         let mut snapshot = stuck
             .stack
             .snapshot(level, Event::OutOfTime, tid, self.cache);

@@ -8,7 +8,7 @@
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use super::stack::Level;
+use crate::hang::stack::Level;
 use crate::registers::Registers;
 use crate::unwind::Place;
 

@@ -1,19 +1,115 @@
-//! Follows a run from system call to system call.
+//! From where in its code a program reads its input: the stacks of its reads.
+//!
+//! The run is traced from system call to system call. Where one takes bytes of the input, the stack
+//! is walked from outside, as for a crash; that needs nothing of the program, be it stripped or
+//! static. Programs that buffer their input show where a buffer was to be filled.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, mpsc};
 
-use nix::sys::ptrace::{self, Options};
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
-use super::{DEPTH, ReadStack, Reads, calls};
 use crate::maps::Maps;
 use crate::memory::ProcessMemory;
-use crate::modules::ModuleCache;
+use crate::modules::{ModuleCache, Source};
 use crate::reading::frame;
 use crate::registers::Registers;
-use crate::source::Source;
 use crate::unwind::{From, walk_up_to};
 use ddfuzz_exec::tracing::{resume, wait};
+use ddfuzz_exec::{ExecError, Run, Traced, lives};
+
+/// One stack of calls, innermost first: names of modules (`exe` for the main executable) and
+/// offsets from their load bias, in bytes. At most [`DEPTH`] frames of the program's own modules.
+pub type ReadStack = Vec<(Arc<str>, u64)>;
+
+/// Frames of one stack.
+pub const DEPTH: usize = 8;
+
+/// From where one run has read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// The stacks, in the order of the reads; one that is the same as the one before stands once.
+    pub stacks: Vec<ReadStack>,
+    /// Whether the run was not followed to its end: it made too many reads, or other system calls.
+    pub cut: bool,
+}
+
+/// Follows runs for their reads.
+pub struct ReadStacks {
+    cache: ModuleCache,
+    /// The system has refused to trace once, so it is not asked again.
+    refused: bool,
+}
+
+impl Default for ReadStacks {
+    fn default() -> ReadStacks {
+        ReadStacks {
+            cache: ModuleCache::new(Vec::new()),
+            refused: false,
+        }
+    }
+}
+
+impl ReadStacks {
+    /// Lets a run go that waits to be seized, to its end within its limits. `None` for its reads
+    /// where the system refuses to trace it, and where there is no file that has the input.
+    ///
+    /// # Errors
+    /// When the server is gone, or the run cannot be waited for.
+    pub fn follow(&mut self, run: &mut Traced) -> Result<(Run, Option<Reads>), ExecError> {
+        let inputs = run.input_files();
+        if self.refused || inputs.is_empty() {
+            run.release()?;
+            return Ok((run.wait_for_run()?, None));
+        }
+        let (pid, executes) = (run.pid(), run.executes());
+        let (sender, seized) = mpsc::channel();
+        let cache = &mut self.cache;
+        let mut refused = false;
+        let followed = std::thread::scope(|scope| {
+            // A thread of its own: what it waits for is what it traces, and when it ends the
+            // kernel kills whatever it still traces.
+            let tracer = scope.spawn(move || match Tracer::seize(pid, executes, inputs, cache) {
+                Ok(tracer) => {
+                    // Nobody listens only if the thread that started this one is gone.
+                    let _ = sender.send(Ok(()));
+                    Some(tracer.follow())
+                }
+                Err(error) => {
+                    let _ = sender.send(Err(error));
+                    None
+                }
+            });
+            match seized.recv() {
+                Ok(Ok(())) => {}
+                // Of a process that somebody has killed meanwhile, the refusal says nothing.
+                Ok(Err(Errno::EPERM | Errno::ENOSYS)) => refused = lives(pid),
+                Ok(Err(error)) => return Err(tracing(error.into())),
+                Err(_) => return Err(tracing(io::ErrorKind::BrokenPipe.into())),
+            }
+            run.release()?;
+            let ended = run.wait_for_run()?;
+            let reads = tracer.join();
+            Ok((
+                ended,
+                reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            ))
+        });
+        self.refused |= refused;
+        followed
+    }
+}
+
+fn tracing(source: io::Error) -> ExecError {
+    ExecError::System {
+        what: "tracing the reads of a target".to_owned(),
+        source,
+    }
+}
 
 /// Reads of the input that are looked at.
 const READS: u32 = 256;
@@ -170,5 +266,42 @@ fn source_of(tid: Pid) -> Option<Option<i32>> {
     }
     // SAFETY: at the entry of a call, as `op` says, this is what the union holds.
     let entry = unsafe { info.u.entry };
-    Some(calls::source(entry.nr, entry.args))
+    Some(source(entry.nr, entry.args))
+}
+
+/// The descriptor from which this call takes bytes, or which it maps; `None` for any other call.
+pub(super) fn source(number: u64, args: [u64; 6]) -> Option<i32> {
+    let first = args[0];
+    let descriptor = match i64::try_from(number).ok()? {
+        libc::SYS_read
+        | libc::SYS_pread64
+        | libc::SYS_readv
+        | libc::SYS_preadv
+        | libc::SYS_preadv2
+        | libc::SYS_splice
+        | libc::SYS_copy_file_range => first,
+        libc::SYS_sendfile => args[1],
+        libc::SYS_mmap if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => args[4],
+        _ => return None,
+    };
+    // The kernel looks at its lower half only.
+    let descriptor = descriptor as u32 as i32;
+    (descriptor >= 0).then_some(descriptor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_take_bytes_name_where_from() {
+        let anonymous = libc::MAP_ANONYMOUS as u64;
+        let read = |number: i64, args| source(number as u64, args);
+        assert_eq!(read(libc::SYS_read, [0, 1, 2, 3, 4, 5]), Some(0));
+        assert_eq!(read(libc::SYS_sendfile, [1, 7, 0, 9, 0, 0]), Some(7));
+        assert_eq!(read(libc::SYS_mmap, [0, 9, 1, 2, 5, 0]), Some(5));
+        assert_eq!(read(libc::SYS_mmap, [0, 9, 1, anonymous, 5, 0]), None);
+        assert_eq!(read(libc::SYS_write, [1, 0, 0, 0, 0, 0]), None);
+        assert_eq!(read(libc::SYS_read, [0xffff_ffff, 0, 0, 0, 0, 0]), None);
+    }
 }

@@ -1,0 +1,314 @@
+//! Names a crash by what the dying process has copied of itself (crash-keys.md, "Capture", 2):
+//! the same reading as of a process that is traced, of other memory.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Instant;
+
+use crate::maps::{Mapping, Maps};
+use crate::memory::Memory;
+use crate::modules::{ModuleCache, Source};
+use crate::reading::{Cause, Stopped, has_address, interpret, is_aftermath};
+use crate::registers::Registers;
+use crate::snapshot::{Event, Snapshot};
+use crate::tracee::Untraced;
+use ddfuzz_exec::{Copies, Ended};
+
+/// How a run ended, by the first process that died of a crash, and what was read off the copy
+/// that this one has left; without a copy, how it was seen to end.
+pub(crate) fn read(run: &Untraced, cache: &mut ModuleCache) -> (Ended, Option<Box<Snapshot>>) {
+    match &run.copies {
+        Some(copies) => read_copies(copies, run.ended, cache),
+        None => (run.ended, None),
+    }
+}
+
+/// The same of the copies themselves.
+pub(crate) fn read_copies(
+    copies: &Copies,
+    ended: Ended,
+    cache: &mut ModuleCache,
+) -> (Ended, Option<Box<Snapshot>>) {
+    let mut slots: Vec<Slot> = (0..copies.slots())
+        .filter_map(|number| Slot::read(copies, number))
+        .collect();
+    slots.sort_by_key(|slot| slot.number);
+    let deadly = slots.iter().find(|slot| slot.deadly.is_some());
+    // A target that has forbidden itself the calls by which the copy is made dies of those.
+    let signal = deadly.and_then(|slot| slot.deadly);
+    let ended = signal.map_or(ended, Ended::Signal);
+    if !matches!(ended, Ended::Signal(_)) || !ended.is_crash(None) {
+        return (ended, None);
+    }
+    let process = deadly.or(slots.last()).map(|slot| slot.process);
+    cache.know_copied_target(copies.target());
+    let of_process = slots.iter().filter(|slot| Some(slot.process) == process);
+    (ended, last(copies, of_process, cache).map(Box::new))
+}
+
+/// What the last of these copies shows that does not only follow from the one before.
+fn last<'a>(
+    copies: &Copies,
+    slots: impl Iterator<Item = &'a Slot>,
+    cache: &mut ModuleCache,
+) -> Option<Snapshot> {
+    let mut last: Option<(&Slot, Snapshot)> = None;
+    let mut dies = false;
+    for slot in slots {
+        dies |= slot.deadly.is_some();
+        let snapshot = interpret_slot(copies, slot, cache);
+        let follows = last.as_ref().is_some_and(|(before, earlier)| {
+            before.thread == slot.thread && is_aftermath(earlier, &snapshot)
+        });
+        if !follows {
+            last = Some((slot, snapshot));
+        }
+    }
+    last.map(|(slot, snapshot)| Snapshot {
+        // Of a signal that the target handled, nobody knows whether it died of that.
+        torn: !slot.whole || !dies,
+        ..snapshot
+    })
+}
+
+fn interpret_slot(copies: &Copies, slot: &Slot, cache: &mut ModuleCache) -> Snapshot {
+    let began = Instant::now();
+    let event = Event::Signal {
+        number: slot.signal,
+        code: slot.code,
+    };
+    let cause = Cause {
+        event,
+        address: has_address(slot.signal, slot.code).then_some(slot.address),
+    };
+    let maps = Maps::parse(&slot.maps);
+    let mut memory = CopiedMemory::new(copies, slot, &maps);
+    let source = Source::Copied {
+        entry: slot.entry,
+        executable: slot.executable,
+    };
+    let stopped = Stopped {
+        registers: slot.registers.clone(),
+        maps: &maps,
+        source: &source,
+    };
+    let snapshot = interpret(cause, stopped, &mut memory, cache);
+    Snapshot {
+        took: began.elapsed(),
+        ..snapshot
+    }
+}
+
+/// What can still be read of a process.
+pub(super) struct CopiedMemory<'a> {
+    copies: &'a Copies,
+    slot: &'a Slot,
+    maps: &'a Maps,
+    /// The opened files by the mapping's first address.
+    files: HashMap<u64, Option<Code>>,
+}
+
+/// Where the code of a mapping can be read.
+struct Code {
+    file: File,
+    /// Of the mapping's beginning, in bytes.
+    at: u64,
+}
+
+impl CopiedMemory<'_> {
+    /// The memory of one copy.
+    pub(super) fn new<'a>(copies: &'a Copies, slot: &'a Slot, maps: &'a Maps) -> CopiedMemory<'a> {
+        CopiedMemory {
+            copies,
+            slot,
+            maps,
+            files: HashMap::new(),
+        }
+    }
+
+    fn read_window(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut windows = self.slot.windows.iter();
+        let Some(window) = windows.find(|window| window.range.contains(&address)) else {
+            return 0;
+        };
+        let left = usize::try_from(window.range.end - address).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let Some(at) = window.at.checked_add(address - window.range.start) else {
+            return 0;
+        };
+        self.copies.read(self.slot.index, at, &mut buffer[..length])
+    }
+
+    /// Only what can be executed: other parts of a file may have changed in memory.
+    fn read_code(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let maps = self.maps;
+        let Some(mapping) = maps
+            .find(address)
+            .filter(|mapping| mapping.executable && !mapping.writable)
+        else {
+            return 0;
+        };
+        let code = self
+            .files
+            .entry(mapping.start)
+            .or_insert_with(|| code_of(mapping));
+        let Some(Code { file, at }) = code else {
+            return 0;
+        };
+        let left = usize::try_from(mapping.end - address).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let place = at.checked_add(address - mapping.start);
+        place.map_or(0, |place| {
+            file.read_at(&mut buffer[..length], place).unwrap_or(0)
+        })
+    }
+}
+
+impl Memory for CopiedMemory<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some(at) = address.checked_add(filled as u64) else {
+                break;
+            };
+            let rest = &mut buffer[filled..];
+            let count = match self.read_window(at, rest) {
+                0 => self.read_code(at, rest),
+                count => count,
+            };
+            if count == 0 {
+                break;
+            }
+            filled += count;
+        }
+        filled
+    }
+}
+
+fn code_of(mapping: &Mapping) -> Option<Code> {
+    if mapping.path.as_os_str() == "[vdso]" {
+        return own_vdso();
+    }
+    if !mapping.is_file() {
+        return None;
+    }
+    let path = mapping.file_path();
+    let facts = std::fs::metadata(&path).ok().filter(|it| it.is_file())?;
+    let same = facts.ino() == mapping.inode || path == mapping.path;
+    let file = same.then(|| File::open(&path).ok()).flatten()?;
+    Some(Code {
+        file,
+        at: mapping.offset,
+    })
+}
+
+/// The kernel's own module has no file; it is the same in all processes, and so in this one.
+fn own_vdso() -> Option<Code> {
+    let maps = Maps::of(nix::unistd::Pid::this());
+    let vdso = maps
+        .iter()
+        .find(|mapping| mapping.path.as_os_str() == "[vdso]")?;
+    Some(Code {
+        file: File::open("/proc/self/mem").ok()?,
+        at: vdso.start,
+    })
+}
+
+/// Where in a slot things stand, in bytes.
+const REGISTERS: usize = 64;
+const MAPS: usize = 224;
+const WINDOWS: usize = 240;
+const WINDOW: usize = 24;
+const MOST_WINDOWS: u64 = 48;
+const HEAD: usize = WINDOWS + 8 + MOST_WINDOWS as usize * WINDOW;
+/// The longest map that is read, in bytes.
+const LONGEST_MAPS: u64 = 1 << 20;
+
+/// A range of memory and where in the slot it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// The addresses.
+    pub(super) range: Range<u64>,
+    /// From the slot's beginning, in bytes.
+    pub(super) at: u64,
+}
+
+/// One copy.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    /// Where it stands.
+    pub(super) index: u64,
+    /// Which copy of the run it is, from 1.
+    pub(super) number: u64,
+    /// Process and thread; 0 where the process died before it could say.
+    pub(super) process: i32,
+    pub(super) thread: i32,
+    pub(super) signal: i32,
+    pub(super) code: i32,
+    pub(super) address: u64,
+    /// Address of the program's entry point.
+    pub(super) entry: u64,
+    /// Device and inode of the program.
+    pub(super) executable: (u64, u64),
+    /// The signal that the process dies of, where that is certain.
+    pub(super) deadly: Option<i32>,
+    /// Whether all was copied.
+    pub(super) whole: bool,
+    pub(super) registers: Registers,
+    /// The text of `/proc/PID/maps`.
+    pub(super) maps: Vec<u8>,
+    pub(super) windows: Vec<Window>,
+}
+
+impl Slot {
+    /// The copy in the slot of this index; `None` where there is none.
+    pub(super) fn read(copies: &Copies, index: u64) -> Option<Slot> {
+        let mut head = [0; HEAD];
+        if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {
+            return None;
+        }
+        let registers: [u64; 20] = std::array::from_fn(|at| word(&head, REGISTERS + 8 * at));
+        let length = word(&head, MAPS + 8).min(LONGEST_MAPS);
+        let mut maps = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = copies.read(index, word(&head, MAPS), &mut maps);
+        maps.truncate(read);
+        let count = word(&head, WINDOWS).min(MOST_WINDOWS) as usize;
+        let windows = (0..count).filter_map(|number| {
+            let at = WINDOWS + 8 + number * WINDOW;
+            let start = word(&head, at);
+            let end = start.checked_add(word(&head, at + 8))?;
+            Some(Window {
+                range: start..end,
+                at: word(&head, at + 16),
+            })
+        });
+        Some(Slot {
+            index,
+            number: word(&head, 0),
+            process: half(&head, 8),
+            thread: half(&head, 12),
+            signal: half(&head, 16),
+            code: half(&head, 20),
+            address: word(&head, 24),
+            entry: word(&head, 32),
+            executable: (word(&head, 40), word(&head, 48)),
+            deadly: Some(half(&head, 56)).filter(|it| Ended::Signal(*it).is_crash(None)),
+            whole: half(&head, 60) != 0,
+            registers: Registers::from_copy(&registers),
+            maps,
+            windows: windows.collect(),
+        })
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+fn half(bytes: &[u8], at: usize) -> i32 {
+    i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
