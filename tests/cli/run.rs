@@ -191,7 +191,7 @@ fn the_whole_time_ends_a_call_with_what_it_has_and_the_next_goes_on() {
     let seconds = result["seconds"].as_f64().unwrap();
     assert!(seconds >= 2.5, "{result}");
     // What was told as new is not new again.
-    let next = desk.call(&format!("{words} --runs 50 --resume"));
+    let next = desk.call(&format!("{words} --runs 1000 --resume"));
     let next = next.exits(4).json();
     assert_eq!(
         (&next["resumed"], &next["new_groups"]),
