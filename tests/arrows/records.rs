@@ -3,12 +3,13 @@
 use crate::{assert_none, sources};
 
 /// Types that run targets, name crashes or search.
-const ACTORS: [&str; 9] = [
+const ACTORS: [&str; 10] = [
     "Executor",
     "Observer",
     "Traceable",
     "Triager",
     "Oracle",
+    "CrashClassifier",
     "CrashOracle",
     "Keyer",
     "Search",
