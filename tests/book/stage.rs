@@ -125,18 +125,18 @@ impl Stage {
     /// The command with names of groups that stand in the output directory, for those that a page
     /// has in their place.
     fn named(&self, text: &str) -> String {
-        let folder = ["ddfuzz-out/crashes"].map(|one| self.file(one));
-        let Some(entry) = first(&folder[0])
-            .and_then(|one| first(&one))
-            .and_then(|one| first(&one))
-        else {
+        let crashes = self.file("ddfuzz-out/crashes");
+        let inputs: Vec<PathBuf> = folders(&crashes)
+            .iter()
+            .flat_map(|group| folders(group))
+            .flat_map(|variant| folders(&variant))
+            .collect();
+        // A group may hold smaller inputs that are not minimized: these have no log.
+        let minimized = inputs.iter().find(|input| input.join("log.jsonl").exists());
+        let Some(entry) = minimized.or(inputs.first()) else {
             return text.to_owned();
         };
-        let below = entry
-            .strip_prefix(&folder[0])
-            .unwrap()
-            .display()
-            .to_string();
+        let below = entry.strip_prefix(&crashes).unwrap().display().to_string();
         text.replace("GROUP/VARIANT/INPUT", &below)
             .replace("3fa4…/…/…", &below)
             .replace("3fa4", &below[..6])
@@ -177,11 +177,13 @@ fn allow(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// The first folder of a folder, by name.
-fn first(folder: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
-    entries
+/// The folders of a folder, by name.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
-        .min()
+        .collect();
+    folders.sort();
+    folders
 }
