@@ -89,10 +89,11 @@ const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
 /// One optimisation level for everybody, and no canary or check that could stop an overrun before
 /// it crashes by itself; no inlining, so that each bug stands in the function it was written in.
-const TARGET_FLAGS: [&str; 11] = [
+const TARGET_FLAGS: [&str; 12] = [
     "-std=c11",
     "-O1",
     "-g",
+    "-gz=zlib",
     "-fno-omit-frame-pointer",
     "-fno-inline",
     "-fno-stack-protector",
