@@ -1,89 +1,89 @@
-//! Why an output directory could not be used.
+//! Errors of opening, reading, writing and merging output directories.
 
 use std::path::{Path, PathBuf};
 
 use ddfuzz_model::files::{FileError, LockError};
 
-/// Why an output directory could not be opened, written or merged.
+/// Error of opening, reading, writing or merging an output directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A directory to be read is not there.
+    /// The output directory to read does not exist.
     #[error("there is no output directory {}", path.display())]
     Missing {
-        /// The directory.
+        /// Path of the missing output directory.
         path: PathBuf,
     },
-    /// A directory with something in it, but not of ours, or something that is no directory.
+    /// The path is not an output directory: a file, or a directory with other content.
     #[error("{} is not an output directory of ddfuzz", path.display())]
     NotOurs {
-        /// The directory.
+        /// The path that is not an output directory.
         path: PathBuf,
     },
-    /// What is to be read is no output directory.
+    /// The path to read has no `ddfuzz.json`.
     #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
     NothingToRead {
-        /// What was named.
+        /// The path that the user gave.
         path: PathBuf,
-        /// The output directory that it lies in, or that lies in it under the usual name.
+        /// An output directory near the path (a parent, or `ddfuzz-out` inside), for the hint.
         near: Option<PathBuf>,
     },
-    /// A directory of another contract version.
+    /// The output directory has a format version that this ddfuzz does not know.
     #[error("{} is an output directory of version {found}; this ddfuzz knows version {known}", path.display())]
     OtherVersion {
-        /// The directory.
+        /// The output directory.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the output directory.
         found: u64,
-        /// The version that this program knows.
+        /// Format version that this ddfuzz supports.
         known: u64,
     },
-    /// Another process writes to the directory.
+    /// Another process holds the lock of the output directory.
     #[error("{} is in use by {}", path.display(), match holder {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
     })]
     InUse {
-        /// The directory.
+        /// The locked output directory.
         path: PathBuf,
-        /// The writer's process id, where it is known.
+        /// Process id of the lock's holder; `None` if unknown.
         holder: Option<u32>,
     },
-    /// A file that only ddfuzz writes holds something else.
+    /// A file of the output directory has invalid content.
     #[error("{} is damaged: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the damaged file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why the content is invalid.
         why: String,
     },
-    /// A record that cannot be written as JSON.
+    /// A record cannot be serialized as JSON.
     #[error("{} cannot be written: {why}", path.display())]
     Unwritable {
         /// The file that was to be written.
         path: PathBuf,
-        /// What is wrong with the record.
+        /// Why serialization failed.
         why: String,
     },
-    /// Merging would change a directory that is merged.
+    /// The destination of a merge is one of its sources, or lies inside one.
     #[error("{} cannot be merged into {}, which is the same directory or one inside it", input.display(), into.display())]
     MergeIntoInput {
-        /// The directory to be merged.
+        /// The source directory of the merge.
         input: PathBuf,
-        /// The directory to merge into.
+        /// The destination directory of the merge.
         into: PathBuf,
     },
-    /// A reproducer script was asked for a bundled program that is not installed.
+    /// A `reproduce.sh` needs a bundled program that is not installed in the output directory.
     #[error("the bundled program {name:?} is not installed in {}", path.display())]
     NotInstalled {
         /// The output directory.
         path: PathBuf,
-        /// The program's name.
+        /// Name of the bundled program.
         name: String,
     },
-    /// There is no such entry or group.
+    /// The entry or group does not exist.
     #[error("there is no {}", path.display())]
     NoSuch {
-        /// The folder it would have.
+        /// Folder that the entry or group would have.
         path: PathBuf,
     },
     /// A file operation failed.
@@ -92,7 +92,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error of a lock on the directory `root`.
+    /// Converts an error of locking the directory `root`.
     pub(super) fn of_lock(root: &Path, error: LockError) -> StoreError {
         match error {
             LockError::AlreadyLocked { holder, .. } => StoreError::InUse {
@@ -103,7 +103,7 @@ impl StoreError {
         }
     }
 
-    /// A name for scripts, as in `{"error":{"kind":…}}`.
+    /// Returns the error's name for scripts, the `kind` of `{"error":{"kind":…}}`.
     pub fn kind(&self) -> &'static str {
         match self {
             StoreError::Missing { .. } => "no-output-directory",
@@ -123,7 +123,7 @@ impl StoreError {
         }
     }
 
-    /// The path concerned.
+    /// Returns the path that the error is about.
     pub fn path(&self) -> &Path {
         match self {
             StoreError::Missing { path }
@@ -140,7 +140,7 @@ impl StoreError {
         }
     }
 
-    /// What to do about it, where that can be said.
+    /// Returns advice how to solve the problem; `None` where there is no advice.
     pub fn hint(&self) -> Option<String> {
         if let StoreError::NothingToRead {
             near: Some(near), ..

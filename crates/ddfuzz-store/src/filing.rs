@@ -1,4 +1,5 @@
-//! Files a crash, and updates what its minimization and later findings change.
+//! Storing a crash in the output directory, and updating its entry: reproducer, result of the
+//! minimization, `reproduce.sh`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,30 +13,30 @@ use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Where a crash was filed.
+/// Result of [`Store::file`]: where the crash is stored and whether its keys are new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
-    /// The entry.
+    /// Id of the crash's entry.
     pub id: EntryId,
-    /// Its folder.
+    /// Folder of the crash's entry.
     pub path: PathBuf,
-    /// Whether it is the first of its major key.
+    /// Whether the crash is the first of its major key (a new group).
     pub new_major: bool,
-    /// Whether it is the first of its minor key.
+    /// Whether the crash is the first of its minor key.
     pub new_minor: bool,
-    /// Whether this very input was filed with these keys before.
+    /// Whether the entry existed before: the same input with the same keys.
     pub already: bool,
 }
 
 impl Store {
-    /// Files a crash: the input first, then the record, both synced, then the group's record.
-    /// [`Crash::found`] should be set. Filing the same input with the same keys again changes
-    /// nothing but the record, and that only where this finding names the input better: a run
-    /// before a slip, a lower run before a higher one.
+    /// Stores a crash: first the input, then `crash.json`, both synced, then the group's record.
+    /// [`Crash::found`] should be set. Storing the same input with the same keys again changes at
+    /// most `crash.json`, and only if the new origin is better: a run of the campaign before a
+    /// crash met during a minimization, a lower run number before a higher one.
     ///
     /// # Errors
-    /// When something cannot be written. Filing again then goes on where this call stopped, and
-    /// answers as this call would have.
+    /// If a file cannot be written. Calling the function again resumes the work and returns the
+    /// same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
@@ -67,15 +68,16 @@ impl Store {
         Ok(filed)
     }
 
-    /// The entry, which must be complete on disk.
+    /// Reads the entry, which must be complete on disk.
     fn known(&self, id: &EntryId) -> Result<Entry, StoreError> {
         (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch {
             path: id.folder(self.reader.root()),
         })
     }
 
-    /// Takes a complete entry, or its new reproducer or outcome, into its group, and writes the
-    /// group's record where that changes it. Without the record written nothing is taken in.
+    /// Adds a complete entry to its group, or updates the entry's rank after a new reproducer or
+    /// result, and writes the group's record if that changed. If writing fails, the group in memory
+    /// stays as it was.
     fn enter(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
@@ -97,7 +99,7 @@ impl Store {
     /// Sets how many runs of `campaign` ended in the group of this major key.
     ///
     /// # Errors
-    /// [`StoreError::NoSuch`] where there is no such group; when the record cannot be written.
+    /// [`StoreError::NoSuch`] if the group does not exist; if the record cannot be written.
     pub fn set_seen(
         &mut self,
         kind: Kind,
@@ -125,23 +127,23 @@ impl Store {
         answer
     }
 
-    /// Replaces an entry's reproducer.
+    /// Replaces the entry's reproducer by `bytes`.
     ///
     /// # Errors
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written, and
-    /// then the reproducer before stands.
+    /// [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written: the
+    /// previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.known(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
         self.enter(&entry)
     }
 
-    /// Renames the logs and reproducers of all unfinished minimizations to names with the first 16
-    /// characters of `build`, so that the minimizations start again.
+    /// Renames the logs and reproducers of all unfinished minimizations, appending the first 16
+    /// characters of `build` to their names, so that these minimizations start again.
     ///
     /// # Errors
-    /// When something cannot be read or renamed.
-    pub fn set_unfinished_aside(&mut self, build: &str) -> Result<(), StoreError> {
+    /// If a file cannot be read or renamed.
+    pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {
             for group in self.reader.groups(kind)? {
@@ -164,11 +166,11 @@ impl Store {
         Ok(())
     }
 
-    /// Records how an entry's minimization ended; the reproducer and the log must stand by then.
-    /// What a harness makes of the reproducer is written beside it first.
+    /// Records the result of the entry's minimization. The reproducer and the log must be complete
+    /// before. The reproducer as parsed by the harness (`debug.txt`) is written first.
     ///
     /// # Errors
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
+    /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.known(id)?;
         let debug = entry.folder.join(layout::DEBUG);
@@ -186,8 +188,8 @@ impl Store {
         }
     }
 
-    /// Moves the entry of a crash that did not come again to `flaky/`; its group moves with its
-    /// last entry.
+    /// Moves the entry of a crash that never fails again from `crashes/` to `flaky/`. The group's
+    /// record moves with its last entry.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
@@ -222,12 +224,12 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the script that shows an entry's crash without ddfuzz ([`super::script`]), and
-    /// gives its file.
+    /// Writes the entry's `reproduce.sh` ([`super::script`]), which shows the crash without ddfuzz,
+    /// and returns its path.
     ///
     /// # Errors
     /// [`StoreError::NotInstalled`] for a bundled target before [`Store::install_program`];
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
+    /// [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written.
     pub fn write_reproduce(&self, id: &EntryId, target: &Target) -> Result<PathBuf, StoreError> {
         let program = match &target.program {
             Program::Path(path) => path.clone(),
@@ -250,7 +252,7 @@ impl Store {
     }
 }
 
-/// Removes a file, where it is there.
+/// Removes the file if it exists.
 fn remove(path: &Path) -> Result<(), FileError> {
     match path.exists() {
         true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
@@ -258,10 +260,10 @@ fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Orders origins by how well they name the input: a run of a campaign, by its number, before a
-/// slip (one with a line in the log before one without), before a file, before nothing. The record
-/// of the least one stays, so that the record does not depend on the order in which workers file
-/// the same input.
+/// Orders the origins of a crash from best to worst: a run of a campaign (by run number), a crash
+/// met during a minimization (with a log line before without), a file, no origin. `crash.json`
+/// keeps the best origin, so that it does not depend on the order in which workers store the same
+/// input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     let rank = |found: Option<&Found>| match found {
         Some(Found::Run { .. }) => 0,
@@ -290,8 +292,8 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     }
 }
 
-/// The crash as it can be written: a path that is not UTF-8 has no form in JSON, and losing the
-/// crash over the name of its file would be worse than a name with a replacement character.
+/// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot represent such a
+/// path.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path }) if path.to_str().is_none() => {

@@ -18,13 +18,13 @@ const STABLE: &str = "stable:";
 pub struct KnownGroups {
     majors: BTreeSet<String>,
     stables: BTreeSet<String>,
-    had: HadGroups,
+    had: BaselineGroups,
 }
 
 /// A line that names no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?} is not a key")]
-pub struct NoKey {
+pub struct InvalidKey {
     /// Its number, from 1.
     pub line: usize,
     /// Its text.
@@ -36,8 +36,8 @@ impl KnownGroups {
     /// a stable key; what stands behind a `#` is a remark.
     ///
     /// # Errors
-    /// [`NoKey`] of the first line that is neither empty nor a key.
-    pub fn parse(text: &str) -> Result<KnownGroups, NoKey> {
+    /// [`InvalidKey`] of the first line that is neither empty nor a key.
+    pub fn parse(text: &str) -> Result<KnownGroups, InvalidKey> {
         let mut known = KnownGroups::default();
         for (at, line) in text.lines().enumerate() {
             let word = line.split('#').next().unwrap_or_default().trim();
@@ -50,7 +50,7 @@ impl KnownGroups {
             };
             let is_key = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !is_key || !DIGITS.contains(&digits.len()) {
-                return Err(NoKey {
+                return Err(InvalidKey {
                     line: at + 1,
                     text: word.to_owned(),
                 });
@@ -61,7 +61,7 @@ impl KnownGroups {
     }
 
     /// Adds all groups that another output directory has.
-    pub fn and_had(self, had: HadGroups) -> KnownGroups {
+    pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
 
@@ -74,7 +74,7 @@ impl KnownGroups {
 
     /// Whether a crash of this stable key is muted by it.
     pub fn has_stable(&self, stable: Option<Key>) -> bool {
-        let Some(stable) = stable.filter(|_| self.names_stables()) else {
+        let Some(stable) = stable.filter(|_| self.has_stable_keys()) else {
             return false;
         };
         let stable = stable.to_string();
@@ -89,27 +89,27 @@ impl KnownGroups {
     }
 
     /// Whether there is a stable key among them.
-    pub fn names_stables(&self) -> bool {
+    pub fn has_stable_keys(&self) -> bool {
         !self.stables.is_empty() || self.had.has_stables()
     }
 }
 
 /// The groups of an output directory, by their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HadGroups {
+pub struct BaselineGroups {
     majors: BTreeSet<String>,
     /// Of each stable key, the builds that it is known of.
     stables: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
-impl HadGroups {
+impl BaselineGroups {
     /// Reads the groups of an output directory, of all kinds.
     ///
     /// # Errors
     /// When the directory is none of ours or cannot be read.
-    pub fn read(out: &Path) -> Result<HadGroups, StoreError> {
+    pub fn read(out: &Path) -> Result<BaselineGroups, StoreError> {
         let reader = Reader::open(out)?;
-        let mut had = HadGroups::default();
+        let mut had = BaselineGroups::default();
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
                 had.majors.insert(group.record.major.short());

@@ -31,7 +31,6 @@
 //! is, is listed by [`Reader::incomplete`], and is completed by filing it again.
 
 mod campaign;
-mod entry;
 mod error;
 mod filing;
 pub mod foreign;
@@ -44,21 +43,19 @@ mod reader;
 pub mod report;
 mod reproduce;
 mod study;
-mod timestamp;
 mod triage_journal;
 mod writer;
 
 pub use campaign::{Build, Campaign, CampaignFile, SettingsFile, Status, VERSION};
-pub use entry::{Entry, Minimized, Proved};
 pub use error::StoreError;
 pub use filing::Filed;
-pub use group::{Group, GroupRecord};
-pub use known::{HadGroups, KnownGroups, NoKey};
+pub use group::{Entry, Group, GroupRecord, Minimized, Proved};
+pub use json::rfc3339;
+pub use known::{BaselineGroups, InvalidKey, KnownGroups};
 pub use layout::{EntryId, Kind, hash_of};
 pub use merge::{Merged, merge};
 pub use reader::Reader;
 pub use reproduce::{channel as shell_channel, script};
 pub use study::{GroupTally, REFUSALS, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
-pub use timestamp::rfc3339;
 pub use triage_journal::{CrashLine, TriageJournal, Triaged};
 pub use writer::Store;

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::group::{self, GroupIndex};
 use crate::writer::write_group;
 use crate::{
-    CampaignFile, Kind, Minimized, Reader, Store, StoreError, entry, filing, json, layout, reader,
+    CampaignFile, Kind, Minimized, Reader, Store, StoreError, filing, json, layout, reader,
 };
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
@@ -234,7 +234,7 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     if order.is_ne() {
         return Ok(order);
     }
-    let order = entry::reproducer_bytes(a)?.cmp(&entry::reproducer_bytes(b)?);
+    let order = group::reproducer_bytes(a)?.cmp(&group::reproducer_bytes(b)?);
     if order.is_ne() {
         return Ok(order);
     }

@@ -163,7 +163,7 @@ impl Reader {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn is_known_by_names(
+    pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
         major: &str,
@@ -211,7 +211,10 @@ impl Reader {
     /// names. A group that cannot be read is not muted, and is no error.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
-            || known.names_stables() && self.is_known_by_names(kind, major, known).unwrap_or(false)
+            || known.has_stable_keys()
+                && self
+                    .is_muted_by_stable_key(kind, major, known)
+                    .unwrap_or(false)
     }
 
     /// Whether the corpus holds this input.

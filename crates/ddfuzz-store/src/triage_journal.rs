@@ -1,4 +1,5 @@
-//! The journal of `triage` in an output directory (`triage.jsonl`).
+//! The journal of `ddfuzz triage` (`triage.jsonl`): one line for each input that was run, so that
+//! an interrupted triage continues where it stopped.
 
 use std::io::ErrorKind;
 
@@ -10,80 +11,82 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::{Appender, FileError};
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
-/// The result of running one content on one target.
+/// One line of the journal: the result of running one input on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Version of the line's schema.
+    /// Version of the line's schema ([`Triaged::VERSION`]).
     pub v: u32,
-    /// The campaign whose counts it belongs to.
+    /// Id of the campaign that the line belongs to.
     pub campaign: String,
-    /// The target: its program's content, arguments, environment, limits and the version of keys.
+    /// Hash of the target: program file, arguments, environment, limits, and the version of the
+    /// keys.
     pub target: ContentHash,
-    /// The content.
+    /// Hash of the input.
     pub input: ContentHash,
-    /// Its length, in bytes.
+    /// Size of the input, in bytes.
     pub size: u64,
-    /// How the last try ended.
+    /// How the last run of the input ended.
     pub ended: Ended,
-    /// Tries that crashed so.
+    /// Number of runs that ended in this crash.
     pub hits: u32,
-    /// Tries made.
+    /// Number of runs made.
     pub tries: u32,
-    /// Whether a record was made of this very input. Else it was run for its keys only, and
-    /// `crash` is that of another input with the same keys.
+    /// Whether a full crash record was made for this very input. Otherwise only its keys were
+    /// computed, and `crash` is the record of another input with the same keys.
     pub examined: bool,
-    /// The crash; null where there was none.
+    /// The crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
 }
 
 impl Triaged {
-    /// The version of the line's schema that is written.
+    /// Current version of the line's schema.
     pub const VERSION: u32 = 1;
 }
 
-/// What is kept in memory of one crash: what the table of groups needs.
+/// Summary of a crash: the fields that the table of groups needs in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrashLine {
-    /// Which kind of finding.
+    /// Kind of failure: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Which bug.
+    /// Major key, which identifies the bug.
     pub major: Key,
-    /// Which way into it.
+    /// Minor key, which identifies the call path to the bug.
     pub minor: Key,
-    /// For matching across rebuilds.
+    /// Stable key, made of function names, which stays the same when the program is rebuilt.
     pub stable: Option<Key>,
-    /// How far the keys can be trusted.
+    /// How reliable the keys are.
     pub confidence: Confidence,
-    /// An estimate.
+    /// Estimated severity of the crash.
     pub severity: Severity,
-    /// Why that estimate.
+    /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// The way of execution.
+    /// Way of execution that showed the crash.
     pub way: Way,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code: function and line, or module and offset.
     pub place: Option<String>,
-    /// What it said.
+    /// Error message of the program, its runtime or a sanitizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The same as `file:line`, where that is known, the path as the program has it.
+    /// Location of the crash as `file:line`, with the path from the debug information; `None` if
+    /// unknown.
     #[serde(default)]
     pub source: Option<String>,
-    /// The GNU build id of the main program.
+    /// GNU build id of the program.
     pub build: Option<String>,
 }
 
-/// The lines of `triage.jsonl`, to be added to.
+/// The journal of `triage`, open for appending.
 #[derive(Debug)]
 pub struct TriageJournal(Appender);
 
 impl Store {
-    /// Opens the journal of `triage`, and returns its lines in the order they were written. A torn
-    /// last line is dropped, and a damaged one is passed over: its input is run again.
+    /// Opens the journal for appending and returns its existing lines, oldest first. A torn last
+    /// line is removed; a damaged line is skipped, so that its input runs again.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
         let appender = Appender::open(&path)?;
@@ -92,11 +95,11 @@ impl Store {
 }
 
 impl Reader {
-    /// The whole lines of the journal of `triage`, in the order they were written; none where there
-    /// is no such journal. A torn or damaged line is passed over.
+    /// Reads the journal's lines, oldest first; an empty list without a journal. Damaged lines are
+    /// skipped.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
         let text = match std::fs::read(&path) {
@@ -110,10 +113,10 @@ impl Reader {
 }
 
 impl TriageJournal {
-    /// Adds a line, which survives the death of the process at once.
+    /// Appends a line. The line survives the death of the process, but not yet a power failure.
     ///
     /// # Errors
-    /// When it cannot be written whole.
+    /// If the line cannot be written completely.
     pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
         let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
             path: self.0.path().to_owned(),
@@ -122,10 +125,10 @@ impl TriageJournal {
         Ok(self.0.append(&text)?)
     }
 
-    /// Writes all lines through to the device, so that they survive a power cut, too.
+    /// Flushes all lines to the storage device, so that they survive a power failure.
     ///
     /// # Errors
-    /// When the system cannot.
+    /// If flushing fails.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.0.sync()?)
     }

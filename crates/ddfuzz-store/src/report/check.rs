@@ -49,7 +49,7 @@ pub struct CheckedGroup {
     /// What to do so that something can be said; null where something can.
     pub hint: Option<String>,
     /// How it fails now; null where it does not.
-    pub now: Option<Now>,
+    pub now: Option<CurrentFailure>,
     /// The input that says so; of a fixed group, its least one.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
@@ -62,7 +62,7 @@ pub struct CheckedGroup {
 
 /// How an input fails now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Now {
+pub struct CurrentFailure {
     /// What kind of death.
     pub class: String,
     /// The first 12 hex digits of the major key.

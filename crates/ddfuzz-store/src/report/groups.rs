@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::text::{cut, printable, shell_word};
-use super::{Extent, GroupView, Shrinking, Trace, VariantView, hexdump, size};
+use super::{Extent, GroupView, MinimizationHistory, Trace, VariantView, size, text};
 use crate::Kind;
 use ddfuzz_triage::Severity;
 
@@ -44,10 +44,10 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
 }
 
 /// What each pass of a minimization did, one line each, like [`groups_table`].
-pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
-    let units = shrinking.units().to_uppercase();
+pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> String {
+    let units = history.units().to_uppercase();
     let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
-    let rows = shrinking.passes.iter().map(|pass| {
+    let rows = history.passes.iter().map(|pass| {
         let rules = pass.rules.iter();
         let rules: Vec<String> = rules
             .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))
@@ -211,7 +211,7 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     let lines = [
         ("size", Some(reduced)),
         ("claim", Some(view.claim())),
-        ("input", Some(hexdump::line(&view.reproducer, SHOWN))),
+        ("input", Some(text::hex_line(&view.reproducer, SHOWN))),
         ("replay", Some(path(view.script.as_deref()))),
         ("gdb", gdb),
         ("file", Some(path(Some(&view.file)))),

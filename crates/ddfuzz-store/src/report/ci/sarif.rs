@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{Finding, Findings};
 use crate::Kind;
 use crate::report;
-use crate::report::source::{Excerpt, Place};
 use crate::report::text::printable;
+use crate::report::trace::{Excerpt, Place};
 use ddfuzz_triage::{Severity, Site};
 
 const SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";

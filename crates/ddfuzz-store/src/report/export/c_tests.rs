@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::dumps::{elements, string};
-use super::{Called, Need, Reproducer, needs, statuses, time_limit};
+use super::{Need, ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
 const WITH_PATH: &str = "
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
 /// A program that runs the target on the input and ends with 0 where that is fixed, with 1 where
 /// it still fails, with 2 where that cannot be told. Its first argument names another program.
 /// `file` is the name of its own file.
-pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> String {
+pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
     for argument in &target.args {
@@ -172,7 +172,7 @@ pub enum EntryFunction {
 
 /// A harness that C can be linked with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linked<'a> {
+pub struct LinkedHarness<'a> {
     /// Its entry.
     pub function: EntryFunction,
     /// Its variables and its directory.
@@ -256,7 +256,7 @@ int main(int argc, char **argv) {
 
 /// A program to be linked with the harness (not with libFuzzer, which has a `main`): it ends with
 /// 0 where the entry returns, with 1 where it still fails, with 2 where that cannot be told.
-pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
+pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     let function = match linked.function {
         EntryFunction::LibFuzzer => LIBFUZZER,
         EntryFunction::TargetMain => TARGET_MAIN,
@@ -296,7 +296,7 @@ fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
 }
 
 /// How it is compiled and run. gcc has neither libFuzzer nor MemorySanitizer.
-fn header(linked: Linked<'_>, flags: &[&str]) -> String {
+fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     let clang = linked.function == EntryFunction::LibFuzzer
         || flags
             .iter()
@@ -549,7 +549,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // empty: the present one\n\
          static const int sandboxed = {};\n{TEXT}",
-        of.patience().as_secs().max(1),
+        of.run_limit().as_secs().max(1),
         time_limit(of, build.sanitized).unwrap_or(0),
         string(options.as_bytes()),
         string(directory.unwrap_or_default()),

@@ -14,12 +14,13 @@ use ddfuzz_exec::facts::ASSERTIONS;
 use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer};
 use ddfuzz_triage::Class;
 
-pub use c_tests::{EntryFunction, Linked, c_entry_test, c_program_test};
+pub use c_tests::{EntryFunction, LinkedHarness, c_entry_test, c_program_test};
 pub use dumps::{base64, c_array, hexdump};
 pub use rust_tests::{
-    Called, FuzzProject, Input, LITERAL_BYTES, rust_call_test, rust_fuzz_test, rust_program_test,
+    FuzzProject, Input, LITERAL_BYTES, ProgramCall, rust_call_test, rust_fuzz_test,
+    rust_program_test,
 };
-pub use script::{Taking, interestingness_test};
+pub use script::{InputSource, interestingness_test};
 
 /// Least time that an exported test gives a run that should end at once.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,7 +88,7 @@ impl Reproducer {
 
     /// How long a run may take that is to pass: a hang's limit with room for a slow machine, and
     /// much more for anything else, whose time says nothing.
-    fn patience(&self) -> Duration {
+    fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind {
             Kind::Hang => limit,

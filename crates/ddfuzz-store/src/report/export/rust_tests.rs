@@ -11,7 +11,7 @@ use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
 /// A program with all that an exported test gives it.
 #[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
+pub struct ProgramCall<'a> {
     /// The program: absolute, or relative to the manifest's directory of a test of Rust.
     pub program: &'a Path,
     /// Arguments (with `@@` for the input), variables and directory, as its `main` takes them.
@@ -20,7 +20,7 @@ pub struct Called<'a> {
     pub sanitizers: &'a [String],
 }
 
-impl Called<'_> {
+impl ProgramCall<'_> {
     /// Whether it may have a sanitizer.
     pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
         !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
@@ -74,7 +74,7 @@ fn with_path(argument: &[u8], path: &[u8]) -> OsString {
 
 /// A `#[test]` that runs the program on the input, and fails if a signal ends it, or what else
 /// ends it where it crashes; of a hang, if it does not end.
-pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>) -> String {
+pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall<'_>) -> String {
     let name = of.identifier();
     let takes_file = called.target.takes_file();
     let uses = uses(takes_file);
@@ -126,7 +126,7 @@ fn quoted(bytes: &OsString) -> String {
 }
 
 /// The statement that makes the command. Only a shell can set limits.
-fn start(of: &Reproducer, called: &Called<'_>) -> String {
+fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
         // As a backstop twice the memory, as writable private memory.
@@ -145,7 +145,7 @@ fn start(of: &Reproducer, called: &Called<'_>) -> String {
 }
 
 /// The statements on its directory and variables.
-fn surroundings(called: &Called<'_>) -> String {
+fn surroundings(called: &ProgramCall<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
         Some(cwd) => format!("    command.current_dir({});\n", text(cwd.as_os_str())),
@@ -188,7 +188,7 @@ fn judge(of: &Reproducer) -> String {
 }
 
 /// The functions by which sanitizers are told to fail as they did, and their reports are read.
-fn sanitizers(of: &Reproducer, called: &Called<'_>) -> String {
+fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
         true => "",
@@ -409,7 +409,7 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
         "/// Limit on the time of a run.\nconst LIMIT: Duration = Duration::from_millis({});\n\
          /// Limit on its CPU time.\nconst TIME: Option<Duration> = {time};\n\
          /// Limit on its memory, in bytes.\nconst MEMORY: Option<u64> = {memory:?};\n",
-        of.patience().as_millis(),
+        of.run_limit().as_millis(),
     )
 }
 

@@ -78,7 +78,7 @@ fn judge(needed: &[String]) -> String {
 
 /// Where an interestingness test takes its input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taking {
+pub enum InputSource {
     /// The first argument; without one, the file of that name in the current directory; where there
     /// is none either, stdin (interface.md, "Interestingness test").
     Anywhere,
@@ -93,7 +93,7 @@ pub enum Taking {
 /// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
 /// to ask where no other is named in the environment.
 pub fn interestingness_test(
-    taking: Taking,
+    taking: InputSource,
     name: &OsStr,
     crash: &Crash,
     (target, way): (&Target, Way),
@@ -102,11 +102,11 @@ pub fn interestingness_test(
     let class = super::printable(&crash.class.0);
     let major = crash.keys.major.short();
     let source = match taking {
-        Taking::Anywhere => {
+        InputSource::Anywhere => {
             "The input is the first argument; without one, the file `name` (see below) in the\n\
              # current directory; if there is no such file, stdin."
         }
-        Taking::File => "The input is the file `name` (see below) in the current directory.",
+        InputSource::File => "The input is the file `name` (see below) in the current directory.",
     };
     let mut text = format!(
         "#!/bin/sh\n\
@@ -126,8 +126,8 @@ pub fn interestingness_test(
     }
     text.extend(FIND.as_bytes());
     text.extend(match taking {
-        Taking::Anywhere => ANYWHERE.as_bytes(),
-        Taking::File => FILE.as_bytes(),
+        InputSource::Anywhere => ANYWHERE.as_bytes(),
+        InputSource::File => FILE.as_bytes(),
     });
     text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");

@@ -13,7 +13,7 @@ use crate::report::{SameBy, size};
 
 /// One of the directories to be compared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StudyIn {
+pub struct NamedStudy {
     /// The directory, as the user names it.
     pub name: String,
     /// Its rows ([`super::rows()`]).
@@ -28,7 +28,7 @@ pub struct Comparison {
     /// The utilities of all of them, in the order of the first list that has them.
     pub utilities: Vec<ComparedUtility>,
     /// Each directory beside the one before it.
-    pub tests: Vec<Tested>,
+    pub tests: Vec<RateTest>,
 }
 
 /// What the study in one directory came to.
@@ -48,14 +48,14 @@ pub struct ComparedUtility {
     /// What the lists call it.
     pub utility: String,
     /// What each directory has of it; null where it has nothing.
-    pub studies: Vec<Option<UtilityIn>>,
+    pub studies: Vec<Option<UtilityInStudy>>,
     /// Its groups in all of them.
     pub groups: Vec<ComparedGroup>,
 }
 
 /// One utility in one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct UtilityIn {
+pub struct UtilityInStudy {
     /// Package and version, each once; empty where no package owns it.
     pub versions: Vec<String>,
     /// How its runs ended; null where there was none.
@@ -115,7 +115,7 @@ impl Change {
 
 /// Whether the rates of failure of two studies differ by more than chance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tested {
+pub struct RateTest {
     /// The places of the two, from 0.
     pub studies: [usize; 2],
     /// The p value of Fisher's exact test, two-sided, over all utilities that each of them has run:
@@ -134,7 +134,7 @@ pub struct Tested {
 
 /// Compares the studies; of a group it is asked whether an earlier directory has it by its major
 /// key, else by the names of functions, where the program was built anew.
-pub fn compare(studies: &[StudyIn]) -> Comparison {
+pub fn compare(studies: &[NamedStudy]) -> Comparison {
     let mut names: Vec<&str> = Vec::new();
     for row in studies.iter().flat_map(|study| &study.rows) {
         if !names.contains(&row.utility.as_str()) {
@@ -145,7 +145,7 @@ pub fn compare(studies: &[StudyIn]) -> Comparison {
         .into_iter()
         .map(|name| compared(name, studies))
         .collect();
-    let of = |at: usize| -> Vec<Option<&UtilityIn>> {
+    let of = |at: usize| -> Vec<Option<&UtilityInStudy>> {
         let all = utilities.iter();
         all.map(|utility| utility.studies[at].as_ref()).collect()
     };
@@ -163,7 +163,7 @@ pub fn compare(studies: &[StudyIn]) -> Comparison {
     }
 }
 
-fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
+fn compared(name: &str, studies: &[NamedStudy]) -> ComparedUtility {
     let mut groups: Vec<ComparedGroup> = Vec::new();
     let mut cells = Vec::new();
     for (at, study) in studies.iter().enumerate() {
@@ -174,9 +174,9 @@ fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
         }
         cells.push(utility_in(&rows));
     }
-    let last_ran = cells
-        .last()
-        .is_some_and(|cell: &Option<UtilityIn>| cell.as_ref().is_some_and(|cell| cell.runs > 0));
+    let last_ran = cells.last().is_some_and(|cell: &Option<UtilityInStudy>| {
+        cell.as_ref().is_some_and(|cell| cell.runs > 0)
+    });
     for group in &mut groups {
         let Some((last, earlier)) = group.majors.split_last() else {
             continue;
@@ -195,11 +195,11 @@ fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
     }
 }
 
-fn utility_in(rows: &[&Row]) -> Option<UtilityIn> {
+fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     if rows.is_empty() {
         return None;
     }
-    let mut cell = UtilityIn::default();
+    let mut cell = UtilityInStudy::default();
     for row in rows {
         let names = [row.package.as_deref(), row.version.as_deref()];
         let version = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -271,10 +271,10 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
 fn tested(
     at: usize,
     directories: &[DirectoryResult],
-    first: &[Option<&UtilityIn>],
-    second: &[Option<&UtilityIn>],
-) -> Tested {
-    let fails = |cell: &Option<&UtilityIn>| cell.and_then(|cell| cell.marks).map(Marks::fails);
+    first: &[Option<&UtilityInStudy>],
+    second: &[Option<&UtilityInStudy>],
+) -> RateTest {
+    let fails = |cell: &Option<&UtilityInStudy>| cell.and_then(|cell| cell.marks).map(Marks::fails);
     let pairs = first.iter().zip(second);
     let pairs: Vec<(bool, bool)> = pairs
         .filter_map(|(first, second)| Some((fails(first)?, fails(second)?)))
@@ -282,7 +282,7 @@ fn tested(
     let count = |wanted| pairs.iter().filter(|pair| **pair == wanted).count() as u64;
     let (only_first, only_second) = (count((true, false)), count((false, true)));
     let [a, b] = [at - 1, at].map(|at| directories[at].summary.failing);
-    Tested {
+    RateTest {
         studies: [at - 1, at],
         fisher: fisher(a.hits, a.of, b.hits, b.of),
         both_run: pairs.len() as u64,
@@ -352,7 +352,7 @@ fn utilities(comparison: &Comparison, width: Option<usize>) -> String {
 }
 
 /// The marks of a utility in one study, its label and its version.
-fn shown(cell: &UtilityIn) -> String {
+fn shown(cell: &UtilityInStudy) -> String {
     let marks = match cell.marks {
         Some(marks) => marks.symbols(),
         None => "not run".to_owned(),
@@ -433,7 +433,7 @@ fn totals(comparison: &Comparison) -> String {
     )
 }
 
-fn tested_text(test: &Tested, comparison: &Comparison) -> String {
+fn tested_text(test: &RateTest, comparison: &Comparison) -> String {
     let [first, second] = test.studies;
     let rate = |at: usize| {
         let rate = comparison.directories[at].summary.failing;

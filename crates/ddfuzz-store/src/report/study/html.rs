@@ -7,7 +7,8 @@ use std::path::{Component, Path};
 
 use super::{PUBLISHED, RateLine, Row, RowGroup, StudyGroup, by_channel, by_kind, summaries};
 use crate::report::html::{Cell, END, escaped, head, table};
-use crate::report::{hexdump, size};
+use crate::report::size;
+use crate::report::text::hex_line;
 
 /// Bytes of a reproducer that are shown.
 const SHOWN: usize = 64;
@@ -160,7 +161,7 @@ fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Stri
         escaped(&size::reduction(view.size_before, view.size_after())),
         escaped(&replay),
         escaped(&view.claim()),
-        escaped(&hexdump::line(&view.reproducer, SHOWN)),
+        escaped(&hex_line(&view.reproducer, SHOWN)),
         links.join(" · "),
     )
 }

@@ -5,24 +5,20 @@
 //! off a target, are hostile text: each format escapes them.
 
 mod compare;
-mod csv;
 mod html;
 mod json;
 mod markdown;
-mod published;
 mod rates;
 mod rows;
 mod table;
 
 pub use compare::{
-    Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, StudyIn, Tested,
-    UtilityIn, compare, comparison_text,
+    Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, NamedStudy, RateTest,
+    UtilityInStudy, compare, comparison_text,
 };
-pub use csv::{HEADER as CSV_HEADER, csv};
 pub use html::html;
 pub use json::{StudyCall, StudyResult, UtilityResult};
 pub use markdown::markdown;
-pub use published::{PUBLISHED, Published};
-pub use rates::{Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
+pub use rates::{PUBLISHED, Published, Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
 pub use rows::{Marks, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
-pub use table::table;
+pub use table::{CSV_HEADER, csv, table};
