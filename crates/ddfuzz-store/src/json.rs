@@ -1,4 +1,4 @@
-//! Records as JSON files.
+//! Reading and writing JSON files, and times in RFC 3339.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::StoreError;
 use ddfuzz_model::files::{FileError, atomic};
 
-/// The record as it is written: indented, fields in their order, with a line end.
+/// Serializes a record as indented JSON with a final newline. `path` is for the error message.
 pub(super) fn text_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, StoreError> {
     let mut text = serde_json::to_vec_pretty(record).map_err(|error| StoreError::Unwritable {
         path: path.to_owned(),
@@ -21,12 +21,12 @@ pub(super) fn text_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, 
     Ok(text)
 }
 
-/// Writes the record atomically.
+/// Writes a record as JSON, atomically.
 pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreError> {
     Ok(atomic::write(path, &text_of(path, record)?)?)
 }
 
-/// The bytes of a file; `None` where there is none.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -42,7 +42,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Reads a record; `None` where there is no such file. A damaged one is an error.
+/// Reads a JSON record; `None` if the file does not exist. A damaged file is an error.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     let Some(bytes) = bytes(path)? else {
         return Ok(None);
@@ -56,7 +56,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreE
     }
 }
 
-/// Reads a record that can be done without: a damaged one counts as absent.
+/// Reads a JSON record; `None` if the file does not exist or is damaged.
 pub(super) fn read_intact<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     match read(path) {
         Err(StoreError::Damaged { .. }) => Ok(None),
@@ -64,13 +64,13 @@ pub(super) fn read_intact<T: DeserializeOwned>(path: &Path) -> Result<Option<T>,
     }
 }
 
-/// Whether a count is left out of a record.
+/// Returns whether `count` is 0, for serde's `skip_serializing_if`.
 pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The time as RFC 3339 in UTC and whole seconds, `2026-01-31T23:59:59Z`. Later times are
-/// greater as text too (to the year 9999). Times before 1970 are given as 1970.
+/// Formats a time as RFC 3339 in UTC with whole seconds, `2026-01-31T23:59:59Z`, so that later
+/// times are also greater as text (until 9999). Times before 1970 become 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
@@ -80,8 +80,8 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a count of days since 1970-01-01 (Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms", `civil_from_days`, for days that are not negative).
+/// Converts a number of days since 1970-01-01 to year, month and day (Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
 fn civil(days: u64) -> (u64, u64, u64) {
     // Days since 0000-03-01, in eras of 400 years; years begin in March, so that the leap day
     // is the last one.

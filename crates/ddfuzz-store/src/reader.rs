@@ -1,4 +1,4 @@
-//! Reading an output directory, also while its writer is at work.
+//! Reading an output directory, also while another process writes to it.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,25 +14,26 @@ use crate::{
 };
 use ddfuzz_model::files::FileError;
 
-/// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
+/// A checkpoint with the id of its campaign, so that a new campaign never continues an older one's
+/// checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State<T> {
     pub(super) campaign: String,
     pub(super) state: T,
 }
 
-/// An output directory to be read. Nothing is locked or changed; each call reads the files as
-/// they stand, temporary and incomplete ones left out.
+/// A reader of an output directory. It locks and changes nothing. Each call reads the files anew
+/// and skips temporary files and incomplete entries.
 #[derive(Clone, Debug)]
 pub struct Reader {
     root: PathBuf,
 }
 
 impl Reader {
-    /// Opens the directory.
+    /// Opens an output directory for reading.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::NotOurs`], [`StoreError::OtherVersion`], or a
+    /// [`StoreError::Missing`], [`StoreError::NothingToRead`], [`StoreError::OtherVersion`], or a
     /// damaged campaign file.
     pub fn open(root: &Path) -> Result<Reader, StoreError> {
         let nothing = || StoreError::NothingToRead {
@@ -52,32 +53,32 @@ impl Reader {
         }
     }
 
-    /// A reader of a directory that is known to be an output directory.
+    /// Makes a reader without checking that `root` is an output directory.
     pub(super) fn at(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
         }
     }
 
-    /// The directory.
+    /// Returns the path of the output directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The campaign file of the directory.
+    /// Reads the campaign file (`ddfuzz.json`).
     ///
     /// # Errors
-    /// When the campaign file is gone or damaged.
+    /// If the file is missing or damaged.
     pub fn campaigns(&self) -> Result<CampaignFile, StoreError> {
         CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs {
             path: self.root.clone(),
         })
     }
 
-    /// The groups of one kind, by major key.
+    /// Reads all groups of one kind, sorted by major key.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for major in group::majors(&self.root, kind)? {
@@ -86,12 +87,12 @@ impl Reader {
         Ok(groups)
     }
 
-    /// The group of this name (12 hex digits); `None` where there is none with a complete entry.
-    /// Its record is made from its entries, so it is right also when its writer was killed
-    /// between an entry and the record.
+    /// Reads the group with this major key (12 hex digits); `None` if it has no complete entry. The
+    /// record is recomputed from the entries, so it is right even if a writer was killed before it
+    /// updated `group.json`.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
         let index = GroupIndex::read(&self.root, kind, major)?;
         Ok(index.map(|index| Group {
@@ -101,10 +102,10 @@ impl Reader {
         }))
     }
 
-    /// The groups of all kinds whose major key begins with these hex digits.
+    /// Reads the groups of all kinds whose major key starts with the given hex digits.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for kind in Kind::ALL {
@@ -118,10 +119,10 @@ impl Reader {
         Ok(groups)
     }
 
-    /// The complete entries of a group, by minor key and HASH.
+    /// Reads the complete entries of a group, sorted by minor key and hash.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group::entry_ids(&self.root, kind, major)? {
@@ -130,20 +131,19 @@ impl Reader {
         Ok(entries)
     }
 
-    /// One entry; `None` where it is not there or not complete.
+    /// Reads one entry; `None` if it does not exist or is incomplete.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn entry(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         Entry::read(&self.root, id)
     }
 
-    /// The entries that have an input without triage's record, because their writer was killed
-    /// in between. Triaging the file `original` in the entry's [`EntryId::folder`] and filing it
-    /// again completes them.
+    /// Lists the entries that have an input but no crash record, because the writer was killed in
+    /// between. Triaging the input again and storing it completes such an entry.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
@@ -159,10 +159,10 @@ impl Reader {
         Ok(ids)
     }
 
-    /// Whether a representative of this group has a stable key that is muted.
+    /// Returns whether a representative of the group has a muted stable key.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
@@ -181,11 +181,11 @@ impl Reader {
         Ok(false)
     }
 
-    /// All inputs as found, those of incomplete entries included, by kind, major key, minor key
-    /// and HASH.
+    /// Lists all stored inputs, also those of incomplete entries, sorted by kind, major key, minor
+    /// key and hash.
     ///
     /// # Errors
-    /// When a folder cannot be listed.
+    /// If a folder cannot be listed.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
@@ -197,18 +197,18 @@ impl Reader {
         Ok(ids)
     }
 
-    /// The files of the corpus, by name.
+    /// Lists the files of the corpus, sorted by name.
     ///
     /// # Errors
-    /// When the folder cannot be listed.
+    /// If the folder cannot be listed.
     pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
         let folder = self.root.join(layout::CORPUS);
         let names = sorted_names(&folder, layout::is_hash_name)?;
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    /// Whether these known groups have the group of this name (12 hex digits), by its key or by
-    /// names. A group that cannot be read is not muted, and is no error.
+    /// Returns whether the group with this major key (12 hex digits) is muted, by its major key or
+    /// a stable key. A group that cannot be read is not muted.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.has_stable_keys()
@@ -217,17 +217,16 @@ impl Reader {
                     .unwrap_or(false)
     }
 
-    /// Whether the corpus holds this input.
+    /// Returns whether the corpus contains this input.
     pub fn keeps(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
     }
 
-    /// The checkpoint of the campaign that the directory belongs to; `None` where it has saved
-    /// none.
+    /// Reads the checkpoint of the directory's campaign; `None` if the campaign has saved none.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds something else than a `T`.
+    /// If the file cannot be read or is not a `T`.
     pub fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let path = self.root.join(layout::STATE);
@@ -247,8 +246,8 @@ impl Reader {
     }
 }
 
-/// The names in `folder` that `fits` accepts, ascending; none where there is no such folder. Names
-/// that are not UTF-8 do not belong to the layout and are left out.
+/// Lists the names in `folder` that `fits` accepts, sorted; an empty list if the folder does not
+/// exist. Names that are not UTF-8 are skipped.
 pub(super) fn sorted_names(
     folder: &Path,
     fits: impl Fn(&str) -> bool,

@@ -1,4 +1,4 @@
-//! The result of `check`, for scripts and as a table.
+//! The result of `ddfuzz check` (are known crashes fixed?): as JSON and as a table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,22 +11,23 @@ use super::size;
 use super::triage::is_or_are;
 use crate::{Kind, Status};
 
-/// The result of `check`.
+/// Result of `ddfuzz check`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckResult {
-    /// The groups.
+    /// The checked groups.
     pub groups: Vec<CheckedGroup>,
-    /// How many of them do not fail any more.
+    /// Number of groups that no longer fail.
     pub fixed: u64,
-    /// How many fail as they did.
+    /// Number of groups that fail with the same crash as before.
     pub same: u64,
-    /// How many fail otherwise.
+    /// Number of groups that fail with another crash than before.
     pub other: u64,
-    /// Of how many nothing can be said: what was run could not show them.
+    /// Number of groups without a verdict, because the program as run could not show the crash.
     pub cannot_tell: u64,
-    /// How many fail now and then, so that nothing can be said.
+    /// Number of groups without a verdict, because they fail in some runs only.
     pub flaky: u64,
-    /// Groups of a study whose programs are gone; present where there are any.
+    /// Number of groups that were not run, because their program (of a study) no longer exists;
+    /// omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
 }
@@ -34,47 +35,47 @@ pub struct CheckResult {
 /// One group in the result of `check`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
-    /// The first 12 hex digits of the major key on record.
+    /// Recorded major key, its first 12 hex digits.
     pub major: String,
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death it was.
+    /// Recorded class of the crash, such as `segv`.
     pub class: String,
-    /// Where it was in the user's code.
+    /// Recorded location of the crash in the user's code.
     pub frame: Option<String>,
-    /// What became of it.
+    /// Verdict: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Why nothing can be said; null where something can.
+    /// Reason why there is no verdict; null if there is one.
     pub why: Option<String>,
-    /// What to do so that something can be said; null where something can.
+    /// Advice how to get a verdict; null if there is one.
     pub hint: Option<String>,
-    /// How it fails now; null where it does not.
+    /// The current failure; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
-    /// The input that says so; of a fixed group, its least one.
+    /// The input that decided the verdict; for a fixed group, the smallest input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Inputs that were run.
+    /// Number of inputs that were run.
     pub inputs: u64,
-    /// Which utility that is an input of; present in a study of many.
+    /// Utility that the input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
 }
 
-/// How an input fails now.
+/// How an input fails with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentFailure {
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// The first 12 hex digits of the major key.
+    /// Major key, its first 12 hex digits.
     pub major: String,
-    /// The first 12 hex digits of the minor key.
+    /// Minor key, its first 12 hex digits.
     pub minor: String,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub frame: Option<String>,
 }
 
 impl CheckResult {
-    /// Adds a group.
+    /// Adds a group and counts its verdict.
     pub fn add(&mut self, group: CheckedGroup) {
         match group.status {
             Status::Fixed => self.fixed += 1,
@@ -87,7 +88,7 @@ impl CheckResult {
     }
 }
 
-/// Why nothing can be said of some groups, and what to do: two lines for each reason.
+/// Formats the reasons for missing verdicts, two lines for each reason.
 fn doubts(result: &CheckResult) -> String {
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for group in &result.groups {
@@ -104,8 +105,8 @@ fn doubts(result: &CheckResult) -> String {
     each.collect()
 }
 
-/// The groups, one line each, no line longer than `width` characters (`None`: as long as need be),
-/// and what they come to.
+/// Formats the groups as a table with a summary line. Lines have at most `width` characters
+/// (`None`: no limit).
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",

@@ -1,5 +1,5 @@
-//! The result of a corpus cleanup: as JSON (`clean.json`), as tables for a terminal, and as an HTML
-//! page.
+//! The result of a corpus cleanup (`ddfuzz clean`): as JSON (`clean.json`), as tables for a
+//! terminal, and as an HTML page.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,124 +10,125 @@ use super::text::printable;
 use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
 
-/// The result of `clean`.
+/// Result of `ddfuzz clean`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanResult {
-    /// Every file of the corpus that was found.
+    /// Files found in the corpus.
     pub before: Amount,
-    /// What was kept, as it was written.
+    /// Files kept, as written.
     pub after: Amount,
-    /// Instrumented places that the corpus reaches, those aside that it does not reach each time;
-    /// null where the target tells no coverage.
+    /// Number of edges that the corpus covers in every run; null if the target reports no coverage.
     pub edges_before: Option<u64>,
-    /// The same of what was written, by runs of that alone.
+    /// Number of edges that the kept files cover in every run, measured after writing them.
     pub edges_after: Option<u64>,
-    /// The same of places together with ranges of how often they were passed.
+    /// Number of features (an edge with a range of hit counts) that the corpus covers in every run.
     pub features_before: Option<u64>,
-    /// The same of what was written.
+    /// Number of features that the kept files cover in every run.
     pub features_after: Option<u64>,
-    /// Features that no content of the corpus reaches each time, left out of the numbers above.
+    /// Number of features that the corpus covers in some runs only; the other counts leave them
+    /// out.
     pub flaky_features: u64,
-    /// Files that are kept because they reach some of these most often.
+    /// Number of files kept because they cover flaky features most often.
     #[serde(default)]
     pub flaky_files: u64,
-    /// What the libFuzzer that is linked into the target counts; null where it has none, or was
-    /// not asked.
+    /// Coverage as counted by the libFuzzer linked into the target; null if the target has none or
+    /// the count was not requested.
     #[serde(default)]
     pub libfuzzer: Option<LibFuzzerCounts>,
-    /// What each step did, in their order.
+    /// Effect of each step of the cleanup, in order.
     pub steps: Vec<Step>,
-    /// Files whose content another one has, too.
+    /// Number of files with the same content as another file.
     pub duplicates: u64,
-    /// Contents that crashed, flaky ones with them.
+    /// Number of different inputs that crashed, including flaky ones.
     pub crashes: u64,
-    /// Contents over their limit on time.
+    /// Number of different inputs over the time limit.
     pub hangs: u64,
-    /// Contents over their limit on memory.
+    /// Number of different inputs over the memory limit.
     pub ooms: u64,
-    /// Bytes that trimming has taken off the kept files.
+    /// Number of bytes that trimming removed from the kept files.
     pub trimmed_bytes: u64,
-    /// The kept files, in the order of their content's size and name.
+    /// The kept files, sorted by the size and name of their content.
     pub kept: Vec<KeptFile>,
-    /// Groups that crashes, hangs and oom went to, and those that trimming has run into.
+    /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
     pub groups: Vec<CleanGroup>,
-    /// How good the subset is.
+    /// Quality of the chosen subset.
     pub cover: Option<Cover>,
-    /// Features that what was written should have reached, and did not.
+    /// Features that the kept files should cover, but did not when run again.
     pub missing: Vec<LostFeature>,
-    /// Features that what was written reached each time, and no run of the corpus had.
+    /// Features that the kept files cover in every run, but no run of the corpus covered.
     #[serde(default)]
     pub gained: Vec<GainedFeature>,
-    /// Examples of files that could not be read.
+    /// Some of the files that could not be read.
     pub unread: Vec<UnreadFile>,
-    /// Sizes and times of all contents that ended well, and of those that were kept.
+    /// Distributions of sizes and run times, of all inputs that ended normally and of the kept
+    /// files.
     pub spread: Option<Distributions>,
-    /// Runs of the target: on contents of the corpus.
+    /// Number of runs of the target on inputs of the corpus.
     pub runs: u64,
-    /// Runs of it by trimming.
+    /// Number of runs of the target for trimming.
     pub trim_runs: u64,
-    /// Contents whose coverage the journal knew from an earlier call.
+    /// Number of inputs whose coverage was known from the journal of an earlier cleanup.
     pub known: u64,
-    /// Longer files were left out, in bytes.
+    /// Maximum size of an input, in bytes; longer files were left out.
     pub max_len: u64,
-    /// The way of execution.
+    /// Way of execution.
     pub exec: Option<Way>,
-    /// The corpus.
+    /// Paths of the corpus.
     pub corpus: Vec<OsText>,
-    /// Where the kept files are.
+    /// Directory of the kept files.
     pub out: OsText,
-    /// The corpus that the kept files were to be added to.
+    /// Existing corpus to which the kept files add coverage (`--onto`).
     #[serde(default)]
     pub onto: Option<OsText>,
-    /// The name of the journal that knows what the contents reach.
+    /// File name of the journal that stores the coverage of each input.
     #[serde(default)]
     pub journal: String,
-    /// Whether the kept files stand in the place of the corpus, too.
+    /// Whether the kept files also replaced the corpus (`--in-place`).
     #[serde(default)]
     pub in_place: bool,
-    /// The old corpus, where it was replaced in place and kept.
+    /// Where the old corpus was moved when it was replaced.
     pub old: Option<OsText>,
-    /// Wall time, in milliseconds.
+    /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
 }
 
-/// One step.
+/// Effect of one step of the cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which.
+    /// Name of the step.
     pub step: StepName,
-    /// Files that it took out.
+    /// Number of files that the step removed.
     pub files: u64,
-    /// Bytes that it took out.
+    /// Number of bytes that the step removed.
     pub bytes: u64,
 }
 
-/// Which step.
+/// Name of a step of the cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {
-    /// Files whose content another one has.
+    /// Removes files with the same content as another file.
     Duplicates,
-    /// What cannot be read.
+    /// Removes files that cannot be read.
     Unreadable,
-    /// What is longer than it may be.
+    /// Removes files longer than the maximum size.
     Oversized,
-    /// Crashes, which went to their groups.
+    /// Moves crashing inputs to the output directory.
     Crashes,
-    /// Runs over the limit on time, likewise.
+    /// Moves inputs over the time limit to the output directory.
     Hangs,
-    /// Runs over the limit on memory, likewise.
+    /// Moves inputs over the memory limit to the output directory.
     Ooms,
-    /// Files whose features other kept files reach.
+    /// Removes files whose features other kept files cover.
     Subset,
-    /// Files whose features the corpus that is added to reaches.
+    /// Removes files whose features the corpus of `--onto` covers.
     Onto,
-    /// Bytes that kept files do not need for what they are kept for.
+    /// Removes bytes that a kept file does not need for its features.
     Trimming,
 }
 
 impl StepName {
-    /// For people.
+    /// Returns the step's label in the table.
     pub fn text(self) -> &'static str {
         match self {
             StepName::Duplicates => "duplicates",
@@ -143,59 +144,58 @@ impl StepName {
     }
 }
 
-/// A file that was kept.
+/// A file that the cleanup kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// The file as it was written.
+    /// Path of the written file.
     pub file: OsText,
-    /// The file of the corpus that it was made of.
+    /// Path of the original file in the corpus.
     pub from: OsText,
-    /// The hex digits of that file's blake3.
+    /// The blake3 hash of the original file, in hex digits.
     pub content: String,
-    /// Why it was kept.
+    /// Reason for keeping the file.
     pub why: String,
-    /// Its size, in bytes.
+    /// Size of the written file, in bytes.
     pub size: u64,
-    /// The size before trimming, in bytes.
+    /// Size before trimming, in bytes.
     pub size_before: u64,
-    /// Time of a run, in microseconds: CPU time, or its share of the wall time where runs share a
-    /// process.
+    /// Time of a run, in µs: CPU time, or the share of the wall time if many runs share a process.
     pub us: u64,
-    /// Features that it reaches.
+    /// Number of features that the file covers.
     pub features: u64,
-    /// Features that no other file of the whole corpus reaches.
+    /// Number of features that no other file of the whole corpus covers.
     pub only_here: u64,
-    /// What trimming claims of it; null where it was not trimmed.
+    /// Minimality that trimming has proved, such as `1-minimal`; null if the file was not trimmed.
     pub claim: Option<String>,
 }
 
-/// A group that an input of the corpus belongs to, or that trimming has run into.
+/// A group of failing inputs found during the cleanup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanGroup {
-    /// The folder of its kind: `crashes`, `hangs`, `oom`, `flaky`.
+    /// Folder of the group's kind: `crashes`, `hangs`, `oom` or `flaky`.
     pub folder: String,
-    /// The first 12 hex digits of the major key.
+    /// Major key, its first 12 hex digits.
     pub major: String,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Contents of the corpus in it; none where candidates of trimming or minimizing alone have run
-    /// into it.
+    /// Number of corpus inputs in the group; 0 if only candidates of trimming or minimizing fail
+    /// so.
     pub count: u64,
 }
 
-/// How good the subset is, by its own measure.
+/// Quality of the chosen subset, as an optimization result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cover {
-    /// Weight of what was chosen (docs: "The subset").
+    /// Total weight of the chosen files (docs: "The subset").
     pub weight: u64,
-    /// No subset that reaches as much weighs less than this.
+    /// Lower bound: every subset with the same coverage has at least this weight.
     pub lower_bound: u64,
-    /// Whether none weighs less than the one chosen.
+    /// Whether the chosen subset is proved to have the least weight.
     pub optimal: bool,
 }
 
 impl Cover {
-    /// How much heavier than the bound, in percent.
+    /// Returns by how many percent the weight exceeds the lower bound.
     pub fn gap_percent(&self) -> f64 {
         match self.lower_bound {
             0 => 0.0,
@@ -204,95 +204,95 @@ impl Cover {
     }
 }
 
-/// The target's own fuzzer's counts, in one run over the corpus and what was written.
+/// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// The count of all contents that end well; null where it could not count.
+    /// Coverage of all inputs that end normally; null if libFuzzer could not count it.
     pub before: Option<LibFuzzerCoverage>,
-    /// The count of what was written.
+    /// Coverage of the kept files; null if libFuzzer could not count it.
     pub after: Option<LibFuzzerCoverage>,
-    /// How many files its own merge has added, so that what was written counts no less.
+    /// Number of files that libFuzzer's own merge added so that the kept files count no less.
     pub added: u64,
-    /// Why it could not count and merge.
+    /// Reason why libFuzzer could not count or merge.
     pub why_not: Option<String>,
 }
 
 impl LibFuzzerCounts {
-    /// Whether it counts less of what was written than of the corpus.
+    /// Returns whether the kept files have less coverage than the corpus.
     pub fn is_less(&self) -> bool {
         let both = self.before.zip(self.after);
         both.is_some_and(|(before, after)| after.cov < before.cov || after.ft < before.ft)
     }
 }
 
-/// The coverage that libFuzzer counts in a run over a corpus.
+/// Coverage as libFuzzer counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCoverage {
-    /// Places in the code: its `cov`.
+    /// Number of covered edges: libFuzzer's `cov`.
     pub cov: u64,
-    /// Features: its `ft`.
+    /// Number of features: libFuzzer's `ft`.
     pub ft: u64,
 }
 
-/// A feature that got lost.
+/// A feature of the corpus that the kept files do not cover.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostFeature {
-    /// The number of the place.
+    /// Number of the edge.
     pub edge: u32,
-    /// The least and the greatest count of the range.
+    /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
-    /// The kept file that should have reached it, where one is known.
+    /// Kept file that should cover the feature, if known.
     pub file: Option<OsText>,
 }
 
-/// A file that was not read.
+/// A file that could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
-    /// Which.
+    /// Path of the file.
     pub file: OsText,
-    /// Why.
+    /// Why the file could not be read.
     pub why: String,
 }
 
-/// A feature that was not there before.
+/// A feature that the kept files cover and the corpus did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GainedFeature {
-    /// The place.
+    /// Number of the edge.
     pub edge: u32,
-    /// How often it was passed: the least and the greatest count of the range.
+    /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
 }
 
-/// Distributions.
+/// Distributions of sizes and run times before and after the cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distributions {
-    /// Bytes of all contents that ended well.
+    /// Sizes of all inputs that end normally, in bytes.
     pub sizes_before: Distribution,
-    /// Bytes of what was kept.
+    /// Sizes of the kept files, in bytes.
     pub sizes_after: Distribution,
-    /// Microseconds of a run with each content that ended well.
+    /// Run times of all inputs that end normally, in µs.
     pub times_before: Distribution,
-    /// The same of what was kept.
+    /// Run times of the kept files, in µs.
     pub times_after: Distribution,
 }
 
-/// Files, and their bytes.
+/// A number of files and their total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// How many bytes they have together.
+    /// Total size of the files, in bytes.
     pub bytes: u64,
 }
 
 impl Amount {
-    /// Adds one file of so many bytes.
+    /// Adds one file of this size.
     pub fn add(&mut self, bytes: u64) {
         self.files += 1;
         self.bytes += bytes;
     }
 
-    /// Removes one file of so many bytes, which was added.
+    /// Removes one file of this size.
     pub fn remove(&mut self, bytes: u64) {
         self.files -= 1;
         self.bytes -= bytes;
@@ -316,7 +316,8 @@ impl std::iter::Sum for Amount {
     }
 }
 
-/// How many values lie in each range: 0, 1, 2 to 3, 4 to 7, 8 to 15, and so on.
+/// Histogram with logarithmic ranges: the number of values that are 0, 1, 2 to 3, 4 to 7, 8 to 15,
+/// and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution(Vec<u64>);
 
@@ -330,12 +331,12 @@ impl Distribution {
         self.0[range] += 1;
     }
 
-    /// The counts, from the least range on; behind the last there is none.
+    /// Returns the count of each range, from the lowest range to the last one that is not empty.
     pub fn counts(&self) -> &[u64] {
         &self.0
     }
 
-    /// The least value of a range.
+    /// Returns the smallest value of the range with this index.
     pub fn least(range: usize) -> u64 {
         match range {
             0 => 0,
@@ -344,12 +345,12 @@ impl Distribution {
     }
 }
 
-/// So many files are named of the slowest, the largest, and those with the most features of their
-/// own.
+/// Number of files named in each list: the slowest, the largest, those with the most unique
+/// features.
 const NAMED: usize = 3;
 
-/// The table of steps, with files and bytes; what is reached before and after; and the kept files
-/// that stand out. No line is longer than `width` characters (`None`: as long as need be).
+/// Formats the result for a terminal: the table of steps, coverage before and after, and notable
+/// files. Lines have at most `width` characters (`None`: no limit).
 pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
     let mut text = steps(result, width);
     text.push('\n');
@@ -507,7 +508,7 @@ fn gained(result: &CleanResult) -> Option<String> {
     })
 }
 
-/// The kept files that stand out, each with what makes it so.
+/// Formats the notable files, one line each: the slowest, the largest, those with unique features.
 fn outstanding(result: &CleanResult) -> String {
     type Key = fn(&KeptFile) -> u64;
     type Said = fn(u64) -> String;
@@ -532,23 +533,23 @@ fn outstanding(result: &CleanResult) -> String {
     text
 }
 
-/// The drawings, in pixels.
+/// Size of a histogram, in pixels.
 const WIDTH: usize = 640;
 const HEIGHT: usize = 220;
-/// Room below the columns for their names, and above them for the title.
+/// Space below the columns for their names, and above them for the title, in pixels.
 const BELOW: usize = 30;
 const ABOVE: usize = 24;
-/// What the columns of the table are.
+/// Explanation of the columns in the table of kept files.
 const LEGEND: &str = "<p>A feature is an edge of the program together with a range of how often a \
     run passes it (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, more). Unique features are those \
     that no other file of the corpus reaches. \u{201c}Bytes before\u{201d} is the size before \
     trimming; the last column says what trimming has proved of the file (1-minimal: no part of it \
     can be deleted alone), and is empty where the file was not trimmed.</p>\n";
-/// So many kept files are listed.
+/// Maximum number of kept files on the page.
 const LISTED: usize = 5000;
 
-/// The page: the table of steps, how sizes and times spread before and after, and the kept files
-/// (at most 5,000), a table that sorts by a click on a column.
+/// Formats the result as an HTML page: the table of steps, histograms of sizes and run times, and a
+/// sortable table of the kept files (at most 5,000).
 pub fn clean_html(result: &CleanResult) -> String {
     let mut page = head("Corpus cleanup");
     page += &format!("<pre>{}</pre>\n", lines(&clean_table(result, None)));
@@ -570,7 +571,6 @@ pub fn clean_html(result: &CleanResult) -> String {
     page + END
 }
 
-/// Text of several lines.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(escaped).collect();
     lines.join("\n")
@@ -602,7 +602,7 @@ fn kept(files: &[KeptFile]) -> String {
     table(&heads, rows)
 }
 
-/// Two distributions as columns beside each other.
+/// Draws two distributions as an SVG histogram with paired columns.
 fn histogram(title: &str, before: &Distribution, after: &Distribution) -> String {
     let ranges = before.counts().len().max(after.counts().len()).max(1);
     let most = before.counts().iter().chain(after.counts()).max();
@@ -639,7 +639,7 @@ fn histogram(title: &str, before: &Distribution, after: &Distribution) -> String
     svg + "</svg>\n"
 }
 
-/// A power of two in at most four characters.
+/// Formats a power of two in at most four characters, with K, M, … for powers of 1024.
 fn short(value: u64) -> String {
     match value {
         0..1024 => value.to_string(),

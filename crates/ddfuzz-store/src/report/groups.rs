@@ -1,4 +1,5 @@
-//! Groups in the terminal: tables of all, and a block of lines for one.
+//! Groups of crashes in the terminal: a table of all groups, and a block of lines for one group.
+//! Also the rendering of all tables in columns.
 
 use std::path::Path;
 
@@ -7,15 +8,14 @@ use super::{Extent, GroupView, MinimizationHistory, Trace, VariantView, size, te
 use crate::Kind;
 use ddfuzz_triage::Severity;
 
-/// Characters between two columns.
+/// Blanks between two columns.
 const GAP: &str = "  ";
 
-/// Columns that a narrow terminal does without, the first to go first: where a group is says more
-/// than how bad it is thought to be.
+/// Columns that are dropped, in this order, if the terminal is too narrow.
 const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
-/// The groups of an output directory, one line each, no line longer than `width` characters
-/// (`None`: as long as need be).
+/// Formats the groups of an output directory as a table. Lines have at most `width` characters
+/// (`None`: no limit).
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
@@ -43,7 +43,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// What each pass of a minimization did, one line each, like [`groups_table`].
+/// Formats the passes of a minimization as a table: tests, reductions and rules of each.
 pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> String {
     let units = history.units().to_uppercase();
     let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
@@ -67,7 +67,7 @@ pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> Stri
     render(header, rows.collect(), width)
 }
 
-/// [`render_columns`] of a fixed number of columns, of which those of [`SPARED`] may go.
+/// Formats a table with a fixed number of columns, see [`render_columns`].
 pub(super) fn render<const N: usize>(
     header: [&str; N],
     rows: Vec<[String; N]>,
@@ -77,8 +77,8 @@ pub(super) fn render<const N: usize>(
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// Columns as wide as their widest cell. Where lines are too long, those named in `spared`
-/// go, one after the other, and then the lines lose their ends.
+/// Formats a table whose columns are as wide as their widest cell. If lines exceed `width`, the
+/// columns named in `spared` are dropped one by one, and then lines are cut.
 pub(super) fn render_columns(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -116,10 +116,10 @@ pub(super) fn render_columns(
     text
 }
 
-/// Bytes of the reproducer that are shown.
+/// Number of reproducer bytes in a block.
 const SHOWN: usize = 16;
 
-/// Lines of what a harness makes of the reproducer that are shown, and characters of each.
+/// Maximum lines, and characters per line, of the reproducer as parsed by the harness.
 const DEBUG: (usize, usize) = (16, 100);
 
 /// What a group is, and what it crashes of.
@@ -143,21 +143,19 @@ pub struct Cause<'a> {
     pub trace: &'a Trace,
 }
 
-/// Some lines on one group: what, what it said, where in the user's code, how far it was reduced,
-/// the claim, the reproducer, how to run it again, and where its file and log are. Where a harness
-/// with structured input has told what it makes of the reproducer, the first lines of that follow.
-/// Variants have a line each before them.
+/// Formats one group as a block of lines: class, message, location, sizes, claim, reproducer,
+/// script, file and log; variants and the reproducer as parsed by the harness follow.
 pub fn block(view: &GroupView) -> String {
     head(&cause_of(view, &view.major.short())) + &figures(view, false)
 }
 
-/// The same with the stacks and the source, and how to look at it in gdb.
+/// Formats one group like [`block`], with stacks, source lines and the gdb command.
 pub fn block_in_full(view: &GroupView) -> String {
     let trace = view.trace.text(Extent::WHOLE);
     head(&cause_of(view, &view.major.short())) + &trace + &figures(view, true)
 }
 
-/// What a group is, what it said, its place, and the inner part of its stacks with the source.
+/// Formats what failed and where: class, message, location, the innermost frames and source lines.
 pub fn cause(cause: &Cause<'_>) -> String {
     head(cause) + &cause.trace.text(Extent::SHORT)
 }
@@ -175,7 +173,7 @@ fn cause_of<'a>(view: &'a GroupView, major: &'a str) -> Cause<'a> {
     }
 }
 
-/// What, what it said, and where.
+/// Formats class, message and location of a failure.
 fn head(cause: &Cause<'_>) -> String {
     let what = match cause.kind {
         Kind::Crash => "crash",
@@ -228,7 +226,7 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     text + &debug.map_or_else(String::new, debug_lines)
 }
 
-/// A variant in a line: its size, who called the function that crashed, and its file.
+/// Formats a variant as one line: its size, the caller of the crashing function, and its file.
 fn line_of(variant: &VariantView) -> String {
     let bytes = size::counted(variant.size_after, "byte");
     let caller = variant.caller.as_ref();
@@ -236,13 +234,13 @@ fn line_of(variant: &VariantView) -> String {
     format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
-/// A line under its name.
+/// Formats a line of a block: a label and a value.
 fn named(name: &str, value: &str) -> String {
     let line = format!("  {name:<7} {}", printable(value));
     format!("{}\n", line.trim_end())
 }
 
-/// The first lines of a text, indented alike, under the name `debug`.
+/// Formats the first lines of the reproducer as parsed by the harness, under the label `debug`.
 fn debug_lines(debug: &str) -> String {
     let count = debug.lines().count();
     let mut text = String::new();
@@ -260,7 +258,7 @@ fn debug_lines(debug: &str) -> String {
     text
 }
 
-/// The severity by name.
+/// Returns the name of the severity.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Low => "low",

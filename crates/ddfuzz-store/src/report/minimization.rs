@@ -1,5 +1,5 @@
-//! The course of a minimization (`min`) or of an isolation (`max`, `diff`), read from the lines of its
-//! log, and its drawing: as SVG and as rows of text.
+//! The course of a minimization (`min`) or isolation (`max`, `diff`), read from its log, and its
+//! drawing as SVG or as rows of text.
 
 use std::collections::BTreeMap;
 
@@ -10,76 +10,77 @@ use super::text::printable;
 use ddfuzz_minimize::Claim;
 use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
 
-/// One reduction.
+/// One reduction: a candidate that failed and became the new best input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reduction {
-    /// Index of the test that failed.
+    /// Index of the reduction's test in the log.
     pub i: u64,
-    /// Executed tests up to there, itself included.
+    /// Number of tests executed up to the reduction, inclusive.
     pub executed: u64,
-    /// The rule that made its candidate.
+    /// Name of the transformation that made the candidate.
     pub rule: String,
-    /// Size of the new best, in bytes; of a part of a call, in units; of `max` and `diff`, the
-    /// deltas that are left.
+    /// Size of the new best input: in bytes, for parts of a call in units, for `max` and `diff` the
+    /// remaining deltas.
     pub size: u64,
 }
 
-/// An executed test.
+/// An executed test, as a point in the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestPoint {
-    /// Its number among the executed tests, from 1.
+    /// Number of the test among the executed tests, from 1.
     pub executed: u64,
-    /// Size of the candidate, in bytes; of a part of a call, in units.
+    /// Size of the candidate: in bytes, for parts of a call in units.
     pub size: u64,
-    /// Whether it failed, and so reduced the input or could have.
+    /// Whether the candidate failed, that is, still shows the crash.
     pub failed: bool,
 }
 
-/// What one pass of the search did; a search without passes is one, and so is the proof.
+/// Counts of one pass of the search. The proof counts as a pass, and so does a search without
+/// passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pass {
-    /// Its name.
+    /// Name of the pass.
     pub name: String,
-    /// Tests, those that a cache or a predictor answered included.
+    /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
-    /// Tests that ran the target.
+    /// Number of tests that ran the target.
     pub executed: u64,
-    /// Tests that made the best smaller, or put smaller bytes into it.
+    /// Number of tests that made the best input smaller, or simpler at the same size.
     pub reductions: u64,
-    /// Bytes or units that went by them.
+    /// Number of bytes or units that the pass removed.
     pub removed: u64,
-    /// Reductions by rule, where there are several rules.
+    /// Number of reductions by transformation, if the pass has several.
     pub rules: BTreeMap<String, u64>,
 }
 
-/// How an input shrank.
+/// The course of a minimization or isolation: its reductions, executed tests and passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinimizationHistory {
-    /// Name of the search.
+    /// Name of the search algorithm.
     pub search: String,
-    /// What sizes count: `byte`, `unit` of a part of a call, `edit` between two inputs.
+    /// Unit of all sizes: `byte`, `unit` (part of a call) or `edit` (between two inputs).
     pub unit: &'static str,
-    /// Size of the input; of `max` and `diff`, all deltas between the two inputs.
+    /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
-    /// Size of the best.
+    /// Size of the best input so far.
     pub size_after: u64,
-    /// Tests, those that a cache or a predictor answered included.
+    /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
-    /// Tests that ran the target.
+    /// Number of tests that ran the target.
     pub executed: u64,
-    /// The reductions, in order.
+    /// The reductions, oldest first.
     pub steps: Vec<Reduction>,
-    /// The executed tests, in order; none of `max` and `diff`, whose candidates lie between two
-    /// ends.
+    /// The executed tests, oldest first; empty for `max` and `diff`, whose candidates have no
+    /// single size.
     pub dots: Vec<TestPoint>,
     /// The passes, in the order of their first test.
     pub passes: Vec<Pass>,
-    /// The claim; `None` where the log has no end yet, or goes on behind it.
+    /// Proved minimality; `None` if the log has no end line, or continues after it.
     pub claim: Option<Claim>,
 }
 
 impl MinimizationHistory {
-    /// Reads the lines of a log behind its first.
+    /// Computes the history from the lines of a log after its start line.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -128,7 +129,7 @@ impl MinimizationHistory {
         history
     }
 
-    /// Counts a test; gives the place of its pass.
+    /// Counts a test and returns the index of its pass.
     fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
         let name = match (&test.pass, test.phase) {
             (_, Some(Phase::Proof)) => "proof",
@@ -175,7 +176,7 @@ impl MinimizationHistory {
         });
     }
 
-    /// What sizes count, in the plural.
+    /// Returns the unit of all sizes, in the plural.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
@@ -184,7 +185,7 @@ impl MinimizationHistory {
         }
     }
 
-    /// The sizes before and after: `40 → 6 bytes`.
+    /// Formats the sizes before and after: `40 → 6 bytes`.
     pub fn sizes(&self) -> String {
         let after = self.size_after;
         match self.unit {
@@ -193,7 +194,7 @@ impl MinimizationHistory {
         }
     }
 
-    /// Size of the best after so many executed tests.
+    /// Returns the size of the best input after so many executed tests.
     pub fn best_after(&self, executed: u64) -> u64 {
         let steps = self.steps.partition_point(|step| step.executed <= executed);
         match steps.checked_sub(1) {
@@ -202,13 +203,14 @@ impl MinimizationHistory {
         }
     }
 
-    /// Whether sizes are so far apart that only a logarithmic axis shows them.
+    /// Returns whether the sizes span a factor of at least 20, so that their axis should be
+    /// logarithmic.
     pub fn wants_log_sizes(&self) -> bool {
         self.size_before >= self.size_after.max(1).saturating_mul(20)
     }
 
-    /// Whether nine tenths of the bytes went in the first tenth of many tests, so that only a
-    /// logarithmic axis shows how.
+    /// Returns whether the first tenth of the tests removed nine tenths of the bytes, so that the
+    /// axis of tests should be logarithmic.
     pub fn wants_log_tests(&self) -> bool {
         let all = self.size_before - self.size_after.min(self.size_before);
         let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);
@@ -216,21 +218,21 @@ impl MinimizationHistory {
     }
 }
 
-/// The deltas between the two ends of a log of `max` or `diff`. The sizes of the ends in it tell
-/// little: one of them grows, and edits may do either.
+/// Numbers of deltas of the passing and the failing end of an isolation (`max`, `diff`). The byte
+/// sizes in the log do not show the progress, because the passing end grows.
 pub(super) struct Isolation {
-    /// Deltas of the passing end.
+    /// Number of deltas applied in the passing end.
     passing: u64,
-    /// Deltas of the failing end.
+    /// Number of deltas applied in the failing end.
     failing: u64,
-    /// Deltas of the candidates, by the indices of their tests.
+    /// Number of deltas applied in the candidate of each test.
     kept: Vec<u64>,
-    /// What one delta is.
+    /// Unit of a delta: `byte` or `edit`.
     pub unit: &'static str,
 }
 
 impl Isolation {
-    /// Before the first test; `None` for a log of `min`.
+    /// Makes the state before the first test; `None` for a log of `min`.
     pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
         Some(Isolation {
@@ -244,12 +246,12 @@ impl Isolation {
         })
     }
 
-    /// Deltas that only the failing end has.
+    /// Returns the number of deltas between the two ends.
     pub fn left(&self) -> u64 {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Takes a test.
+    /// Records the candidate of a test.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -260,7 +262,7 @@ impl Isolation {
         });
     }
 
-    /// Takes the candidate of test `i` as an end; the rule tells which.
+    /// Makes the candidate of test `i` the new passing end (rules `increase-…`) or failing end.
     pub fn reduce(&mut self, i: u64, rule: &str) {
         let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
         let Some(kept) = kept else { return };
@@ -271,18 +273,18 @@ impl Isolation {
     }
 }
 
-/// The drawing and the plot in it, in pixels.
+/// Size of the drawing and its margins, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 56.0;
-/// So many dots are drawn at most; of more of them those that did not fail are thinned out.
+/// Maximum number of points in the drawing; if there are more, passing tests are left out evenly.
 const MOST_DOTS: usize = 20_000;
 
-/// A drawing of how an input shrank: a dot for each executed test, a line for the best. `title`
-/// may be any text.
+/// Draws a minimization as SVG: a point for each executed test and a line for the best size.
+/// `title` may be any text.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     let tests = Axis::new(history.executed.max(1), history.wants_log_tests());
     let largest = history.dots.iter().map(|dot| dot.size).max();
@@ -308,7 +310,7 @@ pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     svg
 }
 
-/// An axis from 0 on, in shares of its length; a logarithmic one is that of the value plus one.
+/// A linear or logarithmic axis from 0 to `most`.
 struct Axis {
     most: u64,
     logarithmic: bool,
@@ -326,7 +328,7 @@ impl Axis {
         }
     }
 
-    /// Values that are named.
+    /// Returns the values at which the axis is labelled.
     fn marks(&self) -> Vec<u64> {
         if self.logarithmic {
             let powers = (0..19).map(|power| 10u64.pow(power));
@@ -405,7 +407,7 @@ fn axes(
     svg
 }
 
-/// The best, which stays as it is until a test reduces it.
+/// Draws the line of the best size, which drops at each reduction.
 fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
     let mut size = history.size_before;
     let mut points = vec![place(0, size)];
@@ -425,14 +427,14 @@ fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) 
     )
 }
 
-/// All that failed, and as many of the rest as there is room for, evenly.
+/// Selects the points to draw: all failing tests, and an even selection of the others.
 fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
     let every = dots.len().div_ceil(MOST_DOTS).max(1);
     let shown = move |(at, dot): &(usize, &TestPoint)| dot.failed || at.is_multiple_of(every);
     dots.iter().enumerate().filter(shown).map(|(_, dot)| dot)
 }
 
-/// Any text inside XML.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     // What is no character of XML 1.0 stands as its escape.
     let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "?");
@@ -443,15 +445,15 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Eighths of a row, from the bottom.
+/// Characters that fill zero to eight eighths of a row.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Rows of the plot.
+/// Number of rows of the text plot.
 const ROWS: u64 = 8;
-/// Widest and narrowest plot, in characters.
+/// Maximum and minimum width of the text plot, in characters.
 const COLUMNS: (usize, usize) = (72, 10);
 
-/// The curve, its axes named; nothing where no test was run. `width`: of the terminal, in
-/// characters (`None`: as wide as is of use).
+/// Draws the best size over the executed tests as rows of text; empty if no test was executed.
+/// `width` is the terminal's width in characters (`None`: no limit).
 pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     if history.executed == 0 || history.size_before == 0 {
         return String::new();
@@ -499,7 +501,7 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     text
 }
 
-/// The number of executed tests at the right end of a column, counted from 1.
+/// Returns the number of executed tests at the right edge of a column; columns count from 1.
 fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     let (all, share) = (history.executed, column as f64 / columns as f64);
     if column == columns {
@@ -512,7 +514,7 @@ fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     tests as u64
 }
 
-/// Eighths of a row that a size takes: one at least, unless nothing is left.
+/// Converts a size to eighths of a row; a size above 0 takes at least one.
 fn height(history: &MinimizationHistory, size: u64) -> u64 {
     let most = history.size_before as f64;
     let share = match history.wants_log_sizes() {

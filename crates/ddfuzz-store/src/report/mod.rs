@@ -1,8 +1,9 @@
-//! Results for people and scripts: one file per format, from records to text.
+//! Reports for people and scripts, made of the records of an output directory. One file per report
+//! or format.
 //!
-//! Only [`GroupView::load`], [`study::study_groups`] and [`Trace::excerpt`] (the source) read
-//! files. Names from a target (functions, files, classes) are hostile text and pass through
-//! [`text::printable`].
+//! Only [`GroupView::load`], [`study::study_groups`] and [`Trace::excerpt`] (source lines) read
+//! files. Names that come from a target (functions, files, classes) may contain control characters;
+//! every report cleans them with [`text::printable`].
 
 mod check;
 pub mod ci;

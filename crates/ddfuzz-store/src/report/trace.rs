@@ -1,5 +1,5 @@
-//! What a crash said and where it happened, as all reports show it: its message, its stacks with
-//! the frames of runtimes folded, and the source around its place.
+//! Why and where a program crashed, as all reports show it: the message, the stacks (frames of
+//! runtimes folded), and the source lines around the crash.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,74 +11,73 @@ use ddfuzz_triage::said::{Tool, message};
 use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 
-/// Most frames of a recursion's cycle that are recognised.
+/// Maximum number of frames in a recursion's cycle that is detected.
 const CYCLE: usize = 10;
-/// A cycle is folded from so many repetitions on.
+/// Number of repetitions from which a cycle is folded.
 const REPEATED: usize = 3;
-/// Characters of a frame that are shown: templates have names without end.
+/// Maximum number of characters of a frame that are shown; template names can be very long.
 const FRAME_WIDTH: usize = 240;
-/// Functions of the user's own, from the innermost on, in whose files the place of a crash is
-/// looked for.
+/// Number of innermost user functions whose files are tried for the source lines.
 const NEAR: usize = 4;
 
-/// The title of the stack of the crash itself.
+/// Title of the stack of the crash itself.
 const STACK: &str = "stack";
 
-/// What a crash said and where it happened.
+/// Message, stacks and source locations of a crash, ready for reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// What the program, its runtime or a sanitizer said, harmless; `None` where nobody did.
+    /// Error message of the program, its runtime or a sanitizer, without control characters; `None`
+    /// if there was none.
     pub message: Option<String>,
-    /// The stack of the crash; behind it, where the memory that it is about was allocated and
-    /// freed.
+    /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Where it happened in the source, the likeliest first; of what is not the innermost frame of
-    /// the user's code, which frame it is.
+    /// Source locations of the crash, likeliest first, each with its frame number if that is not
+    /// the innermost user frame.
     places: Vec<(Place, Option<usize>)>,
-    /// Folders in which relative paths of the source may lie.
+    /// Directories in which relative source paths are searched.
     folders: Vec<PathBuf>,
-    /// When it was seen.
+    /// Time of the crash.
     seen: Option<SystemTime>,
 }
 
 /// One stack of a crash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// What it is, in one word.
+    /// Title of the stack: `stack`, `alloc`, `origin` or `freed`.
     pub title: &'static str,
-    /// Its frames, innermost first.
+    /// Frames of the stack, innermost first.
     pub frames: Vec<Frame>,
-    /// Whether there were more, which were not read.
+    /// Whether the unwinder stopped at its frame limit, so that outer frames are missing.
     pub is_cut: bool,
 }
 
-/// A line of a trace.
+/// One line of a trace as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// What begins there; empty where it goes on.
+    /// Title at the start of a section (`stack`, `source`, …); empty on its other lines.
     pub title: &'static str,
-    /// What it says, cleaned for a terminal.
+    /// Text of the line, without control characters.
     pub text: String,
-    /// Whether it is the user's code, or what the crash is about.
+    /// Whether the line is user code or the crashing source line, to be highlighted.
     pub own: bool,
 }
 
-/// How much of a trace is shown.
+/// How many lines of a trace are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Lines of each stack.
+    /// Maximum number of lines for each stack.
     pub stack: usize,
-    /// Lines of the source before and behind the place.
+    /// Number of source lines before and after the crash location.
     pub around: u64,
 }
 
 impl Extent {
-    /// For one group that somebody looks at.
+    /// Limits for a report on one group.
     pub const WHOLE: Extent = Extent {
         stack: 32,
         around: 3,
     };
-    /// For one of several groups.
+    /// Limits for a report on several groups.
     pub const SHORT: Extent = Extent {
         stack: 8,
         around: 2,
@@ -86,8 +85,8 @@ impl Extent {
 }
 
 impl Trace {
-    /// The trace of a crash whose record lies in `folder`. Relative paths of its source are looked
-    /// for below the working directory and the folders above that one.
+    /// Makes the trace of a crash whose record is in `folder`. Relative source paths are searched
+    /// in the working directory and in the parents of `folder`.
     pub fn of(crash: &Crash, folder: Option<&Path>) -> Trace {
         let details = &crash.details;
         let of_msan = (details.report.as_ref()).is_some_and(|report| report.tool == Tool::Msan);
@@ -119,7 +118,7 @@ impl Trace {
         }
     }
 
-    /// A trace of which nothing but the message is known.
+    /// Makes a trace with only a message.
     pub fn of_message(message: Option<String>) -> Trace {
         Trace {
             message,
@@ -127,23 +126,23 @@ impl Trace {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns whether the trace has no message, stack or location.
     pub fn is_empty(&self) -> bool {
         self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()
     }
 
-    /// The message in one line: its first one.
+    /// Returns the first line of the message.
     pub fn headline(&self) -> Option<&str> {
         self.message.as_deref()?.lines().next()
     }
 
-    /// The source around the place, read now; `None` where its file is not found.
+    /// Reads the source lines around the crash; `None` if no source file is found.
     pub fn excerpt(&self, around: u64) -> Option<Excerpt> {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// The same, with the number of its frame, where that is not the innermost one of the user's
-    /// code.
+    /// Reads the source lines around the crash, with the frame number if that is not the innermost
+    /// user frame.
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -152,7 +151,7 @@ impl Trace {
         })
     }
 
-    /// The stacks and the source, line by line. The source is read now.
+    /// Formats stacks and source as lines; reads the source file.
     pub fn lines(&self, extent: Extent) -> Vec<TraceLine> {
         let stacks = self.stacks.iter();
         let mut lines: Vec<TraceLine> = stacks.flat_map(|one| one.lines(extent.stack)).collect();
@@ -172,7 +171,7 @@ impl Trace {
         lines
     }
 
-    /// The same as text, indented under their titles.
+    /// Formats stacks and source as text, indented under section titles.
     pub fn text(&self, extent: Extent) -> String {
         let mut text = String::new();
         for line in self.lines(extent) {
@@ -183,8 +182,8 @@ impl Trace {
     }
 }
 
-/// Where a crash happened in the source, the likeliest first: where it says so itself, where it is
-/// shown to be, then the innermost functions of the user's own.
+/// Collects the source locations of a crash, likeliest first: of a failed assertion, of the crash
+/// site, then of the innermost user functions.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -215,7 +214,7 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     places
 }
 
-/// Where a failed assertion of C says that it is.
+/// Parses the location in the message of a failed C assertion.
 fn asserted(crash: &Crash) -> Option<Place> {
     // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
     let said = crash.details.abort_message.as_deref()?;
@@ -223,23 +222,23 @@ fn asserted(crash: &Crash) -> Option<Place> {
     Place::parse(before.split(": ").nth(1)?)
 }
 
-/// What stands in a line of a stack: frames by their index.
+/// A line of a stack as shown; frames are given by their index.
 enum Shown<'a> {
-    /// A function in a frame; those of runtimes are shown only where there is nothing else.
+    /// A function of a frame. Functions of runtimes are shown only if the stack has no others.
     Function {
         frame: usize,
         site: Site,
         inlined: bool,
     },
-    /// So many frames of these runtimes.
+    /// So many consecutive frames of these runtimes, folded into one line.
     Folded(usize, Vec<&'a str>),
-    /// The lines before it, so many times more.
+    /// The previous `lines` lines occur `times` times more (recursion).
     Again { lines: usize, times: usize },
 }
 
 impl Stack {
-    /// The frames in at most so many lines: the user's own first, each in a line, runs of the
-    /// runtimes' folded to one line, and cycles of a recursion shown once.
+    /// Formats the stack in at most `most` lines: user frames first, consecutive runtime frames
+    /// folded, and recursion shown once.
     fn lines(&self, most: usize) -> Vec<TraceLine> {
         let mut shown = self.without_cycles(self.folded());
         // Own frames come first: what a runtime did on top of them stands behind them.
@@ -308,8 +307,7 @@ impl Stack {
         }
     }
 
-    /// The user's own functions, with each run of the runtimes' frames folded; all frames where no
-    /// function is the user's.
+    /// Folds consecutive frames of runtimes; a stack without user functions is not folded.
     fn folded(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -351,7 +349,7 @@ impl Stack {
         frames.collect()
     }
 
-    /// The same with repeated cycles shown once.
+    /// Replaces repeated cycles of a recursion by one cycle and a count.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {
@@ -379,7 +377,8 @@ impl Stack {
         result
     }
 
-    /// What tells one line from another: functions, not where in them.
+    /// Returns a text by which lines of a recursion are compared: the function, not the position in
+    /// it.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {
@@ -409,7 +408,7 @@ fn frames_in(shown: &Shown<'_>) -> usize {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Formats a list: `a`, `a and b`, `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
         [] => "a runtime linked into the program".to_owned(),
@@ -418,8 +417,8 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whose code a frame of a runtime is, by its module and, of one that is linked into the program,
-/// by its function; `None` where that does not tell.
+/// Returns the name of the runtime that a frame belongs to, by module or, for a runtime linked into
+/// the program, by function; `None` if unknown.
 fn runtime_of(frame: &Frame) -> Option<&str> {
     const LINKED: [(&str, &[&str]); 3] = [
         (
@@ -479,31 +478,31 @@ fn runtime_of(frame: &Frame) -> Option<&str> {
     })
 }
 
-/// Endings of files that are source: debug information and messages of a target may name any file,
-/// and no other is shown to whoever reads a report.
+/// File extensions of source files. Other files are never shown, because a target's debug
+/// information can name any file.
 const ENDINGS: [&str; 36] = [
     "c", "cc", "cpp", "cxx", "c++", "cu", "h", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp",
     "tcc", "y", "l", "rl", "s", "asm", "rs", "go", "zig", "d", "swift", "m", "mm", "f", "f90",
     "f95", "ml", "nim", "cr", "v", "pas", "adb",
 ];
-/// The largest file that is read, in bytes.
+/// Maximum size of a source file, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// Characters of a line that are shown.
+/// Maximum number of characters of a source line that are shown.
 const SOURCE_WIDTH: usize = 140;
-/// Blanks that stand for a tabulator.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 
-/// A place in the source.
+/// A source location: file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the compiler was given it.
+    /// Path of the file, as in the debug information.
     pub file: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u64,
 }
 
 impl Place {
-    /// Reads `FILE:LINE` or `FILE:LINE:COLUMN`.
+    /// Parses `FILE:LINE` or `FILE:LINE:COLUMN`.
     pub fn parse(text: &str) -> Option<Place> {
         let (rest, last) = text.rsplit_once(':')?;
         let last: u64 = last.parse().ok()?;
@@ -520,12 +519,13 @@ impl Place {
         })
     }
 
-    /// Whether it is the place `other`, whose file may lack the first parts of its path.
+    /// Returns whether both are the same line of the same file; the path of `other` may lack
+    /// leading parts.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }
 
-    /// Its file, found below one of `folders` where it is relative.
+    /// Finds the file; a relative path is searched in `folders`. `None` if it is not a source file.
     fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = Path::new(&self.file);
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -549,23 +549,23 @@ impl Place {
     }
 }
 
-/// Some lines of a source file.
+/// Source lines around a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The file.
+    /// Absolute path of the file.
     pub file: PathBuf,
-    /// The line that it is about.
+    /// Number of the line that the excerpt is about.
     pub line: u64,
-    /// The number of the first line that is shown.
+    /// Number of the first line in the excerpt.
     pub first: u64,
-    /// The lines, cleaned for a terminal.
+    /// The lines, without control characters.
     pub text: Vec<String>,
-    /// Whether the file was written after the crash was seen, so that its lines may be others.
+    /// Whether the file was modified after the crash, so that its lines may differ.
     pub is_newer: bool,
 }
 
 impl Excerpt {
-    /// Reads the lines around a place; `None` where there is no such file, or no such line in it.
+    /// Reads the lines around a location; `None` if the file or the line does not exist.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],
@@ -591,7 +591,7 @@ impl Excerpt {
         })
     }
 
-    /// Where it is, and what is to be known of it.
+    /// Formats file and line, with a note if the file was modified since.
     pub(super) fn title(&self) -> String {
         let newer = match self.is_newer {
             true => ", written after the crash was seen",
@@ -601,7 +601,7 @@ impl Excerpt {
         printable(&format!("{file}:{}{newer}", self.line))
     }
 
-    /// Its lines with their numbers, and whether each is the one that it is about.
+    /// Formats the lines with their numbers; `true` marks the line that the excerpt is about.
     pub(super) fn lines(&self) -> impl Iterator<Item = (String, bool)> {
         let last = self.first + self.text.len().saturating_sub(1) as u64;
         let wide = last.to_string().len();

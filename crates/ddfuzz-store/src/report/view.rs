@@ -1,4 +1,4 @@
-//! What reports show of one group.
+//! The data that all reports show of one group.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
 
-/// The reproducer of another minor key than the one that a group is shown through.
+/// Reproducer of a further minor key of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariantView {
-    /// The first 12 hex digits of its minor key.
+    /// Minor key of the variant, its first 12 hex digits.
     pub minor: String,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
     /// Size of the reproducer, in bytes.
     pub size_after: u64,
-    /// What is claimed of it.
+    /// Proved minimality of the reproducer, such as `1-minimal`.
     pub claim: String,
-    /// The user's code that called the function which crashed; null where it is not known.
+    /// The user function that called the crashing function; null if unknown.
     pub caller: Option<String>,
-    /// The file of the reproducer, absolute.
+    /// Absolute path of the reproducer.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
 }
 
 impl VariantView {
-    /// The view of an entry with a result.
+    /// Makes the view of an entry; `None` if its minimization has not ended.
     fn of(entry: &Entry) -> Option<VariantView> {
         let minimized = entry.minimized.as_ref()?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
@@ -46,60 +46,61 @@ impl VariantView {
     }
 }
 
-/// What reports show of one group, through one of its entries (its representative).
+/// Data that reports show of one group, taken from one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The major key.
+    /// Major key of the group.
     pub major: Key,
-    /// The minor key of the entry.
+    /// Minor key of the entry.
     pub minor: Key,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// The group's estimate.
+    /// Estimated severity of the group.
     pub severity: Severity,
-    /// Why the entry has its estimate.
+    /// Reason for the estimated severity of the entry.
     pub severity_reason: String,
-    /// Where in the user's code ([`place`]).
+    /// Location of the crash in the user's code ([`place`]).
     pub place: Option<String>,
-    /// The same as `file:line` or `file:line:column`, where that is known, the path as the program
-    /// has it.
+    /// Location of the crash as `file:line` or `file:line:column`, with the path from the debug
+    /// information.
     pub source: Option<String>,
-    /// What the entry's crash said, and its stacks.
+    /// Message and stacks of the entry's crash.
     pub trace: Trace,
-    /// How often it fails, where it does not each time; all of all where only that is known.
+    /// How often the reproducer fails, if not every time. A rate of 100 % means that its failures
+    /// are known to be irregular, not how often.
     pub flaky: Option<Rate>,
-    /// Runs of all campaigns that ended so; where none did, inputs of minimizations that have met
-    /// it.
+    /// Number of runs of all campaigns that ended in the group; if there were none, number of
+    /// crashes met during minimizations.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
-    /// The best input known.
+    /// Content of the smallest known failing input.
     pub reproducer: Vec<u8>,
-    /// How the minimization ended; `None` where it has not.
+    /// Result of the minimization; `None` until it has ended.
     pub minimized: Option<Minimized>,
-    /// The file of the best input known, absolute.
+    /// Absolute path of the smallest known failing input.
     pub file: PathBuf,
-    /// The minimization log, absolute; `None` where there is none.
+    /// Absolute path of the minimization log; `None` if there is none.
     pub log: Option<PathBuf>,
-    /// The script that shows the crash, absolute; `None` where there is none.
+    /// Absolute path of `reproduce.sh`; `None` if there is none.
     pub script: Option<PathBuf>,
-    /// Whether that script shows it in gdb, too.
+    /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// What became of the group when the program was last built anew, where that is on record.
+    /// Status of the group after the last rebuild of the program, if recorded.
     pub status: Option<Status>,
-    /// Which utility crashed, in a study of many.
+    /// Utility that crashed, in a study of many utilities.
     pub utility: Option<String>,
-    /// The reproducers of its other minor keys, by size.
+    /// Reproducers of the group's other minor keys, by size.
     pub variants: Vec<VariantView>,
 }
 
 impl GroupView {
-    /// The view of an entry of a directory; `None` where it is gone.
+    /// Reads the view of an entry, also if it has moved to `flaky/`; `None` if it no longer exists.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
@@ -115,7 +116,7 @@ impl GroupView {
     /// Reads the view of `group` through `entry`.
     ///
     /// # Errors
-    /// When the entry's input cannot be read.
+    /// If the entry's input cannot be read.
     pub fn load(group: &Group, entry: &Entry) -> Result<GroupView, StoreError> {
         let size_before = match &entry.minimized {
             Some(minimized) => minimized.size_before,
@@ -151,18 +152,19 @@ impl GroupView {
         })
     }
 
-    /// Size of the best input known, in bytes.
+    /// Returns the size of the smallest known failing input, in bytes.
     pub fn size_after(&self) -> u64 {
         self.reproducer.len() as u64
     }
 
-    /// The minor key of the entry (12 hex digits), where another one of the group has a result,
-    /// too: it is a variant then.
+    /// Returns the minor key of the entry (12 hex digits) if the group has reproducers of several
+    /// minor keys; else `None`.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
 
-    /// The group, as one of its variants where it has several results.
+    /// Returns the name of the group for messages, as `variant MINOR of group MAJOR` if it has
+    /// variants.
     pub fn name(&self) -> String {
         let major = self.major.short();
         match self.variant() {
@@ -171,20 +173,20 @@ impl GroupView {
         }
     }
 
-    /// Tests that the minimization executed, where it has ended and says so.
+    /// Returns the number of tests that the minimization executed; `None` until it has ended.
     pub fn tests_executed(&self) -> Option<u64> {
         let tests = &self.minimized.as_ref()?.tests;
         tests.get("executed").and_then(Value::as_u64)
     }
 
-    /// The command that shows the crash in gdb, where the script can.
+    /// Returns the shell command that shows the crash in gdb, if `reproduce.sh` supports it.
     pub fn gdb(&self) -> Option<String> {
         let script = self.script.as_deref().filter(|_| self.has_gdb)?;
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// The claim by name, and what is to be known of the group beside it: that it does not come
-    /// each time, what became of it. `-` where nothing is.
+    /// Returns claim, flakiness and status of the group in a few words; `-` if there is nothing to
+    /// say.
     pub fn standing(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -200,7 +202,7 @@ impl GroupView {
         }
     }
 
-    /// The claim as a sentence with what it rests on.
+    /// Returns the claim as a sentence: the minimality, its proof, and flakiness.
     pub fn claim(&self) -> String {
         let claim = self.claim_alone();
         match self.flaky {
@@ -215,8 +217,8 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// The claim in a word or two, where the minimization has ended: no proof is needed that
-    /// nothing can be removed from an empty input.
+    /// Returns the claim in a word or two, such as `1-minimal` or `empty input`; `None` until the
+    /// minimization has ended.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {
@@ -227,7 +229,7 @@ impl GroupView {
     }
 }
 
-/// What is claimed of a result, as a sentence with what that rests on.
+/// Formats the claim of a minimization as a sentence with its proof.
 pub fn claim(minimized: &Minimized) -> String {
     let tests = super::size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
@@ -249,7 +251,7 @@ pub fn claim(minimized: &Minimized) -> String {
     }
 }
 
-/// The representatives of the minor keys that `shown` does not show, as far as they have results.
+/// Collects the reproducers of the minor keys that `shown` does not show.
 fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
@@ -273,7 +275,7 @@ fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
-/// How often the crash of an entry comes, where that is not each time.
+/// Returns how often the entry's crash occurs, if not in every run.
 fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
@@ -283,8 +285,8 @@ fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
-/// Where in the user's code a crash happened, by function and line where they are known, else by
-/// module and offset.
+/// Returns the location of a crash in the user's code: function and line if known, else module and
+/// offset.
 pub fn place(crash: &Crash) -> Option<String> {
     crash.site().map(|site| site.to_string())
 }

@@ -1,12 +1,12 @@
-//! JUnit's XML, as CI servers list tests.
+//! Findings as JUnit XML, which CI servers show as a list of tests.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Finding, Findings};
 use crate::report::Extent;
 
-/// One suite with a test case a group: a failure, or skipped where the group is known; and one that
-/// passes where nothing was found.
+/// Formats the findings as one test suite with a test case for each group: failed, or skipped if
+/// the group is known. Without groups it has one passing test case.
 pub fn junit(findings: &Findings) -> String {
     let mut suite = TestSuite::new(findings.target.as_str());
     if findings.groups.is_empty() {

@@ -1,7 +1,5 @@
-//! Results for CI servers, one file a format: a summary in Markdown, SARIF for code scanning, JUnit
-//! for lists of tests.
-//!
-//! The only user of `quick-junit` (`junit.rs`).
+//! Findings for CI servers: as a Markdown summary, as SARIF for code scanning, and as JUnit XML for
+//! lists of tests. `junit.rs` is the only user of `quick-junit`.
 
 mod junit;
 mod markdown;
@@ -17,53 +15,53 @@ use super::{Cause, GroupView, Trace, TriageGroup};
 use crate::Kind;
 use ddfuzz_triage::Severity;
 
-/// What a command has found.
+/// All findings of a command, in the form that the CI formats share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// The program that was run, as people know it.
+    /// Name of the fuzzed program, for people.
     pub target: String,
-    /// What it came to, in a line.
+    /// Summary of the findings in one line.
     pub summary: String,
-    /// The groups.
+    /// The groups found.
     pub groups: Vec<Finding>,
 }
 
-/// One group among them.
+/// One group of crashes in a CI report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The first 12 hex digits of the major key.
+    /// Major key, its first 12 hex digits.
     pub major: String,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Which utility, in a study of many.
+    /// Utility that crashed, in a study of many utilities.
     pub utility: Option<String>,
-    /// The group's estimate.
+    /// Estimated severity of the group.
     pub severity: Severity,
-    /// Why that estimate.
+    /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub place: Option<String>,
-    /// What it said, and its stacks.
+    /// Message and stacks of the crash.
     pub trace: Trace,
-    /// The same as `file:line`, where that is known, the path as the program has it.
+    /// Location of the crash as `file:line`, with the path from the debug information.
     pub source: Option<String>,
-    /// Runs or inputs that ended so.
+    /// Number of runs or inputs in the group.
     pub count: u64,
-    /// Size of the input as found, in bytes, where it was reduced.
+    /// Size of the input as found, in bytes; `None` if it was not reduced.
     pub size_before: Option<u64>,
-    /// Size of the best input known, in bytes.
+    /// Size of the smallest known failing input, in bytes.
     pub size: u64,
-    /// What is claimed of that input.
+    /// Claim of minimality, as a sentence.
     pub claim: Option<String>,
-    /// The file of the best input known.
+    /// Path of the smallest known failing input.
     pub file: PathBuf,
-    /// The script that shows it.
+    /// Path of `reproduce.sh`.
     pub script: Option<PathBuf>,
-    /// Whether that script shows it in gdb, too.
+    /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// Whether it is new; `None` where that cannot be said.
+    /// Whether the group is new; `None` if unknown.
     pub is_new: Option<bool>,
 }
 
@@ -134,7 +132,7 @@ impl Finding {
         }
     }
 
-    /// What it is, without where.
+    /// Returns the kind of the group as a noun.
     fn what(&self) -> &'static str {
         match self.kind {
             Kind::Crash => "crash",
@@ -144,7 +142,7 @@ impl Finding {
         }
     }
 
-    /// What it is and where, in one line.
+    /// Returns kind, class and location of the group in one line.
     fn title(&self) -> String {
         let place = match &self.place {
             Some(place) => format!(" in {place}"),
@@ -157,7 +155,7 @@ impl Finding {
         super::text::printable(&format!("{} {}{of}{place}", self.what(), self.class))
     }
 
-    /// The same with the first line of what it said.
+    /// Returns the title and the first line of the crash message.
     fn titled_message(&self) -> String {
         match self.trace.headline() {
             Some(headline) => format!("{}: {headline}", self.title()),
@@ -165,7 +163,7 @@ impl Finding {
         }
     }
 
-    /// Its size, and how it came to that.
+    /// Formats the size, and the size before if the input was reduced.
     fn reduction(&self) -> String {
         match self.size_before {
             Some(before) => super::size::reduction(before, self.size),

@@ -1,5 +1,5 @@
-//! Exported tests in C: a program that runs a program on the input, and one that calls the entry
-//! function of a harness. Both judge how another process ended.
+//! Exported tests in C: one runs a program on the input, the other calls the entry function of a
+//! harness. Both start a process and judge how it ended.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -100,9 +100,9 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// A program that runs the target on the input and ends with 0 where that is fixed, with 1 where
-/// it still fails, with 2 where that cannot be told. Its first argument names another program.
-/// `file` is the name of its own file.
+/// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
+/// if it still fails, and 2 if that cannot be decided. Its first argument names another program to
+/// run; `file` is the name of the C file.
 pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
@@ -136,7 +136,7 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
     )
 }
 
-/// The table of what a program needs to show the crash.
+/// Generates the table of what the target must be compiled with to show the crash.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
@@ -161,25 +161,25 @@ fn needs_table(of: &Reproducer) -> String {
     table + "    {{NULL}, 0, NULL},\n};\n"
 }
 
-/// Whose entry function a harness has.
+/// The entry function of a harness that a C test calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFunction {
-    /// `target_main` of ddfuzz's own targets, which returns an exit status.
+    /// `target_main` of ddfuzz's bundled targets, which returns an exit status.
     TargetMain,
-    /// `LLVMFuzzerTestOneInput`, and `LLVMFuzzerInitialize` where there is one.
+    /// `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has it.
     LibFuzzer,
 }
 
-/// A harness that C can be linked with.
+/// A harness with which an exported C test is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedHarness<'a> {
-    /// Its entry.
+    /// The entry function of the harness.
     pub function: EntryFunction,
-    /// Its variables and its directory.
+    /// Environment variables and working directory of the run.
     pub target: &'a Target,
-    /// Its sanitizers, as `-fsanitize=` names them.
+    /// Sanitizers of the harness, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
-    /// The name of the test's own file.
+    /// Name of the C file.
     pub file: &'a str,
 }
 
@@ -254,8 +254,8 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// A program to be linked with the harness (not with libFuzzer, which has a `main`): it ends with
-/// 0 where the entry returns, with 1 where it still fails, with 2 where that cannot be told.
+/// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
+/// if the entry function returns, 1 if it still fails, and 2 if that cannot be decided.
 pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     let function = match linked.function {
         EntryFunction::LibFuzzer => LIBFUZZER,
@@ -283,8 +283,8 @@ pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     )
 }
 
-/// The sanitizers to compile it with: those of the build that crashed, and the one that reported
-/// it.
+/// Returns the sanitizers to compile with: those needed to show the crash, then those of the
+/// harness.
 fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     let mut flags: Vec<&str> = Vec::new();
     for flag in of.sanitizers.iter().chain(sanitizers) {
@@ -295,7 +295,8 @@ fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     flags
 }
 
-/// How it is compiled and run. gcc has neither libFuzzer nor MemorySanitizer.
+/// Generates the comment with the compiler commands. libFuzzer harnesses, MemorySanitizer and
+/// HWASan need clang.
 fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     let clang = linked.function == EntryFunction::LibFuzzer
         || flags
@@ -321,7 +322,8 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     )
 }
 
-/// The function that says which sanitizer is missing without which this crash does not show.
+/// Generates the C function that returns the name of a missing sanitizer without which the crash
+/// does not show.
 fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
@@ -364,7 +366,7 @@ fn lacking(of: &Reproducer) -> String {
     format!("{text}static const char *lacking(void) {{\n{lines}    return NULL;\n}}\n\n")
 }
 
-/// What holds for the preprocessor where a sanitizer is off.
+/// Returns the preprocessor condition that a sanitizer is off, from its names in gcc and clang.
 fn is_off(gcc: &str, clang: &str) -> String {
     format!("!defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)")
 }
@@ -386,7 +388,8 @@ pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
 #include <unistd.h>
 ";
 
-/// How the process begins and ends; the constants stand before.
+/// C code that starts the process, waits for it, and judges how it ended. The constants come
+/// before.
 const TEXT: &str = "
 // What cannot be started says so there; closed when it is.
 static int refusal[2];
@@ -500,17 +503,17 @@ static int finish(pid_t pid, const char *scratch) {
 }
 ";
 
-/// What is known of the sanitizers of the process.
+/// What is known about the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
-    /// It has one.
+    /// Whether the process may have a sanitizer.
     pub(super) sanitized: bool,
-    /// It has one of those that need terabytes of address space.
+    /// Whether a sanitizer maps terabytes of address space, which rules out a limit on it.
     pub(super) shadowed: bool,
 }
 
-/// Its limits, variables and directory, what its sanitizers are told, and the functions that start
-/// it, wait and judge.
+/// Generates limits, environment, sanitizer options, and the functions that start, await and judge
+/// the process.
 pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
     let mut variables = String::new();
     for (name, value) in &target.env {

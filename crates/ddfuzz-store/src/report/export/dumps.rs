@@ -1,14 +1,14 @@
-//! The bytes of an input as text: base64, hex, an array and a string literal of C.
+//! The bytes of an input as text: base64, hex dump, C array and C string.
 
 use std::fmt::Write;
 
 use super::Reproducer;
 use ddfuzz_model::files::Base64;
 
-/// Characters of a line, as `base64` of coreutils has them.
+/// Characters per line of base64, as in coreutils.
 const BASE64_WIDTH: usize = 76;
 
-/// The bytes in base64 with padding, in lines of 76 characters, as `base64 -d` reads them.
+/// Encodes the bytes as base64 with padding, in lines of 76 characters.
 pub fn base64(input: &[u8]) -> String {
     let text = Base64(input.to_vec()).text();
     let mut lines = String::with_capacity(text.len() + text.len() / BASE64_WIDTH + 1);
@@ -22,11 +22,11 @@ pub fn base64(input: &[u8]) -> String {
     lines
 }
 
-/// Bytes of a line.
+/// Bytes per line of a hex dump.
 const HEXDUMP_WIDTH: usize = 16;
 
-/// All bytes, 16 a line: the offset, two columns of eight in hex, the printable ASCII; the size in
-/// the last line. `xxd -r` does not read it; base64 is for machines.
+/// Formats all bytes as a hex dump, 16 a line: offset, hex in two columns, ASCII; the last line is
+/// the size. `xxd -r` cannot read it back.
 pub fn hexdump(input: &[u8]) -> String {
     let mut text = String::new();
     for (line, bytes) in input.chunks(HEXDUMP_WIDTH).enumerate() {
@@ -52,7 +52,7 @@ pub fn hexdump(input: &[u8]) -> String {
     text
 }
 
-/// An array of the bytes and its size, named by the group.
+/// Generates a C array of the input and its size, named after the group.
 pub fn c_array(of: &Reproducer) -> String {
     let name = of.identifier();
     format!(
@@ -65,10 +65,11 @@ pub fn c_array(of: &Reproducer) -> String {
     )
 }
 
-/// Bytes of a line of an array.
+/// Bytes per line of a C array.
 const ARRAY_WIDTH: usize = 12;
 
-/// The elements of an array of bytes, in lines; of no bytes one 0, for C has no empty arrays.
+/// Generates the elements of a C array, in lines. An empty input becomes one 0, because C has no
+/// empty arrays.
 pub(super) fn elements(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "    0x00, // none of the input: its size is 0\n".to_owned();
@@ -80,7 +81,8 @@ pub(super) fn elements(bytes: &[u8]) -> String {
     lines.collect()
 }
 
-/// The bytes as a string literal. Escapes are octal: those in hex would take in what follows.
+/// Quotes bytes as a C string literal, with octal escapes: a hex escape would include hex digits
+/// that follow.
 pub(super) fn string(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {

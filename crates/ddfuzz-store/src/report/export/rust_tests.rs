@@ -1,4 +1,4 @@
-//! Exported tests in Rust, with the standard library alone: of a program, of a harness of a
+//! Exported tests in Rust that use only the standard library: of a program, of a harness of a
 //! cargo-fuzz project, and of a function of the crate under test.
 
 use std::ffi::{OsStr, OsString};
@@ -9,24 +9,24 @@ use super::{Need, Reproducer, needs, statuses, time_limit};
 use crate::Kind;
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-/// A program with all that an exported test gives it.
+/// A program and how an exported test calls it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramCall<'a> {
-    /// The program: absolute, or relative to the manifest's directory of a test of Rust.
+    /// Path of the program: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub program: &'a Path,
-    /// Arguments (with `@@` for the input), variables and directory, as its `main` takes them.
+    /// Arguments (with `@@` for the input), environment and working directory of the program.
     pub target: &'a Target,
-    /// Its sanitizers, as `-fsanitize=` names them.
+    /// Sanitizers of the program, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
 }
 
 impl ProgramCall<'_> {
-    /// Whether it may have a sanitizer.
+    /// Returns whether the program may have a sanitizer.
     pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
         !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
     }
 
-    /// Whether it may have one that needs terabytes of address space.
+    /// Returns whether the program may have a sanitizer that maps terabytes of address space.
     pub(super) fn is_shadowed(&self, of: &Reproducer) -> bool {
         let known = self.sanitizers.iter();
         let mut all = known
@@ -72,8 +72,8 @@ fn with_path(argument: &[u8], path: &[u8]) -> OsString {
 }
 "#;
 
-/// A `#[test]` that runs the program on the input, and fails if a signal ends it, or what else
-/// ends it where it crashes; of a hang, if it does not end.
+/// Generates a `#[test]` that runs the program on the input. The test fails if the program crashes,
+/// fails in the way recorded or, for a hang, exceeds its limit.
 pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall<'_>) -> String {
     let name = of.identifier();
     let takes_file = called.target.takes_file();
@@ -111,7 +111,7 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
     )
 }
 
-/// What it imports: no more than it uses.
+/// Returns the `use` lines, without unused imports.
 fn uses(takes_file: bool) -> String {
     let mut uses = PROGRAM_USES.to_owned();
     if !takes_file {
@@ -125,7 +125,7 @@ fn quoted(bytes: &OsString) -> String {
     word(bytes.as_bytes())
 }
 
-/// The statement that makes the command. Only a shell can set limits.
+/// Generates the statement that creates the command; limits are set by a shell.
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
@@ -144,7 +144,7 @@ fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     }
 }
 
-/// The statements on its directory and variables.
+/// Generates the statements that set working directory and environment.
 fn surroundings(called: &ProgramCall<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
@@ -170,7 +170,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
     lines
 }
 
-/// The statements that say whether it failed.
+/// Generates the statements that decide whether the program failed.
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
@@ -187,7 +187,7 @@ fn judge(of: &Reproducer) -> String {
     )
 }
 
-/// The functions by which sanitizers are told to fail as they did, and their reports are read.
+/// Generates the functions that set sanitizer options and read sanitizer reports.
 fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
@@ -235,13 +235,14 @@ fn reports(scratch: &Path) -> String {{
     )
 }
 
-/// The statements that ask whether the program can show the crash.
+/// Generated statements that refuse a program which cannot show the crash.
 const LACKS: &str = r#"    let lacks = lacking(&program);
     let path = program.display();
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// The functions that say what the program is to be compiled with, and is not.
+/// Generates the functions that find out what the program should have been compiled with and was
+/// not.
 fn lacking_function(needs: &[Need]) -> String {
     if needs.is_empty() {
         return String::new();
@@ -292,9 +293,10 @@ fn has_type(bytes: &[u8]) -> bool {
 /// A harness of a cargo-fuzz project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzProject<'a> {
-    /// The directory of its manifest, absolute or relative to the manifest's of the test.
+    /// Directory of the project's manifest: absolute, or relative to the directory of the test's
+    /// `Cargo.toml`.
     pub dir: &'a Path,
-    /// The name of the harness.
+    /// Name of the harness.
     pub harness: &'a OsStr,
 }
 
@@ -308,7 +310,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 ";
 
-/// On stable Rust, without sanitizers.
+/// Generated statements that build and run the harness without sanitizers, on stable Rust.
 const BY_CARGO: &str = r#"    let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--bin", HARNESS]);
     build.arg("--manifest-path").arg(dir.join("Cargo.toml"));
@@ -321,7 +323,7 @@ const BY_CARGO: &str = r#"    let mut build = Command::new(env!("CARGO"));
     command.arg("--").args(FLAGS).arg(scratch.input());
 "#;
 
-/// The crash does not show without a sanitizer: it takes the nightly toolchain.
+/// Generated statements that build and run the harness with a sanitizer, which needs nightly Rust.
 const BY_CARGO_FUZZ: &str = r#"    let cargo_fuzz = |job: &str| {
         let mut command = Command::new("cargo");
         // The toolchain of this test is named there.
@@ -344,9 +346,8 @@ const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
 }
 "#;
 
-/// A `#[test]` that runs the harness on the input and fails unless that ends with success. Where
-/// the crash does not show without a sanitizer it asks `cargo fuzz`, else `cargo run`: on stable
-/// Rust, with the target directory that the project has anyway.
+/// Generates a `#[test]` that runs the harness on the input and fails unless the run succeeds. It
+/// calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run` with stable Rust.
 pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_>) -> String {
     // Those of cargo-fuzz; it has one for each build, and none of them checks as UBSan does.
     let known = ["address", "leak", "memory", "thread"];
@@ -384,8 +385,8 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
     )
 }
 
-/// A `#[test]` that evaluates the expression `call`, in which `INPUT` is the input: it fails when
-/// that panics. What would end the process ends all tests with it.
+/// Generates a `#[test]` that evaluates the expression `call`, in which `INPUT` is the input. The
+/// test fails if the expression panics; a crash ends the whole test process.
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     format!(
         "// {}\n\n\
@@ -398,8 +399,8 @@ pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     )
 }
 
-/// The constants of the limits on a run: of processor time in milliseconds, and of memory in
-/// bytes, where there are such limits.
+/// Generates the constants of a run's limits: wall time, CPU time in ms, and memory in bytes
+/// (`None`: no limit).
 pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) -> String {
     let time = match time {
         Some(limit) => format!("Some(Duration::from_millis({limit}))"),
@@ -413,9 +414,9 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
     )
 }
 
-/// A directory of the test's own, and the run of a program within its limits. A program
-/// that goes on is killed with all that it has started in its process group; what it says is
-/// read all the time, for one that hangs may say without an end.
+/// Generated code that runs a program within its limits, in a temporary directory. A program over a
+/// limit is killed with its process group; its output is read all the time, because a hanging
+/// program may print without end.
 pub(super) const RUN: &str = r#"
 /// A directory that is removed when the test has ended.
 struct Scratch(PathBuf);
@@ -523,20 +524,20 @@ fn over_limit(id: u32) -> Option<String> {
 }
 "#;
 
-/// The most bytes of an input that stand in the text; a larger one is a file beside it.
+/// Maximum number of input bytes in a literal; a larger input becomes a separate file.
 pub const LITERAL_BYTES: usize = 4096;
 
-/// Where the bytes of an input stand.
+/// Where an exported test has the bytes of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// In the text.
+    /// In a literal of the test.
     Inline(&'a [u8]),
-    /// In the file of this path, relative to the text's.
+    /// In a file with this path, relative to the test's file.
     File(&'a str),
 }
 
 impl Input<'_> {
-    /// The constant `INPUT`.
+    /// Generates the constant `INPUT`.
     pub(super) fn constant(self) -> String {
         match self {
             Input::Inline(bytes) => {
@@ -550,11 +551,12 @@ impl Input<'_> {
     }
 }
 
-/// Characters of a line, more or less.
+/// Approximate number of characters per line of a literal.
 const WIDTH: usize = 80;
 
-/// A byte string literal, continued on new lines behind each `width` characters and each line end
-/// of the bytes. A continuation passes over blanks that follow, so there they are escaped.
+/// Quotes bytes as a byte string literal, continued on a new line after `width` characters and
+/// after each newline. A blank at the start of a line is escaped, because a continuation skips
+/// blanks.
 pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
     let mut text = String::from("b\"");
     let mut column = 0;
@@ -586,12 +588,12 @@ pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
     text
 }
 
-/// A short byte string in one line.
+/// Quotes bytes as a byte string literal in one line.
 pub(super) fn word(bytes: &[u8]) -> String {
     byte_string(bytes, usize::MAX)
 }
 
-/// A string literal; what is not UTF-8 is replaced.
+/// Quotes text as a string literal; invalid UTF-8 is replaced.
 pub(super) fn string(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let escaped: String = text

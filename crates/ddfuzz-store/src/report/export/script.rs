@@ -1,4 +1,4 @@
-//! An interestingness test for other reducers: a script that asks ddfuzz.
+//! Generates an interestingness test for other reducers: a shell script that calls `ddfuzz triage`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use ddfuzz_exec::{Program, Sanitizer, Target, Way};
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Crash;
 
-/// Finds ddfuzz. `$built` is set before.
+/// Shell code that finds ddfuzz; `$built` is its default path.
 const FIND: &str = r#"
 ddfuzz=${DDFUZZ:-$built}
 [ -x "$ddfuzz" ] || ddfuzz=ddfuzz
@@ -18,7 +18,7 @@ command -v "$ddfuzz" >/dev/null || {
 }
 "#;
 
-/// Takes the input wherever it is. `$name` is set before.
+/// Shell code that takes the input from an argument, a file, or stdin; `$name` is the file's name.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
@@ -31,10 +31,10 @@ else
 fi
 "#;
 
-/// Takes the file that reducers put into the current directory. `$name` is set before.
+/// Shell code that takes the input from the file `$name`, where reducers put it.
 const FILE: &str = "input=./$name\n";
 
-/// Makes sure that it is there.
+/// Shell code that checks that the input exists.
 const THERE: &str = r#"case $input in
 /*) ;;
 *) input=./$input ;;
@@ -45,7 +45,8 @@ esac
 }
 "#;
 
-/// Reads the answer. A crash of another group is no pass.
+/// Shell code that reads ddfuzz's answer and exits with the verdict. A crash of another group is
+/// not interesting.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;
@@ -58,8 +59,8 @@ case $said in
 esac
 "#;
 
-/// The lines that read the answer. That an input causes no crash says something only of a program
-/// that could show this one.
+/// Generates the shell code that reads ddfuzz's answer. "No crash" counts only if the program is
+/// compiled with the needed sanitizers.
 fn judge(needed: &[String]) -> String {
     let lines = needed.iter().map(|flag| {
         format!(
@@ -79,19 +80,19 @@ fn judge(needed: &[String]) -> String {
 /// Where an interestingness test takes its input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputSource {
-    /// The first argument; without one, the file of that name in the current directory; where there
-    /// is none either, stdin (interface.md, "Interestingness test").
+    /// From the first argument; without one, from a file in the current directory; without that,
+    /// from stdin (interface.md, "Interestingness test").
     Anywhere,
-    /// The file of that name in the current directory, as for creduce and cvise.
+    /// From a file in the current directory, as creduce and cvise require.
     File,
 }
 
-/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1
-/// where it causes none, with 125 where it causes another or cannot be told. `name` is the basename
-/// that the input has where it is a file in the current directory.
+/// Generates a POSIX shell script that exits with 0 if an input causes a crash of the same group, 1
+/// if it causes none, and 125 if it causes another crash or the script cannot decide.
 ///
-/// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
-/// to ask where no other is named in the environment.
+/// `name` is the file name of the input in the current directory. The script runs `ddfuzz triage`,
+/// so it identifies crashes as the minimization does; `ddfuzz` is the program to call unless the
+/// environment names another.
 pub fn interestingness_test(
     taking: InputSource,
     name: &OsStr,
@@ -149,7 +150,7 @@ pub fn interestingness_test(
     text
 }
 
-/// How the target is run.
+/// Generates the options of `ddfuzz triage` for this target.
 fn options(target: &Target, way: Way) -> Vec<u8> {
     let limits = &target.limits;
     let mut line = format!(

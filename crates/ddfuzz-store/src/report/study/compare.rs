@@ -1,5 +1,5 @@
-//! Several studies side by side: what is new, what is gone, whether the rates differ; and the same
-//! as text.
+//! Comparison of several studies: new and vanished groups, tests of their failure rates, and the
+//! comparison as text.
 
 use std::collections::BTreeSet;
 
@@ -11,77 +11,78 @@ use crate::report::groups::render_columns;
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
-/// One of the directories to be compared.
+/// A study to compare, with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedStudy {
-    /// The directory, as the user names it.
+    /// The study's directory, as the user gave it.
     pub name: String,
-    /// Its rows ([`super::rows()`]).
+    /// The study's rows ([`super::rows()`]).
     pub rows: Vec<Row>,
 }
 
-/// Studies side by side, in the order in which they were named.
+/// Comparison of several studies, in the order given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The directories.
+    /// Failure rates of each directory.
     pub directories: Vec<DirectoryResult>,
-    /// The utilities of all of them, in the order of the first list that has them.
+    /// The utilities of all studies, in the order of the first list that has them.
     pub utilities: Vec<ComparedUtility>,
-    /// Each directory beside the one before it.
+    /// Statistical tests of each study against the previous one.
     pub tests: Vec<RateTest>,
 }
 
-/// What the study in one directory came to.
+/// Failure rates of the study in one directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryResult {
-    /// The directory, as the user names it.
+    /// The directory, as the user gave it.
     pub directory: String,
-    /// Its rates. A utility that was run on several machines counts once, and fails if it fails on
-    /// one of them.
+    /// The rates. A utility that was run on several machines counts once, and fails if it fails on
+    /// any.
     #[serde(flatten)]
     pub summary: Summary,
 }
 
-/// One utility in all studies.
+/// One utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedUtility {
-    /// What the lists call it.
+    /// Name of the utility in the lists.
     pub utility: String,
-    /// What each directory has of it; null where it has nothing.
+    /// Result of the utility in each study; null if the study does not have it.
     pub studies: Vec<Option<UtilityInStudy>>,
-    /// Its groups in all of them.
+    /// Groups of the utility in all studies.
     pub groups: Vec<ComparedGroup>,
 }
 
-/// One utility in one study.
+/// Result of one utility in one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UtilityInStudy {
-    /// Package and version, each once; empty where no package owns it.
+    /// Packages with versions, each once; empty if no package owns the program.
     pub versions: Vec<String>,
-    /// How its runs ended; null where there was none.
+    /// How the utility's runs ended; null if there were none.
     pub marks: Option<Marks>,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// What is special about it.
+    /// What is special about the utility, as a word.
     pub label: Option<String>,
 }
 
-/// One group of a utility in all studies.
+/// One group of a utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedGroup {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death; null where no directory has an input of it.
+    /// Class of the crash, such as `segv`; null if no study has an input of the group.
     pub class: Option<String>,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub frame: Option<String>,
-    /// The first 12 hex digits of its major keys in each directory; builds may differ in them.
+    /// Major keys of the group in each study (12 hex digits); different builds may have different
+    /// keys.
     pub majors: Vec<Vec<String>>,
-    /// By what the directories have it in common; null where only one has it.
+    /// How the group was matched between studies; null if only one study has it.
     pub same_by: Option<SameBy>,
-    /// What became of it in the last directory.
+    /// What became of the group in the last study.
     pub change: Change,
-    /// By stable key and build id, in what directories it is.
+    /// Stable keys of the group, each with the build id of the program.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }
@@ -90,19 +91,19 @@ pub struct ComparedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Only the last study has it.
+    /// Only the last study has the group.
     New,
-    /// An earlier one has it, and the last has not, although it ran the utility. It may be fixed,
-    /// or not have been met.
+    /// An earlier study has the group, the last does not, although it ran the utility. The bug may
+    /// be fixed, or not have been hit.
     Gone,
-    /// An earlier one has it, and the last did not run the utility.
+    /// An earlier study has the group; the last did not run the utility.
     NotRun,
-    /// The last one has it, and an earlier one.
+    /// The last study and an earlier one have the group.
     Same,
 }
 
 impl Change {
-    /// The name, as in JSON.
+    /// Returns the name of the change, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Change::New => "new",
@@ -113,27 +114,27 @@ impl Change {
     }
 }
 
-/// Whether the rates of failure of two studies differ by more than chance.
+/// Statistical tests whether the failure rates of two studies differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateTest {
-    /// The places of the two, from 0.
+    /// Indices of the two studies, from 0.
     pub studies: [usize; 2],
-    /// The p value of Fisher's exact test, two-sided, over all utilities that each of them has run:
-    /// right where these are different utilities.
+    /// Two-sided p value of Fisher's exact test over all utilities that each study ran; valid if
+    /// the studies ran different utilities.
     pub fisher: f64,
-    /// Utilities that both have run.
+    /// Number of utilities that both studies ran.
     pub both_run: u64,
-    /// Of these, those that failed in the first alone.
+    /// Number of utilities that both ran and that failed in the first study only.
     pub only_first: u64,
-    /// Those that failed in the second alone.
+    /// Number of utilities that both ran and that failed in the second study only.
     pub only_second: u64,
-    /// The p value of McNemar's exact test, two-sided, over these: right where they are the same
-    /// utilities.
+    /// Two-sided p value of McNemar's exact test over the utilities that both ran; valid if the
+    /// studies ran the same utilities.
     pub mcnemar: f64,
 }
 
-/// Compares the studies; of a group it is asked whether an earlier directory has it by its major
-/// key, else by the names of functions, where the program was built anew.
+/// Compares studies. Groups of different studies are matched by major key, or by stable key
+/// (function names) if the program was rebuilt.
 pub fn compare(studies: &[NamedStudy]) -> Comparison {
     let mut names: Vec<&str> = Vec::new();
     for row in studies.iter().flat_map(|study| &study.rows) {
@@ -215,7 +216,7 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     Some(cell)
 }
 
-/// Puts a group of the directory `at` to the same one of an earlier directory, else to the others.
+/// Adds a group of study `at` to the matching group of an earlier study, or as a new one.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
     let by_key =
         (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| *m == group.major));
@@ -292,9 +293,9 @@ fn tested(
     }
 }
 
-/// The comparison: the directories with their rates, a line for each utility, a line for each of
-/// their groups, and whether the rates differ by more than chance. No line of a table is longer
-/// than `width` characters (`None`: as long as need be).
+/// Formats the comparison: the directories with their rates, a table of utilities, a table of
+/// groups, and the statistical tests. Tables are at most `width` characters wide (`None`: no
+/// limit).
 pub fn comparison_text(comparison: &Comparison, width: Option<usize>) -> String {
     let mut text = String::new();
     for (at, directory) in comparison.directories.iter().enumerate() {
@@ -351,7 +352,7 @@ fn utilities(comparison: &Comparison, width: Option<usize>) -> String {
     render_columns(&header, rows.collect(), width, &[])
 }
 
-/// The marks of a utility in one study, its label and its version.
+/// Formats a utility's marks, label and version in one study.
 fn shown(cell: &UtilityInStudy) -> String {
     let marks = match cell.marks {
         Some(marks) => marks.symbols(),
@@ -365,7 +366,7 @@ fn shown(cell: &UtilityInStudy) -> String {
     parts.join(" ")
 }
 
-/// `1 new, 2 gone, 1 same`.
+/// Formats the number of groups by change: `1 new, 2 gone, 1 same`.
 fn changes(utility: &ComparedUtility) -> String {
     let all = [Change::New, Change::Gone, Change::NotRun, Change::Same];
     let parts = all.into_iter().filter_map(|change| {

@@ -1,5 +1,5 @@
-//! The table of the studies as one page that needs nothing else. Its links hold as long as the
-//! page and what it links to are moved together.
+//! A study as an HTML page in one file. Its links stay valid if the page and the output directory
+//! are moved together.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -10,13 +10,12 @@ use crate::report::html::{Cell, END, escaped, head, table};
 use crate::report::size;
 use crate::report::text::hex_line;
 
-/// Bytes of a reproducer that are shown.
+/// Number of reproducer bytes shown.
 const SHOWN: usize = 64;
 
-/// The page: what it came to, the table of utilities (which sorts by a click on a column), the
-/// rates, the published ones, and the groups with their frames, reproducers and links. `folder`,
-/// absolute, is where the file will stand: links are relative to it. The second line is a comment
-/// by which a later call knows the file for one of ddfuzz's.
+/// Formats the page: summary, sortable table of utilities, rates, published rates, and the groups
+/// with frames, reproducers and links. `folder` is the absolute path of the page's directory,
+/// because links are relative to it.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let mut page = head("a study of utilities");
     for summary in summaries(rows) {
@@ -166,8 +165,8 @@ fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Stri
     )
 }
 
-/// The link from a file in the folder `from` to the file `to`, both absolute, as a relative
-/// reference of a URI: whatever is not plain stands as the escapes of its bytes.
+/// Returns the relative URI from a file in directory `from` to the file `to`; both paths are
+/// absolute. Unusual bytes are percent-encoded.
 pub(super) fn link(from: &Path, to: &Path) -> String {
     let (from, to) = (names(from), names(to));
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
@@ -189,8 +188,7 @@ pub(super) fn link(from: &Path, to: &Path) -> String {
     link
 }
 
-/// The names of an absolute path from the root on; `..` takes the one before it back, as a browser
-/// would do with a link.
+/// Splits an absolute path into its names; `..` removes the name before it, as in a browser.
 fn names(path: &Path) -> Vec<&[u8]> {
     let mut names = Vec::new();
     for component in path.components() {

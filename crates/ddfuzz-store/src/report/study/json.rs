@@ -1,4 +1,4 @@
-//! The result of `revisit`, for scripts (interface.md, "JSON results").
+//! The result of `ddfuzz revisit` as JSON (interface.md, "JSON results").
 
 use serde::Serialize;
 
@@ -7,101 +7,101 @@ use crate::report::{EndedBy, RunGroup};
 use crate::{Kind, SettingsFile, Tally};
 use ddfuzz_exec::Way;
 
-/// The result of `revisit`: that of `run`, with the utilities.
+/// Result of `ddfuzz revisit`: the fields of `run`'s result, and the utilities.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyResult {
-    /// Runs of this call's fuzzing.
+    /// Number of fuzzing runs, including those of an earlier call that was interrupted.
     pub runs: u64,
-    /// Runs per second of it.
+    /// Fuzzing runs per second in this call.
     pub runs_per_s: f64,
-    /// Seconds of it.
+    /// Duration of the fuzzing in this call, in seconds.
     pub seconds: f64,
-    /// The groups of the output directory's `crashes`, each once for each utility that is in it.
+    /// Groups in the output directory's `crashes`, one element for each utility in the group.
     pub groups: Vec<RunGroup>,
-    /// Those of its `hangs`, `oom` and `flaky`.
+    /// Groups in the output directory's `hangs`, `oom` and `flaky`.
     pub other_groups: Vec<RunGroup>,
-    /// How many of the groups of crashes this call found first.
+    /// Number of crash groups that this call found first.
     pub new_groups: u64,
-    /// Groups of hangs.
+    /// Number of groups of hangs.
     pub hangs: u64,
-    /// Groups of runs over the memory limit.
+    /// Number of groups of out-of-memory failures.
     pub ooms: u64,
-    /// Groups of crashes that did not come again.
+    /// Number of groups of crashes that did not occur again.
     pub flaky: u64,
-    /// The way of execution; null where there were several, or none.
+    /// Way of execution; null if there were several or none.
     pub exec: Option<Way>,
-    /// The ways of execution.
+    /// All ways of execution used.
     pub ways: Vec<Way>,
-    /// Whether it went on with an earlier call's study.
+    /// Whether this call continued an earlier call's study.
     pub resumed: bool,
-    /// What ended it.
+    /// Reason why the study ended.
     pub ended_by: EndedBy,
-    /// What a file of settings has added to the command line; null where nothing did.
+    /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
     /// The utilities, in the order of the list.
     pub utilities: Vec<UtilityResult>,
 }
 
-/// What a call of `revisit` itself did.
+/// What a call of `revisit` did, without the results stored in the output directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyCall {
-    /// Runs of its fuzzing, those of an earlier call that was cut off included.
+    /// Number of fuzzing runs, including those of an earlier call that was interrupted.
     pub runs: u64,
-    /// Runs per second of this call alone.
+    /// Fuzzing runs per second in this call.
     pub runs_per_s: f64,
-    /// Seconds of it.
+    /// Duration of the fuzzing in this call, in seconds.
     pub seconds: f64,
-    /// Groups of crashes that it found first.
+    /// Number of crash groups that this call found first.
     pub new_groups: u64,
     /// The ways of execution, in any order.
     pub ways: Vec<Way>,
-    /// Whether it went on with an earlier call's study.
+    /// Whether this call continued an earlier call's study.
     pub resumed: bool,
-    /// What ended it.
+    /// Reason why the study ended.
     pub ended_by: EndedBy,
-    /// What a file of settings has added to the command line.
+    /// Options that a settings file added to the command line.
     pub settings: Option<SettingsFile>,
 }
 
-/// One utility in the result of `revisit`.
+/// One utility in the JSON result of `revisit`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UtilityResult {
-    /// What the list calls it.
+    /// Name of the utility in the list.
     pub utility: String,
-    /// The package that it is of; null where no package owns it, or it is missing.
+    /// Package that contains the program; null if no package owns it or it is missing.
     pub package: Option<String>,
-    /// The package's version.
+    /// Version of the package.
     pub version: Option<String>,
-    /// The channels, joined by commas where there are several; null where nothing was run.
+    /// How inputs reached the program, joined by commas; null if it was not run.
     pub channel: Option<String>,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Of them, those that crashed.
+    /// Number of runs that crashed.
     pub crashes: u64,
-    /// Those over their time limit.
+    /// Number of runs over the time limit.
     pub hangs: u64,
-    /// Those over their memory limit.
+    /// Number of runs over the memory limit.
     pub ooms: u64,
-    /// What is special about it.
+    /// What is special about the utility, as a word.
     pub label: Option<String>,
-    /// More about that.
+    /// Explanation of the label.
     pub note: Option<String>,
-    /// Those that ended with an exit status of 126 or more, and no crash.
+    /// Number of runs without a crash whose exit status was 126 or more.
     pub high_exits: u64,
-    /// The machine.
+    /// Host name of the machine.
     pub host: String,
-    /// The runs by channel and kind of input.
+    /// Numbers of runs by channel and kind of input.
     pub channels: Vec<Tally>,
-    /// The number of its groups, of all kinds.
+    /// Number of groups of all kinds.
     pub groups: u64,
-    /// Size of its smallest reproducer, in bytes; crashes go before hangs.
+    /// Size of the smallest reproducer, in bytes; crashes have priority over hangs.
     pub smallest: Option<u64>,
-    /// One line for a shell that shows it.
+    /// Shell command that shows the failure of the smallest reproducer.
     pub reproduce: Option<String>,
 }
 
 impl StudyResult {
-    /// The result of a call, with what its directory holds ([`super::rows()`],
+    /// Combines what the call did with the results in its directory ([`super::rows()`],
     /// [`super::study_groups`]).
     pub fn new(call: StudyCall, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
         let mut ways = call.ways;

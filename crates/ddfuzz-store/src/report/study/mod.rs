@@ -1,8 +1,8 @@
-//! What a study of many utilities came to, for people and scripts: one file per format, from the
-//! same [`Row`]s to text.
+//! Reports on a study of many utilities (`ddfuzz revisit`): one file per format, all made of the
+//! same [`Row`]s.
 //!
-//! Only [`study_groups`] reads files. Names of utilities, packages and hosts, and what triage read
-//! off a target, are hostile text: each format escapes them.
+//! Only [`study_groups`] reads files. Names of utilities, packages, hosts and functions are
+//! untrusted text; each format escapes them.
 
 mod compare;
 mod html;

@@ -1,5 +1,5 @@
-//! Shares of utilities and of runs with their intervals, and exact tests whether two rates differ
-//! by more than chance.
+//! Failure rates with confidence intervals, exact tests whether two rates differ by more than
+//! chance, and the rates of published studies.
 
 use serde::Serialize;
 
@@ -7,30 +7,29 @@ use super::Row;
 use super::rows::once_each;
 use crate::Tally;
 
-/// The quantile of the normal distribution for 95 % on two sides.
+/// Quantile of the normal distribution for a two-sided confidence of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A share, with the 95 % confidence interval of Wilson's score (E. B. Wilson: Probable inference,
+/// A rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable inference,
 /// the law of succession, and statistical inference. Journal of the American Statistical
-/// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of
-/// (k/n − p)² = z² p (1 − p) / n. It is right for few utilities and for rates near 0, where the
-/// usual interval is not.
+/// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of (k/n − p)² = z² p
+/// (1 − p) / n. Unlike the usual interval it is also right for few utilities and for rates near 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
-    /// How many.
+    /// Number of failures.
     pub hits: u64,
-    /// Of how many.
+    /// Number of trials.
     pub of: u64,
-    /// The share, from 0 to 1; `None` of nothing.
+    /// The rate, from 0 to 1; `None` without trials.
     pub share: Option<f64>,
-    /// The interval's lower end.
+    /// Lower end of the confidence interval.
     pub low: Option<f64>,
-    /// The interval's upper end.
+    /// Upper end of the confidence interval.
     pub high: Option<f64>,
 }
 
 impl Rate {
-    /// The share of `hits` in `of`.
+    /// Computes the rate of `hits` in `of` trials, and its confidence interval.
     pub fn new(hits: u64, of: u64) -> Rate {
         if of == 0 {
             return Rate {
@@ -64,7 +63,7 @@ impl Rate {
         }
     }
 
-    /// As text: `12.2 %, 95 % interval 6.5–21.5 %`; `no rate` of nothing.
+    /// Formats the rate: `12.2 %, 95 % interval 6.5–21.5 %`; `no rate` without trials.
     pub fn text(&self) -> String {
         match (self.share, self.interval()) {
             (Some(share), Some(interval)) => {
@@ -74,7 +73,7 @@ impl Rate {
         }
     }
 
-    /// In a cell: `12.2 % (6.5–21.5)`; `–` of nothing.
+    /// Formats the rate for a table cell: `12.2 % (6.5–21.5)`; `–` without trials.
     pub fn cell(&self) -> String {
         match (self.share, self.interval()) {
             (Some(share), Some(interval)) => format!("{} % ({interval})", percent(share)),
@@ -88,7 +87,7 @@ impl Rate {
     }
 }
 
-/// A share in percent, with as many digits as it takes not to look like nothing.
+/// Formats a share in percent; a small share gets more digits, so that it does not look like 0.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value {
@@ -98,20 +97,21 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// The rates of failure (crash or hang) by one channel, or on one kind of input.
+/// Rates of failure (crash or hang) for one channel or one kind of input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateLine {
-    /// The channel or kind.
+    /// Name of the channel or kind of input.
     pub name: String,
-    /// Over the utilities that were run so: each counts once, in however many versions and on
-    /// however many machines, and fails if it fails in one of them.
+    /// Rate over the utilities that were run so. Each utility counts once, and fails if any of its
+    /// versions fails on any machine.
     pub utilities: Rate,
-    /// Over their runs. Those of one utility are not independent of each other, so that this
-    /// interval says how well the runs were counted, and not what other utilities would do.
+    /// Rate over the runs. Runs of one utility are not independent, so the interval does not
+    /// predict other utilities.
     pub runs: Rate,
 }
 
-/// The rates by channel; all names that inputs are copied under count as one channel.
+/// Computes the failure rates by channel; all file names under which inputs are copied count as one
+/// channel.
 pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| {
         let word = tally.channel.split_whitespace().next();
@@ -119,7 +119,7 @@ pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     })
 }
 
-/// The rates by kind of input.
+/// Computes the failure rates by kind of input.
 pub fn by_kind(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| &tally.kind)
 }
@@ -155,10 +155,10 @@ fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine
     names.into_iter().map(line).collect()
 }
 
-/// The p value of Fisher's exact test, two-sided (R. A. Fisher: The logic of inductive inference,
-/// Journal of the Royal Statistical Society 98, 1935): two samples of `n1` and `n2`, of which `k1`
-/// and `k2` fail. It is the probability of all tables with these margins that are no likelier than
-/// this one.
+/// Computes the two-sided p value of Fisher's exact test (R. A. Fisher: The logic of inductive
+/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples of `n1` and `n2`,
+/// of which `k1` and `k2` fail: the probability of all tables with these margins that are at most
+/// as likely as this one.
 pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failing = k1 + k2;
@@ -177,10 +177,10 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     extreme.sum::<f64>().min(1.0)
 }
 
-/// The p value of McNemar's test, exact and two-sided (Q. McNemar: Note on the sampling error of
-/// the difference between correlated proportions or percentages, Psychometrika 12, 1947): of the
-/// things that were looked at twice, `only_first` failed the first time alone, `only_second` the
-/// second. It is how likely a fair coin is to divide them as unevenly.
+/// Computes the two-sided p value of McNemar's exact test (Q. McNemar: Note on the sampling error
+/// of the difference between correlated proportions or percentages, Psychometrika 12, 1947):
+/// `only_first` pairs failed only the first time, `only_second` only the second time. It is the
+/// probability that a fair coin divides the pairs at least as unevenly.
 pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     let n = only_first + only_second;
     let factorials = ln_factorials(n);
@@ -193,7 +193,7 @@ pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The natural logarithms of the factorials up to that of `n`.
+/// Returns the natural logarithms of the factorials of 0 to `n`.
 fn ln_factorials(n: u64) -> Vec<f64> {
     let mut sum = 0.0;
     let mut all = vec![0.0];
@@ -204,20 +204,21 @@ fn ln_factorials(n: u64) -> Vec<f64> {
     all
 }
 
-/// A published rate: the share of the utilities that failed.
+/// A published failure rate, to compare with. docs/decisions/0098 says where each figure comes
+/// from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The year that the study is known by.
+    /// Year of the study.
     pub year: u16,
-    /// What was tested.
+    /// System whose utilities were tested.
     pub system: &'static str,
-    /// The rate as published, in percent.
+    /// The failure rate as published, in percent.
     pub rate: &'static str,
-    /// What counted as a failure.
+    /// What the study counted as a failure.
     pub failures: &'static str,
-    /// Utilities that failed, and utilities tested, where they are published.
+    /// Number of failing and of tested utilities, if published.
     pub counts: Option<(u64, u64)>,
-    /// Authors, title and venue.
+    /// Authors, title and venue of the publication.
     pub source: &'static str,
 }
 
@@ -230,7 +231,7 @@ const STUDY_2006: &str = "Miller, Cooksey, Moore: An empirical study of the robu
 const STUDY_2020: &str = "Miller, Zhang, Heymann: The relevance of classic fuzz testing: have we \
                           solved this one?, IEEE TSE, 2020";
 
-/// The published rates, by year.
+/// The published failure rates, by year.
 pub const PUBLISHED: [Published; 8] = [
     published(
         1990,
@@ -310,7 +311,7 @@ const fn published(
 }
 
 impl Published {
-    /// The rate as published: `12 % (9 of 74)`.
+    /// Formats the published rate: `12 % (9 of 74)`.
     pub fn text(&self) -> String {
         match self.counts {
             Some((failing, of)) => format!("{} % ({failing} of {of})", self.rate),

@@ -1,18 +1,18 @@
-//! The table of the studies, in the terminal.
+//! A study as a table for the terminal, and as CSV (RFC 4180).
 
 use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
 use crate::report::groups::render_columns;
 use crate::report::size;
 use crate::report::text::printable;
 
-/// Columns that a narrow terminal does without, the first to go first.
+/// Columns that are dropped, in this order, if the terminal is too narrow.
 const SPARED: [&str; 7] = [
     "NOTE", "EXIT>125", "VERSION", "REPLAY", "HOST", "PACKAGE", "CHANNEL",
 ];
 
-/// A line for each utility, no line of it longer than `width` characters (`None`: as long as need
-/// be); what it came to, by channel and kind of input; the published rates; and for each utility
-/// that failed the command that shows its smallest reproducer, in full.
+/// Formats the study for the terminal: the table of utilities, reproduction commands, summary,
+/// rates by channel and kind of input, and published rates. Tables are at most `width` characters
+/// wide (`None`: no limit).
 pub fn table(rows: &[Row], width: Option<usize>) -> String {
     if rows.is_empty() {
         return "no utility was run\n".to_owned();
@@ -45,7 +45,7 @@ pub fn table(rows: &[Row], width: Option<usize>) -> String {
     text
 }
 
-/// The utilities in columns; those that are empty everywhere are left away.
+/// Formats the table of utilities without its empty columns.
 fn utilities(rows: &[Row], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "MARK", "RUNS", "CRASHES", "HANGS", "MEMORY", "EXIT>125", "GROUPS", "LEAST",
@@ -100,7 +100,7 @@ fn line(row: &Row) -> Vec<String> {
     ]
 }
 
-/// For each utility that failed the command that shows its smallest reproducer.
+/// Formats the reproduction command of each failing utility's smallest reproducer.
 fn commands(rows: &[Row]) -> String {
     let lines = rows.iter().filter_map(|row| {
         let (group, found) = row.smallest()?;
@@ -151,14 +151,14 @@ fn published(width: Option<usize>) -> String {
     render_columns(&header, cells.collect(), width, &[])
 }
 
-/// The first line, by which a later call knows the file for one of ddfuzz's.
+/// First line of the CSV file, by which a later call recognizes a file that it may overwrite.
 pub const CSV_HEADER: &str = "utility,package,version,host,channels,runs,crashes,hangs,ooms,\
                           high_exits,crash,hang,memory,groups,smallest_size,smallest_class,\
                           smallest_file,replay_hits,replay_tries,label,note,reproduce";
 
-/// A line for each utility, under a header; lines end as the RFC has it. Numbers are bare, marks
-/// are 1, 0, or empty where nothing was run. Control and format characters stand as their escapes,
-/// and a text that a spreadsheet would take for a formula begins with an apostrophe.
+/// Formats the study as CSV with one line for each utility. Marks are 1 or 0, or empty if nothing
+/// was run. Control characters are escaped, and text that a spreadsheet would take for a formula
+/// starts with an apostrophe.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = format!("{CSV_HEADER}\r\n");
     for row in rows {
@@ -208,7 +208,7 @@ fn csv_cells(row: &Row) -> [String; 22] {
     ]
 }
 
-/// Text that is nothing but text, also to a spreadsheet.
+/// Escapes control characters, and prefixes text that looks like a formula with an apostrophe.
 fn plain(text: &str) -> String {
     let shown = printable(text);
     match shown.starts_with(['=', '+', '-', '@']) {
@@ -217,7 +217,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// The cell in quotes where it needs them.
+/// Quotes a cell if it contains a comma, a quote or a line break.
 fn quoted(cell: &str) -> String {
     match cell.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
