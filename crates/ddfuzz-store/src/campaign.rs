@@ -215,10 +215,8 @@ pub(super) enum DirectoryState {
     Ours(Box<CampaignFile>),
 }
 
-/// Examines whether `root` can be an output directory, without changing anything.
-///
-/// # Errors
-/// If `root` holds other files, has another format version, or its campaign file is damaged.
+/// Examines whether `root` can be an output directory, without changing anything. Fails if `root`
+/// holds other files, has another format version, or its campaign file is damaged.
 pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
         return Ok(DirectoryState::Ours(Box::new(file)));

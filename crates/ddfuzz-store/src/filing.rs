@@ -32,11 +32,8 @@ impl Store {
     /// Stores a crash: first the input, then `crash.json`, both synced, then the group's record.
     /// [`Crash::found`] should be set. Storing the same input with the same keys again changes at
     /// most `crash.json`, and only if the new origin is better: a run of the campaign before a
-    /// crash met during a minimization, a lower run number before a higher one.
-    ///
-    /// # Errors
-    /// If a file cannot be written. Calling the function again resumes the work and returns the
-    /// same result.
+    /// crash met during a minimization, a lower run number before a higher one. Fails if a file
+    /// cannot be written. Calling the function again resumes the work and returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
@@ -96,9 +93,7 @@ impl Store {
         Ok(())
     }
 
-    /// Sets how many runs of `campaign` ended in the group of this major key.
-    ///
-    /// # Errors
+    /// Sets how many runs of `campaign` ended in the group of this major key. Errors:
     /// [`StoreError::NoSuch`] if the group does not exist; if the record cannot be written.
     pub fn set_seen(
         &mut self,
@@ -127,11 +122,8 @@ impl Store {
         answer
     }
 
-    /// Replaces the entry's reproducer by `bytes`.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written: the
-    /// previous reproducer stays.
+    /// Replaces the entry's reproducer by `bytes`. Errors: [`StoreError::NoSuch`] if the entry does
+    /// not exist; if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.known(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
@@ -140,9 +132,6 @@ impl Store {
 
     /// Renames the logs and reproducers of all unfinished minimizations, appending the first 16
     /// characters of `build` to their names, so that these minimizations start again.
-    ///
-    /// # Errors
-    /// If a file cannot be read or renamed.
     pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {
@@ -167,9 +156,7 @@ impl Store {
     }
 
     /// Records the result of the entry's minimization. The reproducer and the log must be complete
-    /// before. The reproducer as parsed by the harness (`debug.txt`) is written first.
-    ///
-    /// # Errors
+    /// before. The reproducer as parsed by the harness (`debug.txt`) is written first. Errors:
     /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.known(id)?;
@@ -225,11 +212,9 @@ impl Store {
     }
 
     /// Writes the entry's `reproduce.sh` ([`super::script`]), which shows the crash without ddfuzz,
-    /// and returns its path.
-    ///
-    /// # Errors
-    /// [`StoreError::NotInstalled`] for a bundled target before [`Store::install_program`];
-    /// [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written.
+    /// and returns its path. Errors: [`StoreError::NotInstalled`] for a bundled target before
+    /// [`Store::install_program`]; [`StoreError::NoSuch`] if the entry does not exist; if the file
+    /// cannot be written.
     pub fn write_reproduce(&self, id: &EntryId, target: &Target) -> Result<PathBuf, StoreError> {
         let program = match &target.program {
             Program::Path(path) => path.clone(),

@@ -66,10 +66,8 @@ impl Inputs {
 
 /// Adds the inputs below `path` to `found`: the file itself, or the files in a directory, selected
 /// by its [`Layout`]. Symbolic links to files are followed; links to directories only if `path` is
-/// one, because links further down could form a cycle. Only directories are opened.
-///
-/// # Errors
-/// If an output directory of ddfuzz cannot be read.
+/// one, because links further down could form a cycle. Only directories are opened. Fails if an
+/// output directory of ddfuzz cannot be read.
 pub fn find(path: &Path, found: &mut Inputs) -> Result<(), StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match absolute.is_dir() {

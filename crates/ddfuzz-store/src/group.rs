@@ -82,17 +82,11 @@ impl Entry {
     }
 
     /// Reads the input as found.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
     }
 
     /// Reads the smallest known failing input ([`Entry::reproducer`]).
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
@@ -233,9 +227,6 @@ impl Group {
     }
 
     /// Reads all complete entries of the group, sorted by minor key and hash.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let root = self.folder.ancestors().nth(2);
         let root = root.unwrap_or(&self.folder);

@@ -33,10 +33,8 @@ pub struct InvalidKey {
 
 impl KnownGroups {
     /// Parses a list of muted groups. A line holds 12 to 32 hex digits of a major key, or `stable:`
-    /// and as many digits of a stable key; `#` starts a comment.
-    ///
-    /// # Errors
-    /// [`InvalidKey`] for the first line that is neither empty nor a key.
+    /// and as many digits of a stable key; `#` starts a comment. Errors: [`InvalidKey`] for the
+    /// first line that is neither empty nor a key.
     pub fn parse(text: &str) -> Result<KnownGroups, InvalidKey> {
         let mut known = KnownGroups::default();
         for (at, line) in text.lines().enumerate() {
@@ -104,10 +102,8 @@ pub struct BaselineGroups {
 }
 
 impl BaselineGroups {
-    /// Reads the keys of all groups of an output directory.
-    ///
-    /// # Errors
-    /// If the path is not an output directory or cannot be read.
+    /// Reads the keys of all groups of an output directory. Fails if the path is not an output
+    /// directory or cannot be read.
     pub fn read(out: &Path) -> Result<BaselineGroups, StoreError> {
         let reader = Reader::open(out)?;
         let mut had = BaselineGroups::default();

@@ -77,6 +77,16 @@ impl Kind {
         }
     }
 
+    /// Returns the kind as a noun for reports.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Kind::Crash => "crash",
+            Kind::Flaky => "flaky crash",
+            Kind::Hang => "hang",
+            Kind::Oom => "out-of-memory failure",
+        }
+    }
+
     /// Returns the name of the kind's folder.
     pub fn folder(self) -> &'static str {
         match self {

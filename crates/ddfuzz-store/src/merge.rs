@@ -32,11 +32,9 @@ pub struct Merged {
 /// record with the better origin and the better minimization stay; of run counts, the larger one
 /// for each campaign. The result does not depend on order, grouping or repetition. Checkpoint,
 /// statistics and the journal of `triage` belong to one campaign and are not merged. The inputs are
-/// not changed; other processes may be writing to them.
-///
-/// # Errors
-/// If a directory cannot be opened, or `into` is one of `inputs` or lies inside one: nothing is
-/// changed then. If a file cannot be written: merging again continues.
+/// not changed; other processes may be writing to them. Fails if a directory cannot be opened, or
+/// `into` is one of `inputs` or lies inside one: nothing is changed then. If a file cannot be
+/// written, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;

@@ -30,11 +30,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens an output directory for reading.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::NothingToRead`], [`StoreError::OtherVersion`], or a
-    /// damaged campaign file.
+    /// Opens an output directory for reading. Errors: [`StoreError::Missing`],
+    /// [`StoreError::NothingToRead`], [`StoreError::OtherVersion`], or a damaged campaign file.
     pub fn open(root: &Path) -> Result<Reader, StoreError> {
         let nothing = || StoreError::NothingToRead {
             path: root.to_owned(),
@@ -65,10 +62,7 @@ impl Reader {
         &self.root
     }
 
-    /// Reads the campaign file (`ddfuzz.json`).
-    ///
-    /// # Errors
-    /// If the file is missing or damaged.
+    /// Reads the campaign file (`ddfuzz.json`). Fails if the file is missing or damaged.
     pub fn campaigns(&self) -> Result<CampaignFile, StoreError> {
         CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs {
             path: self.root.clone(),
@@ -76,9 +70,6 @@ impl Reader {
     }
 
     /// Reads all groups of one kind, sorted by major key.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for major in group::majors(&self.root, kind)? {
@@ -90,9 +81,6 @@ impl Reader {
     /// Reads the group with this major key (12 hex digits); `None` if it has no complete entry. The
     /// record is recomputed from the entries, so it is right even if a writer was killed before it
     /// updated `group.json`.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
         let index = GroupIndex::read(&self.root, kind, major)?;
         Ok(index.map(|index| Group {
@@ -103,9 +91,6 @@ impl Reader {
     }
 
     /// Reads the groups of all kinds whose major key starts with the given hex digits.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for kind in Kind::ALL {
@@ -120,9 +105,6 @@ impl Reader {
     }
 
     /// Reads the complete entries of a group, sorted by minor key and hash.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group::entry_ids(&self.root, kind, major)? {
@@ -132,18 +114,12 @@ impl Reader {
     }
 
     /// Reads one entry; `None` if it does not exist or is incomplete.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn entry(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         Entry::read(&self.root, id)
     }
 
     /// Lists the entries that have an input but no crash record, because the writer was killed in
     /// between. Triaging the input again and storing it completes such an entry.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
@@ -160,9 +136,6 @@ impl Reader {
     }
 
     /// Returns whether a representative of the group has a muted stable key.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
@@ -183,9 +156,6 @@ impl Reader {
 
     /// Lists all stored inputs, also those of incomplete entries, sorted by kind, major key, minor
     /// key and hash.
-    ///
-    /// # Errors
-    /// If a folder cannot be listed.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for kind in Kind::ALL {
@@ -198,9 +168,6 @@ impl Reader {
     }
 
     /// Lists the files of the corpus, sorted by name.
-    ///
-    /// # Errors
-    /// If the folder cannot be listed.
     pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
         let folder = self.root.join(layout::CORPUS);
         let names = sorted_names(&folder, layout::is_hash_name)?;
@@ -224,9 +191,7 @@ impl Reader {
     }
 
     /// Reads the checkpoint of the directory's campaign; `None` if the campaign has saved none.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a `T`.
+    /// Fails if the file cannot be read or is not a `T`.
     pub fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let path = self.root.join(layout::STATE);

@@ -208,9 +208,6 @@ pub struct Replayed {
 
 impl Reader {
     /// Reads the results of all studies in the directory, sorted by campaign id.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
@@ -224,10 +221,8 @@ impl Reader {
 }
 
 impl Store {
-    /// Writes the result of a study, replacing an earlier one.
-    ///
-    /// # Errors
-    /// If the file cannot be written; the earlier file stays.
+    /// Writes the result of a study, replacing an earlier one. Fails if the file cannot be written;
+    /// the earlier file stays.
     pub fn write_study(&self, study: &StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&study.campaign)?;
         json::write(&path, study)
@@ -249,10 +244,8 @@ impl Store {
     }
 
     /// Replaces the command recorded in the entry's `crash.json`, for example after its arguments
-    /// were minimized.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written.
+    /// were minimized. Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file
+    /// cannot be written.
     pub fn set_subject(&mut self, id: &EntryId, subject: &Subject) -> Result<(), StoreError> {
         let folder = id.folder(self.reader().root());
         let Some(entry) = self.reader().entry(id)? else {
@@ -265,9 +258,6 @@ impl Store {
 
     /// Returns the path of the log that minimizes the entry's command-line options, and creates its
     /// folder.
-    ///
-    /// # Errors
-    /// If the folder cannot be created.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -84,9 +84,6 @@ pub struct TriageJournal(Appender);
 impl Store {
     /// Opens the journal for appending and returns its existing lines, oldest first. A torn last
     /// line is removed; a damaged line is skipped, so that its input runs again.
-    ///
-    /// # Errors
-    /// If the file cannot be read or written.
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
         let appender = Appender::open(&path)?;
@@ -97,9 +94,6 @@ impl Store {
 impl Reader {
     /// Reads the journal's lines, oldest first; an empty list without a journal. Damaged lines are
     /// skipped.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
         let text = match std::fs::read(&path) {
@@ -114,9 +108,7 @@ impl Reader {
 
 impl TriageJournal {
     /// Appends a line. The line survives the death of the process, but not yet a power failure.
-    ///
-    /// # Errors
-    /// If the line cannot be written completely.
+    /// Fails if the line cannot be written completely.
     pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
         let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
             path: self.0.path().to_owned(),
@@ -126,9 +118,6 @@ impl TriageJournal {
     }
 
     /// Flushes all lines to the storage device, so that they survive a power failure.
-    ///
-    /// # Errors
-    /// If flushing fails.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.0.sync()?)
     }

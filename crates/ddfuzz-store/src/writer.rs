@@ -33,19 +33,14 @@ pub struct Store {
 impl Store {
     /// Opens the directory for writing. A missing or empty directory is created for `campaign`; a
     /// directory that has a campaign keeps it ([`Store::resumed`] is true then). Work that a killed
-    /// writer left unfinished is repaired.
-    ///
-    /// # Errors
-    /// [`StoreError::NotOurs`], [`StoreError::OtherVersion`], [`StoreError::InUse`], or a damaged
-    /// campaign file; the directory is not changed then.
+    /// writer left unfinished is repaired. Errors: [`StoreError::NotOurs`],
+    /// [`StoreError::OtherVersion`], [`StoreError::InUse`], or a damaged campaign file; the
+    /// directory is not changed then.
     pub fn create_or_resume(root: &Path, campaign: Campaign) -> Result<Store, StoreError> {
         Store::open(root, Some(campaign))
     }
 
-    /// Opens the directory for reading only.
-    ///
-    /// # Errors
-    /// See [`Reader::open`].
+    /// Opens the directory for reading only. Errors: See [`Reader::open`].
     pub fn open_read(root: &Path) -> Result<Reader, StoreError> {
         Reader::open(root)
     }
@@ -135,9 +130,6 @@ impl Store {
 
     /// Replaces the directory's campaign by a new one. The findings of the earlier campaign stay;
     /// its checkpoint is ignored from now on.
-    ///
-    /// # Errors
-    /// If the campaign file cannot be written.
     pub fn begin(&mut self, campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(earlier) = file.current.replace(campaign) {
@@ -148,9 +140,6 @@ impl Store {
 
     /// Records the program build that the campaign runs from now on, or updates the status of
     /// groups with the current build.
-    ///
-    /// # Errors
-    /// If the campaign file cannot be written.
     pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(campaign) = &mut file.current {
@@ -170,10 +159,8 @@ impl Store {
         Ok(())
     }
 
-    /// Saves the campaign's checkpoint, which [`Reader::load_state`] reads.
-    ///
-    /// # Errors
-    /// If the file cannot be written; the previous checkpoint stays.
+    /// Saves the campaign's checkpoint, which [`Reader::load_state`] reads. Fails if the file
+    /// cannot be written; the previous checkpoint stays.
     pub fn save_state<T: Serialize>(&self, state: &T) -> Result<(), StoreError> {
         let campaign = self.file.current.as_ref();
         let saved = State {
@@ -185,10 +172,8 @@ impl Store {
         json::write(&self.reader.root().join(layout::STATE), &saved)
     }
 
-    /// Appends a line to the campaign's statistics (`stats.jsonl`).
-    ///
-    /// # Errors
-    /// If the line cannot be written completely.
+    /// Appends a line to the campaign's statistics (`stats.jsonl`). Fails if the line cannot be
+    /// written completely.
     pub fn append_stats<T: Serialize>(&mut self, line: &T) -> Result<(), StoreError> {
         let path = self.reader.root().join(layout::STATS);
         let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
@@ -205,9 +190,6 @@ impl Store {
     }
 
     /// Adds an input to the corpus and returns its path.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn add_to_corpus(&mut self, input: &[u8]) -> Result<PathBuf, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));
@@ -220,10 +202,7 @@ impl Store {
 
     /// Installs a bundled program as `bin/HASH/NAME` for the `reproduce.sh` scripts, and returns
     /// its path. `HASH` is the hash of the program, so that a later version does not change what
-    /// older scripts run.
-    ///
-    /// # Errors
-    /// If `name` is not a plain file name, or the file cannot be written.
+    /// older scripts run. Fails if `name` is not a plain file name, or the file cannot be written.
     pub fn install_program(&mut self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
         let root = self.reader.root();
         let mut parts = Path::new(name).components();

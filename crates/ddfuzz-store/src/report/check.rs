@@ -1,14 +1,13 @@
 //! The result of `ddfuzz check` (are known crashes fixed?): as JSON and as a table.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::groups::render_columns;
+use super::groups::{or_dash, remove_column, render_columns};
 use super::json::lossy;
 use super::size;
-use super::triage::is_or_are;
+use super::triage::undecided_lines;
 use crate::{Kind, Status};
 
 /// Result of `ddfuzz check`.
@@ -88,59 +87,46 @@ impl CheckResult {
     }
 }
 
-/// Formats the reasons for missing verdicts, two lines for each reason.
-fn doubts(result: &CheckResult) -> String {
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for group in &result.groups {
-        if let (Some(why), Some(hint)) = (&group.why, &group.hint) {
-            let groups = reasons.entry((why, hint)).or_default();
-            groups.push(&group.major);
-        }
-    }
-    let each = reasons.into_iter().map(|((why, hint), groups)| {
-        let are = is_or_are(groups.len());
-        let groups = groups.join(", ");
-        format!("cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}\n")
-    });
-    each.collect()
-}
-
 /// Formats the groups as a table with a summary line. Lines have at most `width` characters
 /// (`None`: no limit).
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",
     ];
-    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let rows = result.groups.iter().map(|group| {
         let now = match &group.now {
             Some(now) if group.status == Status::Same && now.major == group.major => {
-                or_none(&now.frame)
+                or_dash(&now.frame)
             }
-            Some(now) => format!("{} {} {}", now.class, now.major, or_none(&now.frame)),
+            Some(now) => format!("{} {} {}", now.class, now.major, or_dash(&now.frame)),
             None => "-".to_owned(),
         };
         vec![
-            or_none(&group.utility),
+            or_dash(&group.utility),
             group.status.name().to_owned(),
             group.kind.folder().to_owned(),
             group.major.clone(),
             group.class.clone(),
-            or_none(&group.frame),
+            or_dash(&group.frame),
             now,
             group.file.to_string_lossy().into_owned(),
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if result.groups.iter().all(|group| group.utility.is_none()) {
-        // Of one program only.
-        header.remove(0);
-        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+        remove_column("UTILITY", &mut header, &mut rows);
     }
     let table = match result.groups.is_empty() {
         true => String::new(),
         false => render_columns(&header, rows, width, &["KIND"]),
     };
+    let undecided = result.groups.iter().filter_map(|group| {
+        let (why, hint) = group.why.as_deref().zip(group.hint.as_deref())?;
+        Some((why, hint, group.major.as_str()))
+    });
+    let undecided: String = (undecided_lines(undecided).iter())
+        .map(|lines| format!("{lines}\n"))
+        .collect();
     let cannot_tell = match result.cannot_tell {
         0 => String::new(),
         count => format!("; {} undecided", size::grouped(count)),
@@ -153,8 +139,7 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         ),
     };
     format!(
-        "{table}{}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
-        doubts(result),
+        "{table}{undecided}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),
         size::grouped(result.same),

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::groups::render;
+use super::groups::{SPARED, render_columns};
 use super::html::{Cell, END, escaped, head, table};
 use super::size;
 use super::text::printable;
@@ -378,7 +378,7 @@ fn steps(result: &CleanResult, width: Option<usize>) -> String {
             0 => "0".to_owned(),
             _ => format!("{sign}{}", size::grouped(count)),
         };
-        [
+        vec![
             name.to_owned(),
             format!("{:>9}", signed(files)),
             format!("{:>13}", signed(bytes)),
@@ -394,7 +394,7 @@ fn steps(result: &CleanResult, width: Option<usize>) -> String {
         &format!("{:>9}", "FILES"),
         &format!("{:>13}", "BYTES"),
     ];
-    render(header, rows, width)
+    render_columns(&header, rows, width, &SPARED)
 }
 
 fn reached(result: &CleanResult) -> Option<String> {
@@ -577,16 +577,8 @@ fn lines(text: &str) -> String {
 }
 
 fn kept(files: &[KeptFile]) -> String {
-    let heads = [
-        "file",
-        "bytes",
-        "bytes before",
-        "µs a run",
-        "features",
-        "unique features",
-        "why it is kept",
-        "trimming",
-    ];
+    let heads = "file, bytes, bytes before, µs a run, features, unique features, why it is \
+                 kept, trimming";
     let rows = files.iter().take(LISTED).map(|kept| {
         vec![
             Cell::text(&kept.from.0.to_string_lossy()),
@@ -599,7 +591,7 @@ fn kept(files: &[KeptFile]) -> String {
             Cell::text(kept.claim.as_deref().unwrap_or_default()),
         ]
     });
-    table(&heads, rows)
+    table(heads, rows)
 }
 
 /// Draws two distributions as an SVG histogram with paired columns.

@@ -4,15 +4,15 @@
 use std::path::Path;
 
 use super::text::{cut, printable, shell_word};
-use super::{Extent, GroupView, MinimizationHistory, Trace, VariantView, size, text};
-use crate::Kind;
+use super::view::Finding;
+use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
 use ddfuzz_triage::Severity;
 
 /// Blanks between two columns.
 const GAP: &str = "  ";
 
 /// Columns that are dropped, in this order, if the terminal is too narrow.
-const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
+pub(super) const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
 /// Formats the groups of an output directory as a table. Lines have at most `width` characters
 /// (`None`: no limit).
@@ -22,7 +22,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     ];
     let rows = groups.iter().map(|group| {
         vec![
-            group.utility.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(&group.utility),
             group.kind.folder().to_owned(),
             group.major.short(),
             group.class.to_string(),
@@ -30,15 +30,13 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
             group.standing(),
-            group.place.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(&group.place),
             group.severity_reason.clone(),
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if groups.iter().all(|group| group.utility.is_none()) {
-        // Of one program only.
-        header.remove(0);
-        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+        remove_column("UTILITY", &mut header, &mut rows);
     }
     render_columns(&header, rows, width, &SPARED)
 }
@@ -52,7 +50,7 @@ pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> Stri
         let rules: Vec<String> = rules
             .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))
             .collect();
-        [
+        vec![
             pass.name.clone(),
             size::grouped(pass.tests),
             size::grouped(pass.executed),
@@ -64,17 +62,20 @@ pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> Stri
             rules.join(", "),
         ]
     });
-    render(header, rows.collect(), width)
+    render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// Formats a table with a fixed number of columns, see [`render_columns`].
-pub(super) fn render<const N: usize>(
-    header: [&str; N],
-    rows: Vec<[String; N]>,
-    width: Option<usize>,
-) -> String {
-    let rows = rows.into_iter().map(Vec::from).collect();
-    render_columns(&header, rows, width, &SPARED)
+/// Returns the text, or `-` if there is none.
+pub(super) fn or_dash(text: &Option<String>) -> String {
+    text.clone().unwrap_or_else(|| "-".to_owned())
+}
+
+/// Removes the column `name` from a table.
+pub(super) fn remove_column(name: &str, header: &mut Vec<&str>, rows: &mut [Vec<String>]) {
+    if let Some(at) = header.iter().position(|column| *column == name) {
+        header.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
 }
 
 /// Formats a table whose columns are as wide as their widest cell. If lines exceed `width`, the
@@ -122,80 +123,41 @@ const SHOWN: usize = 16;
 /// Maximum lines, and characters per line, of the reproducer as parsed by the harness.
 const DEBUG: (usize, usize) = (16, 100);
 
-/// What a group is, and what it crashes of.
-#[derive(Clone, Copy, Debug)]
-pub struct Cause<'a> {
-    /// The kind of finding.
-    pub kind: Kind,
-    /// The first 12 hex digits of the major key.
-    pub major: &'a str,
-    /// What kind of death.
-    pub class: &'a str,
-    /// Which utility, in a study of many.
-    pub utility: Option<&'a str>,
-    /// The group's estimate.
-    pub severity: Severity,
-    /// Why that estimate.
-    pub severity_reason: &'a str,
-    /// Where in the user's code.
-    pub place: Option<&'a str>,
-    /// What it said, and its stacks.
-    pub trace: &'a Trace,
-}
-
 /// Formats one group as a block of lines: class, message, location, sizes, claim, reproducer,
 /// script, file and log; variants and the reproducer as parsed by the harness follow.
 pub fn block(view: &GroupView) -> String {
-    head(&cause_of(view, &view.major.short())) + &figures(view, false)
+    head(&Finding::from(view)) + &figures(view, false)
 }
 
 /// Formats one group like [`block`], with stacks, source lines and the gdb command.
 pub fn block_in_full(view: &GroupView) -> String {
     let trace = view.trace.text(Extent::WHOLE);
-    head(&cause_of(view, &view.major.short())) + &trace + &figures(view, true)
+    head(&Finding::from(view)) + &trace + &figures(view, true)
 }
 
 /// Formats what failed and where: class, message, location, the innermost frames and source lines.
-pub fn cause(cause: &Cause<'_>) -> String {
-    head(cause) + &cause.trace.text(Extent::SHORT)
-}
-
-fn cause_of<'a>(view: &'a GroupView, major: &'a str) -> Cause<'a> {
-    Cause {
-        kind: view.kind,
-        major,
-        class: &view.class.0,
-        utility: view.utility.as_deref(),
-        severity: view.severity,
-        severity_reason: &view.severity_reason,
-        place: view.place.as_deref(),
-        trace: &view.trace,
-    }
+pub fn cause(finding: &Finding) -> String {
+    head(finding) + &finding.trace.text(Extent::SHORT)
 }
 
 /// Formats class, message and location of a failure.
-fn head(cause: &Cause<'_>) -> String {
-    let what = match cause.kind {
-        Kind::Crash => "crash",
-        Kind::Flaky => "flaky crash",
-        Kind::Hang => "hang",
-        Kind::Oom => "out-of-memory failure",
-    };
-    let of = cause.utility;
+fn head(finding: &Finding) -> String {
+    let of = finding.utility.as_ref();
     let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));
     let mut text = format!(
-        "{what} {}{of}: {}, {} ({})\n",
-        cause.major,
-        printable(cause.class),
-        severity(cause.severity),
-        printable(cause.severity_reason),
+        "{} {}{of}: {}, {} ({})\n",
+        finding.kind.noun(),
+        finding.major,
+        printable(&finding.class),
+        severity(finding.severity),
+        printable(&finding.severity_reason),
     );
-    let message = cause.trace.message.as_deref().unwrap_or_default();
+    let message = finding.trace.message.as_deref().unwrap_or_default();
     for (index, line) in message.lines().enumerate() {
         let name = if index == 0 { "message" } else { "" };
         text.push_str(&named(name, line));
     }
-    text + &named("where", cause.place.unwrap_or("unknown"))
+    text + &named("where", finding.place.as_deref().unwrap_or("unknown"))
 }
 
 fn figures(view: &GroupView, with_gdb: bool) -> String {

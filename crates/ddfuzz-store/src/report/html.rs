@@ -36,10 +36,10 @@ impl Cell {
     }
 }
 
-/// Formats a table that is sorted by a click on a column head.
-pub(super) fn table(heads: &[&str], lines: impl Iterator<Item = Vec<Cell>>) -> String {
-    let heads = heads.iter();
+/// Formats a table that is sorted by a click on a column head. `heads` are separated by `, `.
+pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> String {
     let heads: String = heads
+        .split(", ")
         .map(|head| format!("<th>{}</th>", escaped(head)))
         .collect();
     let mut text = format!("<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n");

@@ -22,7 +22,7 @@ mod view;
 
 pub use crate::Status;
 pub use check::{CheckResult, CheckedGroup, CurrentFailure, check_table};
-pub use groups::{Cause, block, block_in_full, cause, groups_table, passes_table};
+pub use groups::{block, block_in_full, cause, groups_table, passes_table};
 pub use json::{EndedBy, ErrorBody, ErrorReport, RunGroup, RunResult};
 pub use minimization::{MinimizationHistory, Pass, Reduction, TestPoint, curve, svg};
 pub use trace::{Excerpt, Extent, Stack, Trace, TraceLine};

@@ -420,53 +420,28 @@ fn listed(names: &[&str]) -> String {
 /// Returns the name of the runtime that a frame belongs to, by module or, for a runtime linked into
 /// the program, by function; `None` if unknown.
 fn runtime_of(frame: &Frame) -> Option<&str> {
-    const LINKED: [(&str, &[&str]); 3] = [
+    // Prefixes of function names.
+    const LINKED: [(&str, &str); 3] = [
         (
             "libFuzzer",
-            &[
-                "fuzzer::",
-                "libfuzzer_sys::",
-                "rust_fuzzer_test_input",
-                "test_input_wrap",
-            ],
+            "fuzzer:: libfuzzer_sys:: rust_fuzzer_test_input test_input_wrap",
         ),
         (
             "Rust's library",
-            &[
-                "std::",
-                "core::",
-                "alloc::",
-                "__rust",
-                "rust_begin_unwind",
-                "rust_panic",
-                "rust_eh_personality",
-                "<std::",
-                "<core::",
-                "<alloc::",
-            ],
+            "std:: core:: alloc:: __rust rust_begin_unwind rust_panic rust_eh_personality \
+             <std:: <core:: <alloc::",
         ),
         (
             "the sanitizer",
-            &[
-                "__asan",
-                "__hwasan",
-                "__lsan",
-                "__msan",
-                "__sanitizer",
-                "__tsan",
-                "__ubsan",
-                "__interceptor",
-                "___interceptor",
-                "__interception",
-                "__sancov",
-            ],
+            "__asan __hwasan __lsan __msan __sanitizer __tsan __ubsan __interceptor \
+             ___interceptor __interception __sancov",
         ),
     ];
     let module = frame.module.split(".so").next().unwrap_or_default();
     let name = frame.name.as_deref().unwrap_or_default();
     Some(match module {
         "exe" => {
-            let begins = |names: &&[&str]| names.iter().any(|begin| name.starts_with(begin));
+            let begins = |names: &str| names.split(' ').any(|begin| name.starts_with(begin));
             LINKED.iter().find(|(_, names)| begins(names))?.0
         }
         "ddfuzz-runtime" | "ddfuzz-copy" => "ddfuzz",

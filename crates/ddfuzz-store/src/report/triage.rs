@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::groups::{render, severity};
+use super::groups::{SPARED, or_dash, remove_column, render_columns, severity};
 use super::json::{RunGroup, lossy};
 use super::{Trace, size};
 use crate::Kind;
@@ -158,49 +158,44 @@ impl TriageGroup {
 /// Formats the groups as a table. Lines have at most `width` characters (`None`: no limit). The
 /// column NEWS is dropped if it is empty.
 pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> String {
-    let news = groups.iter().any(|group| !group.news().is_empty());
     let row = |group: &TriageGroup| {
-        [
+        vec![
             group.kind.folder().to_owned(),
             group.major.clone(),
             group.class.clone(),
             severity(group.severity).to_owned(),
             size::grouped(group.count),
             group.news().to_owned(),
-            group.frame.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(&group.frame),
             size::bytes(group.size),
             group.representative.to_string_lossy().into_owned(),
             group.severity_reason.clone(),
         ]
     };
-    let header = [
+    let mut header = vec![
         "KIND", "GROUP", "CLASS", "SEVERITY", "COUNT", "NEWS", "WHERE", "SIZE", "FILE", "WHY",
     ];
-    let rows: Vec<[String; 10]> = groups.iter().map(row).collect();
-    if news {
-        return render(header, rows, width);
+    let mut rows: Vec<Vec<String>> = groups.iter().map(row).collect();
+    if groups.iter().all(|group| group.news().is_empty()) {
+        remove_column("NEWS", &mut header, &mut rows);
     }
-    // The same without the column that would be empty.
-    let fewer = |[a, b, c, d, e, _, g, h, i, j]: [String; 10]| [a, b, c, d, e, g, h, i, j];
-    let [a, b, c, d, e, _, g, h, i, j] = header;
-    let rows = rows.into_iter().map(fewer).collect();
-    render([a, b, c, d, e, g, h, i, j], rows, width)
+    render_columns(&header, rows, width, &SPARED)
 }
 
 /// Formats the inputs as a table. Lines have at most `width` characters (`None`: no limit).
 pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
     let rows = result.inputs.iter().map(|input| {
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        [
-            or_none(&input.major),
-            or_none(&input.class),
-            or_none(input.error.as_ref().map_or(&input.ended, |_| &input.error)),
+        let ended = input.error.as_ref().or(input.ended.as_ref());
+        vec![
+            or_dash(&input.major),
+            or_dash(&input.class),
+            or_dash(&ended.cloned()),
             format!("{}/{}", input.hits, input.tries),
             input.file.to_string_lossy().into_owned(),
         ]
     });
-    render(header, rows.collect(), width)
+    render_columns(&header, rows.collect(), width, &SPARED)
 }
 
 /// Formats a note on groups for which only the class is known, because one such group may contain
@@ -235,23 +230,31 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
         let groups = groups.join(", ");
         lines.push(format!("cannot tell whether {groups} {are} new: {why}"));
     }
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for group in result.cannot_tell.iter().filter(|_| result.healthy > 0) {
-        let of_reason = reasons.entry((&group.why, &group.hint)).or_default();
-        of_reason.push(&group.major);
-    }
-    for ((why, hint), groups) in reasons {
-        let are = is_or_are(groups.len());
-        let groups = groups.join(", ");
-        lines.push(format!(
-            "cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}"
-        ));
-    }
+    let undecided = result.cannot_tell.iter().filter(|_| result.healthy > 0);
+    let undecided = undecided.map(|group| (&*group.why, &*group.hint, &*group.major));
+    lines.extend(undecided_lines(undecided));
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
+/// Formats for which groups it is undecided whether they are fixed: two lines for each reason and
+/// advice. `groups` are reason, advice and major key.
+pub(super) fn undecided_lines<'a>(
+    groups: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+) -> Vec<String> {
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (why, hint, major) in groups {
+        reasons.entry((why, hint)).or_default().push(major);
+    }
+    let lines = reasons.into_iter().map(|((why, hint), groups)| {
+        let are = is_or_are(groups.len());
+        let groups = groups.join(", ");
+        format!("cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}")
+    });
+    lines.collect()
+}
+
 /// Returns the verb that fits the number of groups.
-pub(super) fn is_or_are(groups: usize) -> &'static str {
+fn is_or_are(groups: usize) -> &'static str {
     match groups {
         1 => "is",
         _ => "are",

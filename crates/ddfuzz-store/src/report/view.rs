@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Trace;
 use super::json::lossy;
-use super::text::shell_word;
+use super::text::{printable, shell_word};
+use super::{Trace, TriageGroup, size};
 use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
@@ -98,9 +98,6 @@ pub struct GroupView {
 
 impl GroupView {
     /// Reads the view of an entry, also if it has moved to `flaky/`; `None` if it no longer exists.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
@@ -114,9 +111,6 @@ impl GroupView {
     }
 
     /// Reads the view of `group` through `entry`.
-    ///
-    /// # Errors
-    /// If the entry's input cannot be read.
     pub fn load(group: &Group, entry: &Entry) -> Result<GroupView, StoreError> {
         let size_before = match &entry.minimized {
             Some(minimized) => minimized.size_before,
@@ -231,13 +225,13 @@ impl GroupView {
 
 /// Formats the claim of a minimization as a sentence with its proof.
 pub fn claim(minimized: &Minimized) -> String {
-    let tests = super::size::counted(minimized.proved.of, "test");
+    let tests = size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
     match minimized.is_proved() {
         _ if minimized.any_input => "crashes on any input".to_owned(),
         true if minimized.size_after == 0 => "crashes on the empty input".to_owned(),
         true if minimized.untried > 0 => {
-            let bytes = super::size::counted(minimized.untried, "byte");
+            let bytes = size::counted(minimized.untried, "byte");
             format!(
                 "{claim}, proved by {tests}; the budget ended before {bytes} were replaced by 0"
             )
@@ -293,4 +287,126 @@ pub fn place(crash: &Crash) -> Option<String> {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// One group of crashes, as blocks in the terminal and CI reports show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    pub kind: Kind,
+    /// Major key, its first 12 hex digits.
+    pub major: String,
+    /// Class of the crash, such as `segv`.
+    pub class: String,
+    /// Utility that crashed, in a study of many utilities.
+    pub utility: Option<String>,
+    /// Estimated severity of the group.
+    pub severity: Severity,
+    /// Reason for the estimated severity.
+    pub severity_reason: String,
+    /// Location of the crash in the user's code.
+    pub place: Option<String>,
+    /// Message and stacks of the crash.
+    pub trace: Trace,
+    /// Location of the crash as `file:line`, with the path from the debug information.
+    pub source: Option<String>,
+    /// Number of runs or inputs in the group.
+    pub count: u64,
+    /// Size of the input as found, in bytes; `None` if it was not reduced.
+    pub size_before: Option<u64>,
+    /// Size of the smallest known failing input, in bytes.
+    pub size: u64,
+    /// Claim of minimality, as a sentence.
+    pub claim: Option<String>,
+    /// Path of the smallest known failing input.
+    pub file: PathBuf,
+    /// Path of `reproduce.sh`.
+    pub script: Option<PathBuf>,
+    /// Whether `reproduce.sh` can also show the crash in gdb.
+    pub has_gdb: bool,
+    /// Whether the group is new; `None` if unknown.
+    pub is_new: Option<bool>,
+}
+
+impl From<&GroupView> for Finding {
+    fn from(view: &GroupView) -> Finding {
+        let claim = view.minimized.as_ref().map(|_| view.claim());
+        Finding {
+            kind: view.kind,
+            major: view.major.short(),
+            class: view.class.to_string(),
+            utility: view.utility.clone(),
+            severity: view.severity,
+            severity_reason: view.severity_reason.clone(),
+            place: view.place.clone(),
+            trace: view.trace.clone(),
+            source: view.source.clone(),
+            count: view.runs_seen,
+            size_before: (view.size_before != view.size_after()).then_some(view.size_before),
+            size: view.size_after(),
+            claim,
+            file: view.file.clone(),
+            script: view.script.clone(),
+            has_gdb: view.has_gdb,
+            is_new: None,
+        }
+    }
+}
+
+impl From<&TriageGroup> for Finding {
+    fn from(group: &TriageGroup) -> Finding {
+        Finding {
+            kind: group.kind,
+            major: group.major.clone(),
+            class: group.class.clone(),
+            utility: None,
+            severity: group.severity,
+            severity_reason: group.severity_reason.clone(),
+            place: group.frame.clone(),
+            trace: group.trace.clone(),
+            source: group.source.clone(),
+            count: group.count,
+            size_before: None,
+            size: group.size,
+            claim: None,
+            file: group.representative.clone(),
+            script: None,
+            has_gdb: false,
+            is_new: match (group.known, group.new) {
+                (true, _) => Some(false),
+                (false, new) => new,
+            },
+        }
+    }
+}
+
+impl Finding {
+    /// Returns kind, class and location of the group in one line.
+    pub(super) fn title(&self) -> String {
+        let place = match &self.place {
+            Some(place) => format!(" in {place}"),
+            None => String::new(),
+        };
+        let of = match &self.utility {
+            Some(utility) => format!(" of {utility}"),
+            None => String::new(),
+        };
+        printable(&format!("{} {}{of}{place}", self.kind.noun(), self.class))
+    }
+
+    /// Returns the title and the first line of the crash message.
+    pub(super) fn titled_message(&self) -> String {
+        match self.trace.headline() {
+            Some(headline) => format!("{}: {headline}", self.title()),
+            None => self.title(),
+        }
+    }
+
+    /// Formats the size, and the size before if the input was reduced.
+    pub(super) fn reduction(&self) -> String {
+        match self.size_before {
+            Some(before) => size::reduction(before, self.size),
+            None => size::bytes(self.size),
+        }
+    }
 }

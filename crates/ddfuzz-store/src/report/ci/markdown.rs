@@ -87,7 +87,7 @@ fn row(group: &Finding) -> String {
     format!(
         "| {news} | {} | {} | {} | {}: {} | {} | {} | {} |\n",
         code(&group.major),
-        escaped(&format!("{} {}", group.what(), group.class)),
+        escaped(&format!("{} {}", group.kind.noun(), group.class)),
         or_none(&group.place),
         severity(group.severity),
         escaped(&group.severity_reason),

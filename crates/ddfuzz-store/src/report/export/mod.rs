@@ -66,18 +66,16 @@ impl Reproducer {
     /// Returns one line on the group for a comment. It does not end with a backslash, which would
     /// continue a C comment.
     fn title(&self) -> String {
-        let what = match self.kind {
-            Kind::Crash => "crash",
-            Kind::Flaky => "flaky crash",
-            Kind::Hang => "hang",
-            Kind::Oom => "out-of-memory failure",
-        };
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),
             None => String::new(),
         };
         let class = printable(&self.class.0);
-        let title = format!("Group {} of ddfuzz, a {what}: {class}{place}", self.major);
+        let title = format!(
+            "Group {} of ddfuzz, a {}: {class}{place}",
+            self.major,
+            self.kind.noun()
+        );
         // `??/` is a backslash, too, to compilers that know trigraphs.
         let title = title.replace("??", "? ?");
         match title.ends_with('\\') {

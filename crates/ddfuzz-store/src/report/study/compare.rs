@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar};
 use crate::Kind;
-use crate::report::groups::render_columns;
+use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
@@ -390,19 +390,18 @@ fn groups(comparison: &Comparison, width: Option<usize>) -> String {
         if majors.iter().all(|major| *major == majors[0]) {
             majors.truncate(1);
         }
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         vec![
             group.change.name().to_owned(),
             utility.utility.clone(),
             group.kind.folder().to_owned(),
-            or_none(&group.class),
+            or_dash(&group.class),
             majors.join(" "),
             match group.same_by {
                 Some(SameBy::Key) => "key".to_owned(),
                 Some(SameBy::Names) => "names".to_owned(),
                 None => "-".to_owned(),
             },
-            or_none(&group.frame),
+            or_dash(&group.frame),
         ]
     };
     let rows = comparison.utilities.iter();

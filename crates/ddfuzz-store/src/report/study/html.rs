@@ -39,24 +39,8 @@ pub fn html(rows: &[Row], folder: &Path) -> String {
 }
 
 fn utilities(rows: &[Row]) -> String {
-    let heads = [
-        "utility",
-        "package",
-        "version",
-        "host",
-        "channel",
-        "marks",
-        "runs",
-        "crashes",
-        "hangs",
-        "memory",
-        "exit > 125",
-        "groups",
-        "smallest",
-        "class",
-        "fails again",
-        "label",
-    ];
+    let heads = "utility, package, version, host, channel, marks, runs, crashes, hangs, \
+                 memory, exit > 125, groups, smallest, class, fails again, label";
     let lines = rows.iter().map(|row| {
         let total = row.total();
         let or_empty = |text: &Option<String>| Cell::text(text.as_deref().unwrap_or_default());
@@ -85,19 +69,13 @@ fn utilities(rows: &[Row]) -> String {
             Cell::text(label.trim()),
         ]
     });
-    table(&heads, lines)
+    table(heads, lines)
 }
 
 fn rates(name: &str, lines: &[RateLine]) -> String {
-    let heads = [
-        name,
-        "utilities",
-        "crash or hang",
-        "rate (95 % interval)",
-        "runs",
-        "crash or hang",
-        "rate (95 % interval)",
-    ];
+    let heads = format!(
+        "{name}, utilities, crash or hang, rate (95 % interval), runs, crash or hang, rate (95 % interval)"
+    );
     let lines = lines.iter().map(|line| {
         let of = |rate: super::Rate| {
             let value = rate.share.unwrap_or(-1.0);
@@ -117,7 +95,7 @@ fn rates(name: &str, lines: &[RateLine]) -> String {
 }
 
 fn published() -> String {
-    let heads = ["as published", "system", "rate", "failures", "study"];
+    let heads = "as published, system, rate, failures, study";
     let lines = PUBLISHED.iter().map(|study| {
         let cells = [study.system, &study.text(), study.failures, study.source].map(Cell::text);
         let mut line = vec![Cell::number(study.year.into())];
@@ -125,7 +103,7 @@ fn published() -> String {
         line.extend(cells);
         line
     });
-    table(&heads, lines)
+    table(heads, lines)
 }
 
 fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> String {

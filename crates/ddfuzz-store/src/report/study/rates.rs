@@ -233,73 +233,28 @@ const STUDY_2020: &str = "Miller, Zhang, Heymann: The relevance of classic fuzz 
 
 /// The published failure rates, by year.
 pub const PUBLISHED: [Published; 8] = [
-    published(
-        1990,
-        "versions of UNIX",
-        "25–33",
-        "crash or hang",
-        None,
-        STUDY_1990,
-    ),
-    published(
-        1995,
-        "commercial UNIX",
-        "15–43",
-        "crash or hang",
-        None,
-        STUDY_1995,
-    ),
-    published(1995, "Linux", "9", "crash or hang", None, STUDY_1995),
-    published(
-        1995,
-        "GNU utilities",
-        "6",
-        "crash or hang",
-        None,
-        STUDY_1995,
-    ),
-    published(
-        2006,
-        "Mac OS X, command line",
-        "7",
-        "crash",
-        None,
-        STUDY_2006,
-    ),
-    published(
-        2020,
-        "Linux",
-        "12",
-        "crash or hang",
-        Some((9, 74)),
-        STUDY_2020,
-    ),
-    published(
-        2020,
-        "macOS",
-        "16",
-        "crash or hang",
-        Some((12, 76)),
-        STUDY_2020,
-    ),
-    published(
-        2020,
-        "FreeBSD",
-        "19",
-        "crash or hang",
-        Some((15, 78)),
-        STUDY_2020,
-    ),
+    published(1990, "versions of UNIX", "25–33", None),
+    published(1995, "commercial UNIX", "15–43", None),
+    published(1995, "Linux", "9", None),
+    published(1995, "GNU utilities", "6", None),
+    published(2006, "Mac OS X, command line", "7", None),
+    published(2020, "Linux", "12", Some((9, 74))),
+    published(2020, "macOS", "16", Some((12, 76))),
+    published(2020, "FreeBSD", "19", Some((15, 78))),
 ];
 
 const fn published(
     year: u16,
     system: &'static str,
     rate: &'static str,
-    failures: &'static str,
     counts: Option<(u64, u64)>,
-    source: &'static str,
 ) -> Published {
+    let (failures, source) = match year {
+        1990 => ("crash or hang", STUDY_1990),
+        1995 => ("crash or hang", STUDY_1995),
+        2006 => ("crash", STUDY_2006),
+        _ => ("crash or hang", STUDY_2020),
+    };
     Published {
         year,
         system,

@@ -315,9 +315,6 @@ pub struct StudyGroup {
 
 /// Reads all groups of utilities in a directory, sorted by kind, major key and utility. Entries
 /// that do not name a utility are skipped.
-///
-/// # Errors
-/// If a file cannot be read.
 pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
