@@ -230,11 +230,7 @@ impl Group {
     pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let root = self.folder.ancestors().nth(2);
         let root = root.unwrap_or(&self.folder);
-        let mut entries = Vec::new();
-        for id in entry_ids(root, self.kind, &self.record.major.short())? {
-            entries.extend(Entry::read(root, &id)?);
-        }
-        Ok(entries)
+        read_entries(root, self.kind, &self.record.major.short())
     }
 
     /// Returns how many runs of all campaigns ended in the group.
@@ -411,6 +407,13 @@ impl GroupIndex {
     }
 }
 
+/// Reads the complete entries of a group, sorted by minor key and hash.
+pub(super) fn read_entries(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
+    let ids = entry_ids(root, kind, major)?;
+    let entries = ids.iter().map(|id| Entry::read(root, id));
+    entries.filter_map(Result::transpose).collect()
+}
+
 /// Lists all entries of a group that have a folder, complete or not, sorted.
 pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<EntryId>, StoreError> {
     let folder = layout::group_folder(root, kind, major);
@@ -421,6 +424,15 @@ pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entr
         }
     }
     Ok(ids)
+}
+
+/// Lists kind and major key (12 hex digits) of all groups that have a folder, sorted.
+pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
+    let mut groups = Vec::new();
+    for kind in Kind::ALL {
+        groups.extend(majors(root, kind)?.into_iter().map(|major| (kind, major)));
+    }
+    Ok(groups)
 }
 
 /// Lists the major keys (12 hex digits) that have a folder, sorted.

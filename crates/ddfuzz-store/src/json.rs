@@ -13,10 +13,7 @@ use ddfuzz_model::files::{FileError, atomic};
 
 /// Serializes a record as indented JSON with a final newline. `path` is for the error message.
 pub(super) fn text_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, StoreError> {
-    let mut text = serde_json::to_vec_pretty(record).map_err(|error| StoreError::Unwritable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    })?;
+    let mut text = serde_json::to_vec_pretty(record).map_err(|error| unwritable(path, &error))?;
     text.push(b'\n');
     Ok(text)
 }
@@ -30,15 +27,26 @@ pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreEr
 pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            Ok(None)
-        }
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(FileError::at("read", path)(error).into()),
+    }
+}
+
+/// Returns whether the error means that there is no such file or folder.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// Serializes a record as one line of JSON. `path` is for the error message.
+pub(super) fn line_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(record).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &serde_json::Error) -> StoreError {
+    StoreError::Unwritable {
+        path: path.to_owned(),
+        why: error.to_string(),
     }
 }
 

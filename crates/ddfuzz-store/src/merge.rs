@@ -50,10 +50,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let mut merged = Merged::default();
     for input in &readers {
         merge_programs(input.root(), into)?;
-        for kind in Kind::ALL {
-            for major in group::majors(input.root(), kind)? {
-                merged.new_entries += merge_group(input.root(), into, kind, &major)?;
-            }
+        for (kind, major) in group::all(input.root())? {
+            merged.new_entries += merge_group(input.root(), into, kind, &major)?;
         }
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {

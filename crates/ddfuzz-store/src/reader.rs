@@ -1,7 +1,7 @@
 //! Reading an output directory, also while another process writes to it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -93,11 +93,9 @@ impl Reader {
     /// Reads the groups of all kinds whose major key starts with the given hex digits.
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                if major.starts_with(beginning) || beginning.starts_with(&major) {
-                    groups.extend(self.group(kind, &major)?);
-                }
+        for (kind, major) in group::all(&self.root)? {
+            if major.starts_with(beginning) || beginning.starts_with(&major) {
+                groups.extend(self.group(kind, &major)?);
             }
         }
         groups.retain(|group| group.record.major.to_string().starts_with(beginning));
@@ -106,11 +104,7 @@ impl Reader {
 
     /// Reads the complete entries of a group, sorted by minor key and hash.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        for id in group::entry_ids(&self.root, kind, major)? {
-            entries.extend(Entry::read(&self.root, &id)?);
-        }
-        Ok(entries)
+        group::read_entries(&self.root, kind, major)
     }
 
     /// Reads one entry; `None` if it does not exist or is incomplete.
@@ -121,15 +115,10 @@ impl Reader {
     /// Lists the entries that have an input but no crash record, because the writer was killed in
     /// between. Triaging the input again and storing it completes such an entry.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
-        let mut ids = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                for id in group::entry_ids(&self.root, kind, &major)? {
-                    let original = id.folder(&self.root).join(layout::ORIGINAL);
-                    if original.is_file() && Entry::read(&self.root, &id)?.is_none() {
-                        ids.push(id);
-                    }
-                }
+        let mut ids = self.originals()?;
+        for at in (0..ids.len()).rev() {
+            if Entry::read(&self.root, &ids[at])?.is_some() {
+                ids.remove(at);
             }
         }
         Ok(ids)
@@ -158,10 +147,8 @@ impl Reader {
     /// key and hash.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                ids.extend(group::entry_ids(&self.root, kind, &major)?);
-            }
+        for (kind, major) in group::all(&self.root)? {
+            ids.extend(group::entry_ids(&self.root, kind, &major)?);
         }
         ids.retain(|id| id.original(&self.root).is_file());
         Ok(ids)
@@ -221,14 +208,7 @@ pub(super) fn sorted_names(
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         // A file in the folder's place is not of the layout either.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(Vec::new());
-        }
+        Err(error) if json::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(failed(error).into()),
     };
     let mut names = Vec::new();

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Kind, Reader, Store, StoreError, layout};
+use crate::{Kind, Reader, Store, StoreError, json, layout};
 use ddfuzz_exec::{Ended, Way};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::{Appender, FileError};
@@ -110,10 +110,7 @@ impl TriageJournal {
     /// Appends a line. The line survives the death of the process, but not yet a power failure.
     /// Fails if the line cannot be written completely.
     pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
-            path: self.0.path().to_owned(),
-            why: error.to_string(),
-        })?;
+        let text = json::line_of(self.0.path(), line)?;
         Ok(self.0.append(&text)?)
     }
 

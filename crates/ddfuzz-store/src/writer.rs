@@ -85,18 +85,16 @@ impl Store {
     /// Reads all groups, and rewrites each group's record that does not match its entries.
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
-        for kind in Kind::ALL {
-            for major in group::majors(root, kind)? {
-                let Some(index) = GroupIndex::read(root, kind, &major)? else {
-                    continue;
-                };
-                let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
-                let text = json::text_of(&path, &index.record)?;
-                if json::bytes(&path)?.as_ref() != Some(&text) {
-                    atomic::write(&path, &text)?;
-                }
-                self.groups.insert((kind, major), index);
+        for (kind, major) in group::all(root)? {
+            let Some(index) = GroupIndex::read(root, kind, &major)? else {
+                continue;
+            };
+            let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
+            let text = json::text_of(&path, &index.record)?;
+            if json::bytes(&path)?.as_ref() != Some(&text) {
+                atomic::write(&path, &text)?;
             }
+            self.groups.insert((kind, major), index);
         }
         self.move_what_never_fails()
     }
@@ -176,10 +174,7 @@ impl Store {
     /// written completely.
     pub fn append_stats<T: Serialize>(&mut self, line: &T) -> Result<(), StoreError> {
         let path = self.reader.root().join(layout::STATS);
-        let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let text = json::line_of(&path, line)?;
         let mut stats = match self.stats.take() {
             Some(stats) => stats,
             None => Appender::open(&path)?,

@@ -51,10 +51,11 @@ pub struct RunResult {
 }
 
 /// Reason why a campaign ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
     /// All requested runs were made.
+    #[default]
     Runs,
     /// The time for fuzzing has passed.
     Time,

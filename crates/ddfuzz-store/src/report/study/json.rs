@@ -8,7 +8,7 @@ use crate::{Kind, SettingsFile, Tally};
 use ddfuzz_exec::Way;
 
 /// Result of `ddfuzz revisit`: the fields of `run`'s result, and the utilities.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StudyResult {
     /// Number of fuzzing runs, including those of an earlier call that was interrupted.
     pub runs: u64,
@@ -40,27 +40,6 @@ pub struct StudyResult {
     pub settings: Option<SettingsFile>,
     /// The utilities, in the order of the list.
     pub utilities: Vec<UtilityResult>,
-}
-
-/// What a call of `revisit` did, without the results stored in the output directory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StudyCall {
-    /// Number of fuzzing runs, including those of an earlier call that was interrupted.
-    pub runs: u64,
-    /// Fuzzing runs per second in this call.
-    pub runs_per_s: f64,
-    /// Duration of the fuzzing in this call, in seconds.
-    pub seconds: f64,
-    /// Number of crash groups that this call found first.
-    pub new_groups: u64,
-    /// The ways of execution, in any order.
-    pub ways: Vec<Way>,
-    /// Whether this call continued an earlier call's study.
-    pub resumed: bool,
-    /// Reason why the study ended.
-    pub ended_by: EndedBy,
-    /// Options that a settings file added to the command line.
-    pub settings: Option<SettingsFile>,
 }
 
 /// One utility in the JSON result of `revisit`.
@@ -101,12 +80,11 @@ pub struct UtilityResult {
 }
 
 impl StudyResult {
-    /// Combines what the call did with the results in its directory ([`super::rows()`],
-    /// [`super::study_groups`]).
-    pub fn new(call: StudyCall, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
-        let mut ways = call.ways;
-        ways.sort_by_key(|way| way.name());
-        ways.dedup();
+    /// Fills in the results in the directory ([`super::rows()`], [`super::study_groups`]), and sorts
+    /// `ways`. The other fields say what the call did.
+    pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
+        self.ways.sort_by_key(|way| way.name());
+        self.ways.dedup();
         let is_crash = |group: &&StudyGroup| group.view.kind == Kind::Crash;
         let (crashes, others): (Vec<&StudyGroup>, Vec<&StudyGroup>) =
             groups.iter().partition(is_crash);
@@ -124,24 +102,17 @@ impl StudyResult {
             majors.len() as u64
         };
         StudyResult {
-            runs: call.runs,
-            runs_per_s: call.runs_per_s,
-            seconds: call.seconds,
             hangs: count(Kind::Hang),
             ooms: count(Kind::Oom),
             flaky: count(Kind::Flaky),
             groups: shown(crashes),
             other_groups: shown(others),
-            new_groups: call.new_groups,
-            exec: match ways[..] {
+            exec: match self.ways[..] {
                 [way] => Some(way),
                 _ => None,
             },
-            ways,
-            resumed: call.resumed,
-            ended_by: call.ended_by,
-            settings: call.settings,
             utilities: rows.iter().map(UtilityResult::from).collect(),
+            ..self
         }
     }
 }

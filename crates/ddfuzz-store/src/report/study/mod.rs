@@ -17,7 +17,7 @@ pub use compare::{
     UtilityInStudy, compare, comparison_text,
 };
 pub use html::html;
-pub use json::{StudyCall, StudyResult, UtilityResult};
+pub use json::{StudyResult, UtilityResult};
 pub use markdown::markdown;
 pub use rates::{PUBLISHED, Published, Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
 pub use rows::{Marks, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
