@@ -7,98 +7,8 @@ use super::dumps::{elements, string};
 use super::{Need, ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-const WITH_PATH: &str = "
-// The argument with the input's path in place of each @@.
-static char *with_path(const char *argument, const char *path) {
-    char *text = malloc(strlen(argument) * (strlen(path) + 1) + 1);
-    if (!text) exit(2);
-    char *end = text;
-    while (*argument)
-        if (argument[0] == '@' && argument[1] == '@') {
-            end = stpcpy(end, path);
-            argument += 2;
-        } else {
-            *end++ = *argument++;
-        }
-    *end = 0;
-    return text;
-}
-";
-
-const NEEDS: &str = "
-static int has(const char *bytes, size_t size, const char *text) {
-    return memmem(bytes, size, text, strlen(text)) != NULL;
-}
-
-// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, 'int'. Two of
-// them are of its runtime, which other sanitizers have, too.
-static int has_type(const char *bytes, size_t size) {
-    for (size_t at = 1; at + 2 < size; at++) {
-        size_t end = at + 1;
-        if (bytes[at] != '\\'' || bytes[at - 1]) continue;
-        while (end + 1 < size && (isalnum((unsigned char)bytes[end]) ||
-                                  bytes[end] == '_' || bytes[end] == ' ' || bytes[end] == '*'))
-            end++;
-        if (end > at + 1 && bytes[end] == '\\'' && !bytes[end + 1] &&
-            strcmp(bytes + at, \"'bool'\") && strcmp(bytes + at, \"'BOOL'\"))
-            return 1;
-    }
-    return 0;
-}
-
-// What the program was to be compiled with to show this crash, and was not; NULL where there is
-// nothing, and of a script.
-static const char *lacking(const char *program) {
-    struct stat facts;
-    const char *flag = NULL;
-    int file = open(program, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &facts)) return NULL;
-    size_t size = facts.st_size;
-    char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (bytes == MAP_FAILED || size < 4 || memcmp(bytes, \"\\177ELF\", 4)) return NULL;
-    for (int i = 0; !flag && needs[i].flag; i++) {
-        int found = 0;
-        for (int j = 0; needs[i].texts[j]; j++) found |= has(bytes, size, needs[i].texts[j]);
-        if (!found || (needs[i].checked && !has_type(bytes, size))) flag = needs[i].flag;
-    }
-    munmap(bytes, size);
-    return flag;
-}
-";
-
-const PROGRAM_MAIN: &str = "
-static void start(const char *program, const char *path, const char *scratch) {
-    enum { COUNT = sizeof arguments / sizeof *arguments };
-    char *argv[COUNT + 1] = {(char *)program};
-    for (int i = 0; arguments[i]; i++) argv[i + 1] = with_path(arguments[i], path);
-    int in = open(takes_file ? \"/dev/null\" : path, O_RDONLY);
-    if (in < 0 || dup2(in, 0) < 0) refuse(path);
-    if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) refuse(\"TMPDIR\");
-    if (chdir(scratch)) refuse(scratch); // unless it has another
-    surround(scratch);
-    limit_all();
-    execv(program, argv);
-    refuse(program);
-}
-
-int main(int argc, char **argv) {
-    char program[PATH_MAX];
-    if (!realpath(argc > 1 ? argv[1] : PROGRAM, program)) return perror(program), 2;
-    const char *lacks = lacking(program);
-    if (lacks) return fprintf(stderr, \"cannot tell: compile %s with %s\\n\", program, lacks), 2;
-    char scratch[] = \"/tmp/ddfuzz-XXXXXX\", path[sizeof scratch + 8];
-    if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
-    if (!mkdtemp(scratch)) return perror(scratch), 2;
-    sprintf(path, \"%s/input\", scratch);
-    FILE *file = fopen(path, \"wb\");
-    if (!file || fwrite(input, 1, INPUT_SIZE, file) != INPUT_SIZE || fclose(file))
-        return perror(path), 2;
-    pid_t pid = fork();
-    if (pid == 0) start(program, path, scratch);
-    return finish(pid, scratch);
-}
-";
+/// C code of the test of a program, after the constants.
+const PROGRAM_MAIN: &str = include_str!("program.c.in");
 
 /// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
 /// if it still fails, and 2 if that cannot be decided. Its first argument names another program to
@@ -124,7 +34,7 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
          static const char PROGRAM[] = {};\n\
          // @@ is replaced by the path of a file with the input; without @@ the input is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
-         static const int takes_file = {}, env_only = {};\n{}{}{NEEDS}{WITH_PATH}{PROGRAM_MAIN}",
+         static const int takes_file = {}, env_only = {};\n{}{}{PROGRAM_MAIN}",
         of.title(),
         elements(&of.input),
         of.input.len(),
@@ -209,50 +119,7 @@ static int call(const uint8_t *data, size_t size, int argc, char **argv) {
 }
 ";
 
-const ENTRY_MAIN: &str = "
-// Overwrites what calls have left on the stack: a pointer there would hide a leak.
-__attribute__((noinline)) static void forget(void) {
-    volatile char below[1 << 17];
-    for (size_t i = 0; i < sizeof below; i++) below[i] = 0;
-}
-
-// A copy of exactly its size, so that what reads beyond it can be noticed.
-static int child(int argc, char **argv) {
-    uint8_t *copy = malloc(INPUT_SIZE ? INPUT_SIZE : 1);
-    if (!copy) return 0;
-    memcpy(copy, input, INPUT_SIZE);
-    int status = call(copy, INPUT_SIZE, argc, argv);
-    free(copy);
-    forget();
-    return status;
-}
-
-// Sanitizers read their options when a program begins: so it begins anew.
-static void start(char **argv, const char *scratch) {
-    surround(scratch);
-    limit_all();
-    if (setenv(CHILD, \"1\", 1)) refuse(CHILD);
-    execv(\"/proc/self/exe\", argv);
-    refuse(\"/proc/self/exe\");
-}
-
-int main(int argc, char **argv) {
-    if (getenv(CHILD)) {
-        unsetenv(CHILD);
-        return child(argc, argv);
-    }
-    const char *lacks = lacking();
-    if (lacks)
-        return fprintf(stderr, \"cannot tell: compile test and harness with -fsanitize=%s\\n\", lacks), 2;
-    char scratch[] = \"/tmp/ddfuzz-XXXXXX\";
-    if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
-    if (!mkdtemp(scratch)) return perror(scratch), 2;
-    pid_t pid = fork();
-    if (pid == 0) start(argv, scratch);
-    // No sanitizer is to judge this process, too.
-    _exit(finish(pid, scratch));
-}
-";
+const ENTRY_MAIN: &str = include_str!("entry.c.in");
 
 /// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
 /// if the entry function returns, 1 if it still fails, and 2 if that cannot be decided.
@@ -390,118 +257,7 @@ pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
 
 /// C code that starts the process, waits for it, and judges how it ended. The constants come
 /// before.
-const TEXT: &str = "
-// What cannot be started says so there; closed when it is.
-static int refusal[2];
-
-static void refuse(const char *what) {
-    perror(what);
-    if (write(refusal[1], what, 1) == 1) _exit(2);
-    _exit(3);
-}
-
-// What the process that is to fail begins with.
-static void limit(int resource, unsigned long value) {
-    struct rlimit was;
-    if (!value || getrlimit(resource, &was)) return;
-    was.rlim_cur = was.rlim_max < value ? was.rlim_max : value;
-    setrlimit(resource, &was);
-}
-
-static void limit_all(void) {
-    struct rlimit none = {0, 0};
-    // SIGPROF ends what takes much more processor time; the timer outlives execve.
-    struct itimerval most = {{0, 0}, {TIME_MS * 2 / 1000 + 1, 0}};
-    limit(RLIMIT_DATA, DATA);
-    limit(RLIMIT_STACK, STACK);
-    setrlimit(RLIMIT_CORE, &none);
-    setpgid(0, 0);
-    if (TIME_MS) setitimer(ITIMER_PROF, &most, NULL);
-}
-
-// They stand after the user's own options: of one given twice the later one holds.
-static void tell_sanitizers(const char *scratch) {
-    for (int i = 0; sanitizers[i]; i++) {
-        char value[2 * PATH_MAX];
-        const char *own = getenv(sanitizers[i]);
-        snprintf(value, sizeof value, \"%s%s%s:log_path=%s/report\", own ? own : \"\",
-                 own && *own ? \":\" : \"\", OPTIONS, scratch);
-        setenv(sanitizers[i], value, 1);
-    }
-}
-
-// The variables that the process has besides, and its directory.
-static void surround(const char *scratch) {
-    if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
-    for (int i = 0; variables[i][0] && variables[i][1]; i++)
-        setenv(variables[i][0], variables[i][1], 1);
-    tell_sanitizers(scratch);
-    if (*directory && chdir(directory)) refuse(directory);
-}
-
-// Shows the reports that sanitizers have left, and removes them; how many there were.
-static int reports(const char *scratch) {
-    int count = 0;
-    DIR *dir = opendir(scratch);
-    for (struct dirent *found; dir && (found = readdir(dir));) {
-        char path[PATH_MAX], text[4096];
-        if (strncmp(found->d_name, \"report.\", 7)) continue;
-        snprintf(path, sizeof path, \"%s/%s\", scratch, found->d_name);
-        FILE *report = fopen(path, \"rb\");
-        for (size_t read; report && (read = fread(text, 1, sizeof text, report)) > 0;)
-            fwrite(text, 1, read, stderr);
-        if (report) fclose(report);
-        unlink(path);
-        count++;
-    }
-    if (dir) closedir(dir);
-    return count;
-}
-
-// The process's status; of one that goes on, that of SIGKILL.
-static int ending(pid_t pid, struct rusage *used) {
-    int status;
-    for (long left = SECONDS * 100L; left > 0; left--) {
-        if (wait4(pid, &status, WNOHANG, used) == pid) return status;
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    }
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL);
-    wait4(pid, &status, 0, used);
-    return status;
-}
-
-// 1 where it still fails, else 0.
-static int judge(int status, const struct rusage *used, const char *scratch) {
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    long ms = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000 +
-              (used->ru_utime.tv_usec + used->ru_stime.tv_usec) / 1000;
-    int reported = reports(scratch);
-    if (TIME_MS && (signal == SIGPROF || signal == SIGKILL || ms > TIME_MS))
-        return fprintf(stderr, \"it still hangs: it took %ld ms of processor time\\n\", ms), 1;
-    if (MEMORY && (unsigned long)used->ru_maxrss > MEMORY / 1024)
-        return fprintf(stderr, \"it still fails: it took %ld KiB of memory\\n\", used->ru_maxrss), 1;
-    if (signal) return fprintf(stderr, \"it still fails: signal %d ends it\\n\", signal), 1;
-    if (FAILED(code))
-        return fprintf(stderr, \"it still fails: it ends with status %d\\n\", code), 1;
-    if (reported) return fprintf(stderr, \"it still fails: a sanitizer has reported it\\n\"), 1;
-    return 0;
-}
-
-// The test's own status; the directory is removed, with the input in it.
-static int finish(pid_t pid, const char *scratch) {
-    char byte, path[PATH_MAX];
-    struct rusage used = {0};
-    close(refusal[1]);
-    int failed = pid < 0 ? 0 : judge(ending(pid, &used), &used, scratch);
-    snprintf(path, sizeof path, \"%s/input\", scratch);
-    unlink(path);
-    if (rmdir(scratch)) fprintf(stderr, \"what it wrote is left in %s\\n\", scratch);
-    if (pid < 0 || read(refusal[0], &byte, 1) > 0) return 2;
-    return failed;
-}
-";
+const TEXT: &str = include_str!("process.c.in");
 
 /// What is known about the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]
