@@ -561,7 +561,7 @@ pub fn clean_html(result: &CleanResult) -> String {
         page += &histogram("size of a file, in bytes", sizes.0, sizes.1);
         page += &histogram("time of a run, in µs", times.0, times.1);
     }
-    page += "<h2>KeptFile files</h2>\n";
+    page += "<h2>Kept files</h2>\n";
     page += LEGEND;
     page += &kept(&result.kept);
     if result.kept.len() > LISTED {
