@@ -11,8 +11,7 @@ use crate::{Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
 use ddfuzz_model::files::{OsText, atomic};
 
-/// One fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start time and
-/// machine.
+/// A fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start and machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Campaign {
     /// Id of the campaign, unique among all campaigns.
@@ -68,8 +67,7 @@ impl std::fmt::Display for SettingsFile {
 pub struct CampaignFile {
     /// Version of the output directory's format ([`VERSION`]).
     pub version: u64,
-    /// The campaign that the directory belongs to and that `--resume` continues; `None` after a
-    /// merge.
+    /// The directory's own campaign, which `--resume` continues; `None` after a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
     /// Further campaigns whose findings are stored in the directory, sorted by id.
@@ -158,8 +156,7 @@ impl CampaignFile {
 pub enum Status {
     /// None of the group's inputs fails with the new build.
     Fixed,
-    /// No input of the group fails as before, but the new build or the limits could not show the
-    /// crash.
+    /// No input fails as before, but the new build or the limits could not show the crash.
     #[serde(rename = "cannot tell")]
     CannotTell,
     /// The group's inputs fail in some runs only, before or after the rebuild.
@@ -231,9 +228,7 @@ pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if empty && (root.is_dir() || !exists(root)) {
         Ok(DirectoryState::Nothing)
     } else {
-        Err(StoreError::NotOurs {
-            path: root.to_owned(),
-        })
+        Err(StoreError::NotOurs(root.to_owned()))
     }
 }
 
@@ -254,8 +249,7 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Checks whether the folder has file names that are not UTF-8, which [`reader::sorted_names`]
-/// omits.
+/// Checks whether the folder has names that are not UTF-8, which [`reader::sorted_names`] omits.
 fn has_undecodable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())

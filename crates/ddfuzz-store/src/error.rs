@@ -8,17 +8,11 @@ use ddfuzz_model::files::{FileError, LockError};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The output directory to read does not exist.
-    #[error("there is no output directory {}", path.display())]
-    Missing {
-        /// Path of the missing output directory.
-        path: PathBuf,
-    },
+    #[error("there is no output directory {}", .0.display())]
+    Missing(PathBuf),
     /// The path is not an output directory: a file, or a directory with other content.
-    #[error("{} is not an output directory of ddfuzz", path.display())]
-    NotOurs {
-        /// The path that is not an output directory.
-        path: PathBuf,
-    },
+    #[error("{} is not an output directory of ddfuzz", .0.display())]
+    NotOurs(PathBuf),
     /// The path to read has no `ddfuzz.json`.
     #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
     NothingToRead {
@@ -81,11 +75,8 @@ pub enum StoreError {
         name: String,
     },
     /// The entry or group does not exist.
-    #[error("there is no {}", path.display())]
-    NoSuch {
-        /// Folder that the entry or group would have.
-        path: PathBuf,
-    },
+    #[error("there is no {}", .0.display())]
+    NoSuch(PathBuf),
     /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
@@ -106,17 +97,15 @@ impl StoreError {
     /// Returns the error's name for scripts, the `kind` of `{"error":{"kind":…}}`.
     pub fn kind(&self) -> &'static str {
         match self {
-            StoreError::Missing { .. } => "no-output-directory",
-            StoreError::NotOurs { .. } | StoreError::NothingToRead { .. } => {
-                "not-an-output-directory"
-            }
+            StoreError::Missing(_) => "no-output-directory",
+            StoreError::NotOurs(_) | StoreError::NothingToRead { .. } => "not-an-output-directory",
             StoreError::OtherVersion { .. } => "other-version",
             StoreError::InUse { .. } => "in-use",
             StoreError::Damaged { .. } => "damaged",
             StoreError::Unwritable { .. } => "unwritable",
             StoreError::MergeIntoInput { .. } => "merge-into-input",
             StoreError::NotInstalled { .. } => "not-installed",
-            StoreError::NoSuch { .. } => "no-such-group",
+            StoreError::NoSuch(_) => "no-such-group",
             StoreError::File(error) if error.is_full() => "disk-full",
             StoreError::File(error) if error.is_read_only() => "read-only",
             StoreError::File(_) => "file",
@@ -126,15 +115,15 @@ impl StoreError {
     /// Returns the path that the error is about.
     pub fn path(&self) -> &Path {
         match self {
-            StoreError::Missing { path }
-            | StoreError::NotOurs { path }
+            StoreError::Missing(path)
+            | StoreError::NotOurs(path)
             | StoreError::NothingToRead { path, .. }
             | StoreError::OtherVersion { path, .. }
             | StoreError::InUse { path, .. }
             | StoreError::Damaged { path, .. }
             | StoreError::Unwritable { path, .. }
             | StoreError::NotInstalled { path, .. }
-            | StoreError::NoSuch { path }
+            | StoreError::NoSuch(path)
             | StoreError::MergeIntoInput { into: path, .. } => path,
             StoreError::File(error) => error.path(),
         }
@@ -153,11 +142,11 @@ impl StoreError {
 
     fn fixed_hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::Missing { .. } | StoreError::NothingToRead { .. } => Some(
+            StoreError::Missing(_) | StoreError::NothingToRead { .. } => Some(
                 "give the directory that `ddfuzz run`, `triage -o` or `watch` wrote (ddfuzz-out \
                  unless -o named another)",
             ),
-            StoreError::NotOurs { .. } => Some("give an empty or new directory with `-o DIR`"),
+            StoreError::NotOurs(_) => Some("give an empty or new directory with `-o DIR`"),
             StoreError::OtherVersion { .. } => Some(
                 "use the version of ddfuzz that wrote it, or give another directory with `-o DIR`",
             ),
@@ -168,7 +157,7 @@ impl StoreError {
                 Some("restore the file, or give another directory with `-o DIR`")
             }
             StoreError::MergeIntoInput { .. } => Some("give another directory with `-o DIR`"),
-            StoreError::NoSuch { .. } => Some("`ddfuzz show OUT` lists the groups"),
+            StoreError::NoSuch(_) => Some("`ddfuzz show OUT` lists the groups"),
             StoreError::File(error) if error.is_full() => {
                 Some("free some space, and continue with --resume")
             }

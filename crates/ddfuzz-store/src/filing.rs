@@ -67,9 +67,7 @@ impl Store {
 
     /// Reads the entry, which must be complete on disk.
     fn known(&self, id: &EntryId) -> Result<Entry, StoreError> {
-        (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch {
-            path: id.folder(self.reader.root()),
-        })
+        (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
 
     /// Adds a complete entry to its group, or updates the entry's rank after a new reproducer or
@@ -104,9 +102,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         let root = self.reader.root();
         let Some(index) = self.groups.get_mut(&(kind, major.short())) else {
-            return Err(StoreError::NoSuch {
-                path: layout::group_folder(root, kind, &major.short()),
-            });
+            return Err(StoreError::NoSuch(layout::group_folder(
+                root,
+                kind,
+                &major.short(),
+            )));
         };
         let before = index.record.seen.insert(campaign.to_owned(), runs);
         if before == Some(runs) {
@@ -277,8 +277,7 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     }
 }
 
-/// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot represent such a
-/// path.
+/// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot hold it.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path }) if path.to_str().is_none() => {

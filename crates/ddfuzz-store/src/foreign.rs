@@ -47,8 +47,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Removes everything inside the output directory `out` from the result, and returns the
-    /// removed directories.
+    /// Removes everything inside the output directory `out`, and returns the removed directories.
     pub fn exclude_output(&mut self, out: &Path) -> Vec<PathBuf> {
         let Ok(out) = out.canonicalize() else {
             return Vec::new();

@@ -101,9 +101,7 @@ pub(super) fn reproducer_bytes(folder: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
-    json::bytes(path)?.ok_or_else(|| StoreError::NoSuch {
-        path: path.to_owned(),
-    })
+    json::bytes(path)?.ok_or_else(|| StoreError::NoSuch(path.to_owned()))
 }
 
 /// Progress of a minimality proof: the removals of single units that are proved not to fail.
@@ -138,8 +136,7 @@ pub struct Minimized {
     /// Whether the target crashes on every input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// Number of reproducer bytes that the simplification did not try to replace by `0` because the
-    /// budget ended.
+    /// Number of reproducer bytes not yet tried as `0` because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
     /// How often the reproducer failed, if it did not fail every time, otherwise how often the
@@ -163,8 +160,7 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Returns whether a budget stopped the minimization, so that more time could reduce the input
-    /// further.
+    /// Returns whether a budget stopped the minimization; more time could reduce the input further.
     pub fn is_unfinished(&self) -> bool {
         let is_settled = self.given_up.is_some() || self.flaky.is_some();
         self.claim == "best-so-far" && !is_settled

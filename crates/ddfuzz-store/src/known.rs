@@ -79,8 +79,7 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Returns whether the crash is muted by its stable key, which consists of function names,
-    /// whatever its major key is.
+    /// Returns whether the crash is muted by its stable key, whatever its major key is.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());

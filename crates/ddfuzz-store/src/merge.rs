@@ -123,8 +123,7 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Resolves symbolic links and `..` in a path. In a part that does not exist, `..` removes the name
-/// before it.
+/// Resolves links and `..` in a path. In a part that does not exist, `..` removes a name.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -141,8 +140,7 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Merges the entry in folder `from` into the folder `into`; returns whether the entry is new
-/// there.
+/// Merges the entry in folder `from` into the folder `into`; returns whether the entry is new.
 fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);

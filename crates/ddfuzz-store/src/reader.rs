@@ -14,8 +14,7 @@ use crate::{
 };
 use ddfuzz_model::files::FileError;
 
-/// A checkpoint with the id of its campaign, so that a new campaign never continues an older one's
-/// checkpoint.
+/// A checkpoint with the id of its campaign; a new campaign ignores an older one's checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State<T> {
     pub(super) campaign: String,
@@ -38,15 +37,13 @@ impl Reader {
             near: campaign::near(root),
         };
         let found = campaign::examine(root).map_err(|error| match error {
-            StoreError::NotOurs { .. } => nothing(),
+            StoreError::NotOurs(_) => nothing(),
             other => other,
         });
         match found? {
             DirectoryState::Ours(_) => Ok(Reader::at(root)),
             DirectoryState::Nothing if root.is_dir() => Err(nothing()),
-            DirectoryState::Nothing => Err(StoreError::Missing {
-                path: root.to_owned(),
-            }),
+            DirectoryState::Nothing => Err(StoreError::Missing(root.to_owned())),
         }
     }
 
@@ -64,9 +61,7 @@ impl Reader {
 
     /// Reads the campaign file (`ddfuzz.json`). Fails if the file is missing or damaged.
     pub fn campaigns(&self) -> Result<CampaignFile, StoreError> {
-        CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs {
-            path: self.root.clone(),
-        })
+        CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs(self.root.clone()))
     }
 
     /// Reads all groups of one kind, sorted by major key.
@@ -143,8 +138,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Lists all stored inputs, also those of incomplete entries, sorted by kind, major key, minor
-    /// key and hash.
+    /// Lists all stored inputs, also of incomplete entries, sorted by kind, keys and hash.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for (kind, major) in group::all(&self.root)? {

@@ -139,8 +139,7 @@ fn tool(class: &Class) -> &str {
     class.0.split(':').next().unwrap_or_default()
 }
 
-/// Generates the comment that explains the exit status of a failing run, if it is not a plain
-/// signal.
+/// Generates the comment that explains the exit status of a failing run, if no plain signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
     match (kind, tool(class)) {
         (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
@@ -178,8 +177,7 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     }
 }
 
-/// Generates the `timeout` command before the program, for a hang that sleeps and so never reaches
-/// a CPU limit.
+/// Generates the `timeout` command for a hang that sleeps and so never reaches a CPU limit.
 fn patience(target: &Target) -> String {
     let limits = &target.limits;
     // As long as a run may take at most: behind the limit on processor time, also where others use
@@ -257,8 +255,7 @@ fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &
     text
 }
 
-/// Returns the gdb commands that stop where the program fails without a signal: at a Rust panic or
-/// at its exit.
+/// Returns the gdb commands that stop at a Rust panic or at exit, for failures without a signal.
 fn stops_at(class: &Class) -> &'static [u8] {
     match tool(class) {
         "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
@@ -267,8 +264,7 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// Generates the `env` command before the program that sets its environment; empty if nothing is to
-/// be set.
+/// Generates the `env` command before the program; empty if no variable is to be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);

@@ -29,8 +29,7 @@ pub struct StudyRecord {
     pub seed: u64,
     /// Name of the list of utilities.
     pub list: String,
-    /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for the
-    /// whole list.
+    /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
     /// Parts of the sandbox in which the utilities ran.
@@ -53,14 +52,13 @@ impl StudyRecord {
                 utilities,
                 ..study.clone()
             };
-            (serde_json::to_string(&head).unwrap_or_default(), head)
+            serde_json::to_string(&head).unwrap_or_default()
         };
-        let (ours, theirs) = (head(self), head(other));
-        if theirs.0 < ours.0 {
+        if head(other) < head(self) {
             let utilities = std::mem::take(&mut self.utilities);
             *self = StudyRecord {
                 utilities,
-                ..theirs.1
+                ..other.clone()
             };
         }
         for theirs in &other.utilities {
@@ -106,8 +104,7 @@ pub struct UtilityRecord {
     pub version: Option<String>,
     /// Path of the program; `None` if it is missing.
     pub path: Option<OsText>,
-    /// What is special about the utility, as a word (`missing`, `setuid`, `loops-on-empty-input`,
-    /// …).
+    /// What is special about the utility, as a word (`missing`, `setuid`, …).
     pub label: Option<String>,
     /// Explanation of the label, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,15 +246,14 @@ impl Store {
     pub fn set_subject(&mut self, id: &EntryId, subject: &Subject) -> Result<(), StoreError> {
         let folder = id.folder(self.reader().root());
         let Some(entry) = self.reader().entry(id)? else {
-            return Err(StoreError::NoSuch { path: folder });
+            return Err(StoreError::NoSuch(folder));
         };
         let mut crash = entry.crash;
         crash.of = Some(Box::new(subject.clone()));
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the path of the log that minimizes the entry's command-line options, and creates its
-    /// folder.
+    /// Returns the path of the log that minimizes the entry's options, and creates its folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -18,8 +18,7 @@ pub struct Triaged {
     pub v: u32,
     /// Id of the campaign that the line belongs to.
     pub campaign: String,
-    /// Hash of the target: program file, arguments, environment, limits, and the version of the
-    /// keys.
+    /// Hash of the target: program file, arguments, environment, limits and version of the keys.
     pub target: ContentHash,
     /// Hash of the input.
     pub input: ContentHash,
@@ -69,8 +68,7 @@ pub struct CrashLine {
     /// Error message of the program, its runtime or a sanitizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Location of the crash as `file:line`, with the path from the debug information; `None` if
-    /// unknown.
+    /// Location of the crash as `file:line`, from the debug information; `None` if unknown.
     #[serde(default)]
     pub source: Option<String>,
     /// GNU build id of the program.
@@ -92,8 +90,7 @@ impl Store {
 }
 
 impl Reader {
-    /// Reads the journal's lines, oldest first; an empty list without a journal. Damaged lines are
-    /// skipped.
+    /// Reads the journal's lines, oldest first; empty without a journal. Damaged lines are skipped.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
         let text = match std::fs::read(&path) {

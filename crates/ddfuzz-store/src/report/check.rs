@@ -25,8 +25,7 @@ pub struct CheckResult {
     pub cannot_tell: u64,
     /// Number of groups without a verdict, because they fail in some runs only.
     pub flaky: u64,
-    /// Number of groups that were not run, because their program (of a study) no longer exists;
-    /// omitted if 0.
+    /// Number of groups not run, because their program (of a study) no longer exists; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
 }
@@ -87,8 +86,7 @@ impl CheckResult {
     }
 }
 
-/// Formats the groups as a table with a summary line. Lines have at most `width` characters
-/// (`None`: no limit).
+/// Formats the groups as a table of at most `width` characters, with a summary line.
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",

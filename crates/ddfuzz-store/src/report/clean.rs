@@ -25,14 +25,13 @@ pub struct CleanResult {
     pub features_before: Option<u64>,
     /// Number of features that the kept files cover in every run.
     pub features_after: Option<u64>,
-    /// Number of features that the corpus covers in some runs only; the other counts leave them
-    /// out.
+    /// Number of features that the corpus covers in some runs only; other counts omit them.
     pub flaky_features: u64,
     /// Number of files kept because they cover flaky features most often.
     #[serde(default)]
     pub flaky_files: u64,
-    /// Coverage as counted by the libFuzzer linked into the target; null if the target has none or
-    /// the count was not requested.
+    /// Coverage as counted by the target's own libFuzzer; null if there is none or it was not
+    /// asked.
     #[serde(default)]
     pub libfuzzer: Option<LibFuzzerCounts>,
     /// Effect of each step of the cleanup, in order.
@@ -60,8 +59,7 @@ pub struct CleanResult {
     pub gained: Vec<GainedFeature>,
     /// Some of the files that could not be read.
     pub unread: Vec<UnreadFile>,
-    /// Distributions of sizes and run times, of all inputs that ended normally and of the kept
-    /// files.
+    /// Sizes and run times of all inputs that ended normally and of the kept files.
     pub spread: Option<Distributions>,
     /// Number of runs of the target on inputs of the corpus.
     pub runs: u64,
@@ -178,8 +176,7 @@ pub struct CleanGroup {
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Number of corpus inputs in the group; 0 if only candidates of trimming or minimizing fail
-    /// so.
+    /// Number of corpus inputs in the group; 0 if only candidates of trimming fail so.
     pub count: u64,
 }
 
@@ -316,8 +313,7 @@ impl std::iter::Sum for Amount {
     }
 }
 
-/// Histogram with logarithmic ranges: the number of values that are 0, 1, 2 to 3, 4 to 7, 8 to 15,
-/// and so on.
+/// Histogram with logarithmic ranges: counts of the values 0, 1, 2 to 3, 4 to 7, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution(Vec<u64>);
 
@@ -345,8 +341,7 @@ impl Distribution {
     }
 }
 
-/// Number of files named in each list: the slowest, the largest, those with the most unique
-/// features.
+/// Number of files in each list: the slowest, the largest, those with most unique features.
 const NAMED: usize = 3;
 
 /// Formats the result for a terminal: the table of steps, coverage before and after, and notable

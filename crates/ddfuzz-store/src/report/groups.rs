@@ -14,8 +14,7 @@ const GAP: &str = "  ";
 /// Columns that are dropped, in this order, if the terminal is too narrow.
 pub(super) const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
-/// Formats the groups of an output directory as a table. Lines have at most `width` characters
-/// (`None`: no limit).
+/// Formats the groups of an output directory as a table of at most `width` characters.
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",

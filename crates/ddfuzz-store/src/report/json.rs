@@ -41,8 +41,7 @@ pub struct RunResult {
     pub resumed: bool,
     /// Reason why the campaign ended.
     pub ended_by: EndedBy,
-    /// Whether the program was rebuilt during the campaign, so that the seed alone does not
-    /// reproduce it.
+    /// Whether the program was rebuilt during the campaign; then the seed does not reproduce it.
     pub rebuilt: bool,
     /// Warnings that the target is unsuitable for fuzzing as called, as sentences.
     pub warnings: Vec<String>,
@@ -59,8 +58,7 @@ pub enum EndedBy {
     Runs,
     /// The time for fuzzing has passed.
     Time,
-    /// The requested number of findings was reached, or nothing new was found for the requested
-    /// time.
+    /// The requested number of findings was reached, or nothing new was found for long enough.
     Until,
     /// The fuzzer that was watched has ended.
     Fuzzer,
@@ -85,8 +83,7 @@ pub struct RunGroup {
     pub size_after: u64,
     /// Proved minimality, such as `1-minimal`; null until the minimization has ended.
     pub claim: Option<String>,
-    /// Numbers of tests by how they were answered, as in the result of `min`; null until the
-    /// minimization has ended.
+    /// Numbers of tests by how they were answered; null until the minimization has ended.
     pub tests: Option<Value>,
     /// Path of the smallest known failing input.
     #[serde(serialize_with = "lossy")]
@@ -94,8 +91,7 @@ pub struct RunGroup {
     /// Path of the minimization log; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
-    /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
-    /// not print it.
+    /// The reproducer in Rust's `Debug` format; null if the harness does not print it.
     pub debug: Option<String>,
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
@@ -105,13 +101,11 @@ pub struct RunGroup {
     pub severity_reason: String,
     /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
-    /// Error message of the program, its runtime or a sanitizer, as in `crash.json`; null if there
-    /// was none.
+    /// Error message of the program, its runtime or a sanitizer; null if there was none.
     pub message: Option<String>,
     /// How often the reproducer fails, if not every time; null if it always fails.
     pub flaky: Option<Rate>,
-    /// Location of the crash as `file:line`, with the path from the debug information; null if
-    /// unknown.
+    /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
     /// Status of the group after the last rebuild of the program; null if there was none.
     pub status: Option<Status>,

@@ -19,8 +19,8 @@ pub struct Reduction {
     pub executed: u64,
     /// Name of the transformation that made the candidate.
     pub rule: String,
-    /// Size of the new best input: in bytes, for parts of a call in units, for `max` and `diff` the
-    /// remaining deltas.
+    /// Size of the new best input in bytes (parts of a call: units; `max`, `diff`: remaining
+    /// deltas).
     pub size: u64,
 }
 
@@ -35,8 +35,7 @@ pub struct TestPoint {
     pub failed: bool,
 }
 
-/// Counts of one pass of the search. The proof counts as a pass, and so does a search without
-/// passes.
+/// Counts of one pass of the search. The proof is a pass; so is a search without passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pass {
     /// Name of the pass.
@@ -54,7 +53,7 @@ pub struct Pass {
 }
 
 /// The course of a minimization or isolation: its reductions, executed tests and passes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MinimizationHistory {
     /// Name of the search algorithm.
     pub search: String,
@@ -70,8 +69,7 @@ pub struct MinimizationHistory {
     pub executed: u64,
     /// The reductions, oldest first.
     pub steps: Vec<Reduction>,
-    /// The executed tests, oldest first; empty for `max` and `diff`, whose candidates have no
-    /// single size.
+    /// The executed tests, oldest first; empty for `max` and `diff`.
     pub dots: Vec<TestPoint>,
     /// The passes, in the order of their first test.
     pub passes: Vec<Pass>,
@@ -96,12 +94,7 @@ impl MinimizationHistory {
             },
             size_before: size,
             size_after: size,
-            tests: 0,
-            executed: 0,
-            steps: Vec::new(),
-            dots: Vec::new(),
-            passes: Vec::new(),
-            claim: None,
+            ..MinimizationHistory::default()
         };
         let mut last = 0;
         for line in lines {
@@ -203,8 +196,7 @@ impl MinimizationHistory {
         }
     }
 
-    /// Returns whether the sizes span a factor of at least 20, so that their axis should be
-    /// logarithmic.
+    /// Returns whether the sizes span a factor of 20, so that their axis should be logarithmic.
     pub fn wants_log_sizes(&self) -> bool {
         self.size_before >= self.size_after.max(1).saturating_mul(20)
     }
@@ -286,10 +278,16 @@ const MOST_DOTS: usize = 20_000;
 /// Draws a minimization as SVG: a point for each executed test and a line for the best size.
 /// `title` may be any text.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
-    let tests = Axis::new(history.executed.max(1), history.wants_log_tests());
+    let tests = Axis {
+        most: history.executed.max(1),
+        logarithmic: history.wants_log_tests(),
+    };
     let largest = history.dots.iter().map(|dot| dot.size).max();
     let largest = largest.unwrap_or(0).max(history.size_before).max(1);
-    let sizes = Axis::new(largest, history.wants_log_sizes());
+    let sizes = Axis {
+        most: largest,
+        logarithmic: history.wants_log_sizes(),
+    };
     let place = |executed: u64, size: u64| {
         let x = LEFT + tests.share(executed) * (WIDTH - LEFT - RIGHT);
         let y = HEIGHT - BOTTOM - sizes.share(size) * (HEIGHT - TOP - BOTTOM);
@@ -317,10 +315,6 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(most: u64, logarithmic: bool) -> Axis {
-        Axis { most, logarithmic }
-    }
-
     fn share(&self, value: u64) -> f64 {
         match self.logarithmic {
             true => (value as f64 + 1.0).ln() / (self.most as f64 + 1.0).ln(),

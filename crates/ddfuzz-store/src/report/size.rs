@@ -5,8 +5,7 @@ use std::time::Duration;
 /// Names of the powers of 1024.
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
-/// Sizes below this limit, in bytes, are shown exactly, because each byte of a small reproducer
-/// counts.
+/// Sizes below this limit, in bytes, are exact: each byte of a small reproducer counts.
 const EXACT: u64 = 10_000;
 
 /// Formats a size in bytes: `0 bytes`, `1 byte`, `2,121 bytes`, `40.0 KiB`, `2.1 GiB`.

@@ -26,8 +26,7 @@ const STACK: &str = "stack";
 /// Message, stacks and source locations of a crash, ready for reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// Error message of the program, its runtime or a sanitizer, without control characters; `None`
-    /// if there was none.
+    /// Cleaned error message of the program, its runtime or a sanitizer; `None` if there was none.
     pub message: Option<String>,
     /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
@@ -141,8 +140,8 @@ impl Trace {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash, with the frame number if that is not the innermost
-    /// user frame.
+    /// Reads the source lines around the crash; adds the frame number if not the innermost user
+    /// frame.
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -377,8 +376,7 @@ impl Stack {
         result
     }
 
-    /// Returns a text by which lines of a recursion are compared: the function, not the position in
-    /// it.
+    /// Returns a text by which lines of a recursion are compared: the function without position.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {
@@ -494,8 +492,8 @@ impl Place {
         })
     }
 
-    /// Returns whether both are the same line of the same file; the path of `other` may lack
-    /// leading parts.
+    /// Returns whether both are the same line of a file; the path of `other` may lack leading
+    /// parts.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }

@@ -19,8 +19,7 @@ pub struct TriageResult {
     pub inputs: Vec<TriageInput>,
     /// The groups of the inputs' crashes.
     pub groups: Vec<TriageGroup>,
-    /// Groups of the output directory with their minimized inputs; omitted if minimization was not
-    /// requested.
+    /// Groups of the output directory with minimized inputs; omitted if not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub minimized: Vec<RunGroup>,
     /// Number of different contents among the inputs; each was run once.
@@ -106,8 +105,7 @@ pub struct TriageGroup {
     /// Message and stacks of the smallest input's crash, if available.
     #[serde(skip)]
     pub trace: Trace,
-    /// Location of the crash as `file:line`, with the path from the debug information; null if
-    /// unknown.
+    /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
     /// Path of the smallest input.
     #[serde(serialize_with = "lossy")]

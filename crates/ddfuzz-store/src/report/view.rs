@@ -63,8 +63,7 @@ pub struct GroupView {
     pub severity_reason: String,
     /// Location of the crash in the user's code ([`place`]).
     pub place: Option<String>,
-    /// Location of the crash as `file:line` or `file:line:column`, with the path from the debug
-    /// information.
+    /// Location of the crash as `file:line` or `file:line:column`, from the debug information.
     pub source: Option<String>,
     /// Message and stacks of the entry's crash.
     pub trace: Trace,
@@ -157,8 +156,7 @@ impl GroupView {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
 
-    /// Returns the name of the group for messages, as `variant MINOR of group MAJOR` if it has
-    /// variants.
+    /// Returns the group's name for messages, as `variant MINOR of group MAJOR` if it has variants.
     pub fn name(&self) -> String {
         let major = self.major.short();
         match self.variant() {
@@ -179,8 +177,7 @@ impl GroupView {
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns claim, flakiness and status of the group in a few words; `-` if there is nothing to
-    /// say.
+    /// Returns claim, flakiness and status of the group in a few words; `-` if there are none.
     pub fn standing(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -279,8 +276,7 @@ fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
-/// Returns the location of a crash in the user's code: function and line if known, else module and
-/// offset.
+/// Returns the location of a crash in the user's code: function and line, else module and offset.
 pub fn place(crash: &Crash) -> Option<String> {
     crash.site().map(|site| site.to_string())
 }

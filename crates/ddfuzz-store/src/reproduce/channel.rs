@@ -128,8 +128,7 @@ fn file(target: &Target, plain: &[u8], named: usize) -> Vec<u8> {
     }
 }
 
-/// Returns the environment variables that a target at a terminal needs, as shell words before the
-/// command.
+/// Returns the variables that a target at a terminal needs, as shell words before the command.
 pub fn variables(target: &Target) -> &'static [u8] {
     match &target.channel {
         Channel::Terminal(_) => b"TERM=xterm ",

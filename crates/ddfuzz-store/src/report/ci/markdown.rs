@@ -63,8 +63,7 @@ fn in_full(group: &Finding) -> String {
     )
 }
 
-/// Formats lines as a fenced code block, with a fence longer than any in the lines; empty if there
-/// are no lines.
+/// Formats lines as a code block whose fence is longer than any in the lines; may be empty.
 fn block(lines: &str) -> String {
     if lines.trim().is_empty() {
         return String::new();

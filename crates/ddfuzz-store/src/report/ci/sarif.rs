@@ -86,8 +86,7 @@ fn result(group: &Finding) -> Value {
     ])
 }
 
-/// Returns the crash location, or else the path of the input, because viewers ignore results
-/// without a file.
+/// Returns the crash location, or else the input's path: viewers ignore results without a file.
 fn location(group: &Finding) -> Value {
     let place = group.place.as_deref().unwrap_or_default();
     let function = place.rsplit_once(" at ").map(|(function, _)| function);

@@ -150,8 +150,7 @@ pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     )
 }
 
-/// Returns the sanitizers to compile with: those needed to show the crash, then those of the
-/// harness.
+/// Returns the sanitizers to compile with: those needed to show the crash and the harness's own.
 fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     let mut flags: Vec<&str> = Vec::new();
     for flag in of.sanitizers.iter().chain(sanitizers) {
@@ -162,8 +161,7 @@ fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     flags
 }
 
-/// Generates the comment with the compiler commands. libFuzzer harnesses, MemorySanitizer and
-/// HWASan need clang.
+/// Generates the comment with compiler commands. libFuzzer, MSan and HWASan need clang.
 fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     let clang = linked.function == EntryFunction::LibFuzzer
         || flags
@@ -189,8 +187,7 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     )
 }
 
-/// Generates the C function that returns the name of a missing sanitizer without which the crash
-/// does not show.
+/// Generates the C function that names a missing sanitizer without which the crash is invisible.
 fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
@@ -255,8 +252,7 @@ pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
 #include <unistd.h>
 ";
 
-/// C code that starts the process, waits for it, and judges how it ended. The constants come
-/// before.
+/// C code that starts the process, waits for it, and judges its end, after the constants.
 const TEXT: &str = include_str!("process.c.in");
 
 /// What is known about the sanitizers of the process.
@@ -268,8 +264,7 @@ pub(super) struct Build {
     pub(super) shadowed: bool,
 }
 
-/// Generates limits, environment, sanitizer options, and the functions that start, await and judge
-/// the process.
+/// Generates limits, environment, sanitizer options, and the code that runs and judges a process.
 pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
     let mut variables = String::new();
     for (name, value) in &target.env {

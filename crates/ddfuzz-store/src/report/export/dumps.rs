@@ -68,8 +68,7 @@ pub fn c_array(of: &Reproducer) -> String {
 /// Bytes per line of a C array.
 const ARRAY_WIDTH: usize = 12;
 
-/// Generates the elements of a C array, in lines. An empty input becomes one 0, because C has no
-/// empty arrays.
+/// Generates the elements of a C array; one 0 for no bytes, because C has no empty arrays.
 pub(super) fn elements(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "    0x00, // none of the input: its size is 0\n".to_owned();
@@ -81,8 +80,7 @@ pub(super) fn elements(bytes: &[u8]) -> String {
     lines.collect()
 }
 
-/// Quotes bytes as a C string literal, with octal escapes: a hex escape would include hex digits
-/// that follow.
+/// Quotes bytes as a C string, with octal escapes: a hex escape would include digits that follow.
 pub(super) fn string(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {

@@ -63,8 +63,7 @@ impl Reproducer {
         name.trim_end_matches('_').to_owned()
     }
 
-    /// Returns one line on the group for a comment. It does not end with a backslash, which would
-    /// continue a C comment.
+    /// Returns one line on the group for a comment, without a final backslash (C would join lines).
     fn title(&self) -> String {
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),
@@ -108,8 +107,7 @@ impl Reproducer {
 /// Exit status of a Go program that panics.
 const GO_PANIC: i32 = 2;
 
-/// CPU time for the start of a program without and with a sanitizer, in ms, which ddfuzz does not
-/// count.
+/// CPU time to start a program without and with a sanitizer, in ms; ddfuzz does not count it.
 const START_MS: [u64; 2] = [20, 150];
 
 /// Returns the exit statuses that count as failures. Signals, statuses 129 to 159 (a shell's report

@@ -241,8 +241,7 @@ const LACKS: &str = r#"    let lacks = lacking(&program);
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// Generates the functions that find out what the program should have been compiled with and was
-/// not.
+/// Generates the functions that find out what the program should have been compiled with.
 fn lacking_function(needs: &[Need]) -> String {
     if needs.is_empty() {
         return String::new();
@@ -269,22 +268,11 @@ const LACKING: &str = include_str!("lacking.rs.in");
 /// A harness of a cargo-fuzz project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzProject<'a> {
-    /// Directory of the project's manifest: absolute, or relative to the directory of the test's
-    /// `Cargo.toml`.
+    /// Directory of the project: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub dir: &'a Path,
     /// Name of the harness.
     pub harness: &'a OsStr,
 }
-
-const FUZZ_USES: &str = "use std::ffi::OsStr;
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-";
 
 /// Generated statements that build and run the harness without sanitizers, on stable Rust.
 const BY_CARGO: &str = r#"    let mut build = Command::new(env!("CARGO"));
@@ -341,8 +329,9 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
         _ => String::new(),
     };
     let name = of.identifier();
+    let uses = uses(false).replace("{CommandExt, ExitStatusExt}", "CommandExt");
     format!(
-        "// {}\n\n{FUZZ_USES}\n\
+        "// {}\n\n{uses}\n\
          /// The input that causes the failure.\n{}\n\
          /// The cargo-fuzz project, relative to the Cargo.toml of this test.\n\
          const PROJECT: &[u8] = {};\n\
@@ -375,8 +364,7 @@ pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     )
 }
 
-/// Generates the constants of a run's limits: wall time, CPU time in ms, and memory in bytes
-/// (`None`: no limit).
+/// Generates the limits of a run: wall time, CPU time in ms, memory in bytes (`None`: no limit).
 pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) -> String {
     let time = match time {
         Some(limit) => format!("Some(Duration::from_millis({limit}))"),

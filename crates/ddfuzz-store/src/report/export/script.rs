@@ -45,8 +45,7 @@ esac
 }
 "#;
 
-/// Shell code that reads ddfuzz's answer and exits with the verdict. A crash of another group is
-/// not interesting.
+/// Shell code that turns ddfuzz's answer into an exit status; other groups are not interesting.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;

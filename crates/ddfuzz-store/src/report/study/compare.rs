@@ -36,8 +36,7 @@ pub struct Comparison {
 pub struct DirectoryResult {
     /// The directory, as the user gave it.
     pub directory: String,
-    /// The rates. A utility that was run on several machines counts once, and fails if it fails on
-    /// any.
+    /// The rates. A utility that was run on several machines counts once.
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -75,8 +74,7 @@ pub struct ComparedGroup {
     pub class: Option<String>,
     /// Location of the crash in the user's code.
     pub frame: Option<String>,
-    /// Major keys of the group in each study (12 hex digits); different builds may have different
-    /// keys.
+    /// Major keys of the group in each study (12 hex digits); they may differ between builds.
     pub majors: Vec<Vec<String>>,
     /// How the group was matched between studies; null if only one study has it.
     pub same_by: Option<SameBy>,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::Row;
 use super::rows::once_each;
 use crate::Tally;
+use crate::report::size::grouped;
 
 /// Quantile of the normal distribution for a two-sided confidence of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -110,8 +111,16 @@ pub struct RateLine {
     pub runs: Rate,
 }
 
-/// Computes the failure rates by channel; all file names under which inputs are copied count as one
-/// channel.
+impl RateLine {
+    /// Formats the line as the cells of a table.
+    pub(super) fn cells(&self) -> [String; 7] {
+        let of = |rate: Rate| [grouped(rate.of), grouped(rate.hits), rate.cell()];
+        let ([a, b, c], [d, e, f]) = (of(self.utilities), of(self.runs));
+        [self.name.clone(), a, b, c, d, e, f]
+    }
+}
+
+/// Computes the failure rates by channel; all file names of copies count as one channel.
 pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| {
         let word = tally.channel.split_whitespace().next();
@@ -204,8 +213,7 @@ fn ln_factorials(n: u64) -> Vec<f64> {
     all
 }
 
-/// A published failure rate, to compare with. docs/decisions/0098 says where each figure comes
-/// from.
+/// A published failure rate. docs/decisions/0098 says where each figure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Year of the study.
@@ -266,6 +274,13 @@ const fn published(
 }
 
 impl Published {
+    /// Formats the rate as the cells of a table.
+    pub(super) fn cells(&self) -> [String; 5] {
+        let texts = [self.system, &self.text(), self.failures, self.source];
+        let [system, rate, failures, source] = texts.map(str::to_owned);
+        [self.year.to_string(), system, rate, failures, source]
+    }
+
     /// Formats the published rate: `12 % (9 of 74)`.
     pub fn text(&self) -> String {
         match self.counts {

@@ -42,8 +42,7 @@ pub struct RowGroup {
     pub kind: Kind,
     /// Major key, its first 12 hex digits.
     pub major: String,
-    /// Number of the utility's runs that ended in the group; 0 if only a minimization met the
-    /// crash.
+    /// Number of runs that ended in the group; 0 if only a minimization met the crash.
     pub runs: u64,
     /// How often the reproducer fails when it is run again.
     pub replayed: Option<Replayed>,
@@ -148,8 +147,7 @@ impl RowGroup {
     }
 }
 
-/// Joins the rows of each utility, over all versions and machines, because a rate counts each
-/// utility once.
+/// Joins the rows of each utility over versions and machines: a rate counts each utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -332,8 +330,7 @@ pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     Ok(groups)
 }
 
-/// Selects the entry through which each utility's part of a group is shown: a minimized one, then
-/// the smallest.
+/// Selects the best entry of each utility in a group: a minimized one, then the smallest.
 fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
     let mut best = BTreeMap::new();
     for entry in reader.entries(group.kind, &group.record.major.short())? {
@@ -377,8 +374,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes rows; a utility counts once, in whatever versions and on however many machines it
-    /// was run.
+    /// Summarizes rows; a utility counts once, over all its versions and machines.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
         let (mut run, mut counts) = (0, [0; 4]);
         let mut hosts = BTreeSet::new();

@@ -123,31 +123,13 @@ fn rates(name: &str, lines: &[RateLine], width: Option<usize>) -> String {
         "FAILED",
         "OF RUNS (95 %)",
     ];
-    let cells = lines.iter().map(|line| {
-        vec![
-            line.name.clone(),
-            size::grouped(line.utilities.of),
-            size::grouped(line.utilities.hits),
-            line.utilities.cell(),
-            size::grouped(line.runs.of),
-            size::grouped(line.runs.hits),
-            line.runs.cell(),
-        ]
-    });
+    let cells = lines.iter().map(|line| line.cells().to_vec());
     render_columns(&header, cells.collect(), width, &[])
 }
 
 fn published(width: Option<usize>) -> String {
     let header = ["AS PUBLISHED", "SYSTEM", "RATE", "FAILURES", "STUDY"];
-    let cells = PUBLISHED.iter().map(|study| {
-        vec![
-            study.year.to_string(),
-            study.system.to_owned(),
-            study.text(),
-            study.failures.to_owned(),
-            study.source.to_owned(),
-        ]
-    });
+    let cells = PUBLISHED.iter().map(|study| study.cells().to_vec());
     render_columns(&header, cells.collect(), width, &[])
 }
 
