@@ -28,39 +28,7 @@ const KEYS: &str = include_str!("keys.awk");
 
 /// Shell function that types the keys into the terminal with pauses, then ends the program. It runs
 /// beside the program and reads the program's process id and terminal from files.
-const TYPE: &str = r#"type_keys() {
-    tries=0
-    while [ ! -s "$scratch/pid" ] && [ "$tries" -lt 100 ]; do
-        tries=$((tries + 1))
-        sleep 0.1
-    done
-    pid=$(cat "$scratch/pid")
-    sleep 0.5
-    while read -r rows columns key; do
-        kill -0 "$pid" 2>/dev/null || exit 0
-        if [ "$rows" -gt 0 ]; then
-            stty rows "$rows" cols "$columns" <"$(cat "$scratch/tty")"
-        else
-            printf "$key"
-        fi
-        sleep 0.1
-    done <"$scratch/keys"
-    sleep 0.5
-    kill -HUP "$pid" 2>/dev/null
-    tries=0
-    while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 50 ]; do
-        tries=$((tries + 1))
-        sleep 0.1
-    done
-    kill -KILL "$pid" 2>/dev/null
-}
-command -v script >/dev/null || {
-    echo "$0: script is missing, which makes a terminal (package bsdutils, of util-linux)" >&2
-    exit 70
-}
-shell=${SHELL-}
-export scratch program shell
-"#;
+const TYPE: &str = include_str!("type_keys.sh.in");
 
 /// Returns the shell lines that put the input where the target expects it.
 pub fn place_input(target: &Target) -> Vec<u8> {

@@ -8,7 +8,7 @@ use super::{Need, ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
 /// C code of the test of a program, after the constants.
-const PROGRAM_MAIN: &str = include_str!("program.c.in");
+const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
 
 /// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
 /// if it still fails, and 2 if that cannot be decided. Its first argument names another program to
@@ -93,33 +93,11 @@ pub struct LinkedHarness<'a> {
     pub file: &'a str,
 }
 
-const LIBFUZZER: &str = "int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
+const LIBFUZZER: &str = include_str!("templates/libfuzzer.c.in");
 
-// What custom mutators ask of libFuzzer, which is not there: nothing is mutated.
-__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
-    (void)data;
-    (void)most;
-    return size;
-}
+const TARGET_MAIN: &str = include_str!("templates/target_main.c.in");
 
-static int call(const uint8_t *data, size_t size, int argc, char **argv) {
-    if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(&argc, &argv);
-    LLVMFuzzerTestOneInput(data, size);
-    return 0;
-}
-";
-
-const TARGET_MAIN: &str = "int target_main(const uint8_t *data, size_t size);
-
-static int call(const uint8_t *data, size_t size, int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    return target_main(data, size);
-}
-";
-
-const ENTRY_MAIN: &str = include_str!("entry.c.in");
+const ENTRY_MAIN: &str = include_str!("templates/entry.c.in");
 
 /// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
 /// if the entry function returns, 1 if it still fails, and 2 if that cannot be decided.
@@ -235,25 +213,10 @@ fn is_off(gcc: &str, clang: &str) -> String {
     format!("!defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)")
 }
 
-pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-";
+pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 
 /// C code that starts the process, waits for it, and judges its end, after the constants.
-const TEXT: &str = include_str!("process.c.in");
+const TEXT: &str = include_str!("templates/process.c.in");
 
 /// What is known about the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]

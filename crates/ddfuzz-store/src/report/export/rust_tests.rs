@@ -58,19 +58,7 @@ const TO_STDIN: &str = r#"    let input = std::fs::File::open(scratch.input()).e
     command.args(ARGUMENTS.iter().map(|argument| OsStr::from_bytes(argument)));
 "#;
 
-const WITH_PATH: &str = r#"
-/// The argument with the input's path in place of each `@@`.
-fn with_path(argument: &[u8], path: &[u8]) -> OsString {
-    let (mut rest, mut text) = (argument, Vec::new());
-    while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
-        text.extend_from_slice(&rest[..at]);
-        text.extend_from_slice(path);
-        rest = &rest[at + 2..];
-    }
-    text.extend_from_slice(rest);
-    OsString::from_vec(text)
-}
-"#;
+const WITH_PATH: &str = include_str!("templates/with_path.rs.in");
 
 /// Generates a `#[test]` that runs the program on the input. The test fails if the program crashes,
 /// fails in the way recorded or, for a hang, exceeds its limit.
@@ -263,7 +251,7 @@ fn lacking_function(needs: &[Need]) -> String {
     )
 }
 
-const LACKING: &str = include_str!("lacking.rs.in");
+const LACKING: &str = include_str!("templates/lacking.rs.in");
 
 /// A harness of a cargo-fuzz project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,33 +263,10 @@ pub struct FuzzProject<'a> {
 }
 
 /// Generated statements that build and run the harness without sanitizers, on stable Rust.
-const BY_CARGO: &str = r#"    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--bin", HARNESS]);
-    build.arg("--manifest-path").arg(dir.join("Cargo.toml"));
-    let built = build.output().expect("cargo can be started");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{HARNESS} cannot be built:\n{said}");
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--bin", HARNESS]);
-    command.arg("--manifest-path").arg(dir.join("Cargo.toml"));
-    command.arg("--").args(FLAGS).arg(scratch.input());
-"#;
+const BY_CARGO: &str = include_str!("templates/cargo.rs.in");
 
 /// Generated statements that build and run the harness with a sanitizer, which needs nightly Rust.
-const BY_CARGO_FUZZ: &str = r#"    let cargo_fuzz = |job: &str| {
-        let mut command = Command::new("cargo");
-        // The toolchain of this test is named there.
-        command.env_remove("RUSTUP_TOOLCHAIN");
-        command.args(["+nightly", "fuzz", job, "--fuzz-dir"]).arg(&dir);
-        command.args(["--sanitizer", SANITIZER]).arg(HARNESS);
-        command
-    };
-    let built = cargo_fuzz("build").output().expect("cargo can be started");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{HARNESS} cannot be built:\n{said}");
-    let mut command = cargo_fuzz("run");
-    command.arg(scratch.input()).arg("--").args(FLAGS);
-"#;
+const BY_CARGO_FUZZ: &str = include_str!("templates/cargo_fuzz.rs.in");
 
 const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
     let passes = ended.as_ref().is_ok_and(|status| status.success());
@@ -381,7 +346,7 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
 /// Generated code that runs a program within its limits, in a temporary directory. A program over a
 /// limit is killed with its process group; its output is read all the time, because a hanging
 /// program may print without end.
-pub(super) const RUN: &str = include_str!("run.rs.in");
+pub(super) const RUN: &str = include_str!("templates/run.rs.in");
 
 /// Maximum number of input bytes in a literal; a larger input becomes a separate file.
 pub const LITERAL_BYTES: usize = 4096;
