@@ -122,7 +122,6 @@ impl CampaignFile {
         }))
     }
 
-    /// Writes `ddfuzz.json` of the directory `root`.
     pub(super) fn write(&self, root: &Path) -> Result<(), StoreError> {
         json::write(&root.join(layout::CAMPAIGN), self)
     }

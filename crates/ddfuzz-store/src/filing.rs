@@ -237,7 +237,6 @@ impl Store {
     }
 }
 
-/// Removes the file if it exists.
 fn remove(path: &Path) -> Result<(), FileError> {
     match path.exists() {
         true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),

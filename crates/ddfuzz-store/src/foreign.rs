@@ -217,19 +217,16 @@ impl Layout {
 
     /// Returns why a file of this name is not an input; `None` if it is one.
     pub fn skip_reason(self, name: Option<&str>) -> Option<&'static str> {
-        let of = |fuzzer| {
-            let parsed = name.and_then(CrashName::parse);
-            parsed.is_some_and(|parsed| parsed.fuzzer == fuzzer)
-        };
-        match self {
-            Layout::Plain => None,
-            Layout::AflCrashes if of(Fuzzer::Afl) => None,
-            Layout::AflCrashes => Some("not named like a crash file of AFL++"),
-            Layout::Honggfuzz if of(Fuzzer::Honggfuzz) => None,
-            Layout::Honggfuzz => Some("not named like a crash file of honggfuzz"),
-            Layout::LibFuzzer if of(Fuzzer::LibFuzzer) => None,
-            Layout::LibFuzzer => Some("not named like a crash file of libFuzzer"),
-            Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz => Some("not an input"),
+        let fuzzer = name.and_then(CrashName::parse).map(|name| name.fuzzer);
+        match (self, fuzzer) {
+            (Layout::Plain, _)
+            | (Layout::AflCrashes, Some(Fuzzer::Afl))
+            | (Layout::Honggfuzz, Some(Fuzzer::Honggfuzz))
+            | (Layout::LibFuzzer, Some(Fuzzer::LibFuzzer)) => None,
+            (Layout::AflCrashes, _) => Some("not named like a crash file of AFL++"),
+            (Layout::Honggfuzz, _) => Some("not named like a crash file of honggfuzz"),
+            (Layout::LibFuzzer, _) => Some("not named like a crash file of libFuzzer"),
+            (Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz, _) => Some("not an input"),
         }
     }
 

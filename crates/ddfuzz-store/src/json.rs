@@ -18,7 +18,6 @@ pub(super) fn text_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, 
     Ok(text)
 }
 
-/// Writes a record as JSON, atomically.
 pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreError> {
     Ok(atomic::write(path, &text_of(path, record)?)?)
 }

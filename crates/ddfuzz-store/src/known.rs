@@ -10,7 +10,6 @@ use ddfuzz_triage::{Crash, Key};
 /// Number of hex digits that may identify a key in a list; reports show 12.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
-/// Prefix of a line with a stable key.
 const STABLE: &str = "stable:";
 
 /// Muted groups, identified by prefixes of their keys.
@@ -139,7 +138,6 @@ impl BaselineGroups {
         builds.is_some_and(|builds| builds.iter().all(other))
     }
 
-    /// Returns whether any group has a stable key.
     pub(super) fn has_stables(&self) -> bool {
         !self.stables.is_empty()
     }

@@ -6,43 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use ddfuzz_triage::{Class, Keys};
 
+// The files of an output directory; `lib.rs` describes each.
+
 /// The campaign file, which marks a directory as an output directory of ddfuzz.
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
 /// Default name of an output directory.
 pub(super) const USUAL: &str = "ddfuzz-out";
-/// Lock file that the writer holds.
 pub(super) const LOCK: &str = ".lock";
 /// Name and content of the file that makes git ignore the output directory.
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
-/// The campaign's checkpoint, for `--resume`.
 pub(super) const STATE: &str = "state.json";
-/// Statistics of the campaign over time.
 pub(super) const STATS: &str = "stats.jsonl";
-/// Journal of `ddfuzz triage`.
 pub(super) const TRIAGED: &str = "triage.jsonl";
-/// Folder of the corpus.
 pub(super) const CORPUS: &str = "corpus";
 /// Folder of bundled programs.
 pub(super) const PROGRAMS: &str = "bin";
-/// Record of a group.
 pub(super) const GROUP: &str = "group.json";
-/// The input as found.
 pub(super) const ORIGINAL: &str = "original";
-/// The crash record of an entry.
 pub(super) const CRASH: &str = "crash.json";
-/// The minimized input.
 pub(super) const MINIMIZED: &str = "minimized";
 /// Result of the minimization.
 pub(super) const OUTCOME: &str = "minimized.json";
 /// The minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
-/// The minimization log.
 pub(super) const LOG: &str = "log.jsonl";
 /// Log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
-/// Folder of the results of studies.
 pub(super) const STUDIES: &str = "studies";
-/// Script that shows the crash without ddfuzz.
 pub(super) const REPRODUCE: &str = "reproduce.sh";
 
 /// Number of hex digits of a key in a folder name.

@@ -221,7 +221,6 @@ impl Store {
     }
 }
 
-/// Writes the group's `group.json`.
 pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result<(), StoreError> {
     let folder = layout::group_folder(root, kind, &index.record.major.short());
     json::write(&folder.join(layout::GROUP), &index.record)

@@ -64,12 +64,10 @@ pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> Stri
     render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// Returns the text, or `-` if there is none.
 pub(super) fn or_dash(text: &Option<String>) -> String {
     text.clone().unwrap_or_else(|| "-".to_owned())
 }
 
-/// Removes the column `name` from a table.
 pub(super) fn remove_column(name: &str, header: &mut Vec<&str>, rows: &mut [Vec<String>]) {
     if let Some(at) = header.iter().position(|column| *column == name) {
         header.remove(at);
@@ -219,7 +217,6 @@ fn debug_lines(debug: &str) -> String {
     text
 }
 
-/// Returns the name of the severity.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Low => "low",

@@ -7,10 +7,8 @@ use super::text::{entity, printable};
 /// comment that marks the file as written by ddfuzz, so that a later call may overwrite it.
 const HEAD: &str = include_str!("head.html");
 
-/// End of every page.
 pub(super) const END: &str = "</body>\n</html>\n";
 
-/// Returns the start of a page with this title.
 pub(super) fn head(title: &str) -> String {
     HEAD.replace("TITLE", &escaped(title))
 }
@@ -22,14 +20,12 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Makes a cell that is sorted by its text.
     pub(super) fn text(text: &str) -> Cell {
         let text = text.to_owned();
         let key = text.clone();
         Cell { text, key }
     }
 
-    /// Makes a cell that is sorted by its number.
     pub(super) fn number(number: u64) -> Cell {
         let (text, key) = (size::grouped(number), number.to_string());
         Cell { text, key }

@@ -428,7 +428,6 @@ fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
     dots.iter().enumerate().filter(shown).map(|(_, dot)| dot)
 }
 
-/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     // What is no character of XML 1.0 stands as its escape.
     let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "?");
@@ -441,7 +440,6 @@ fn escaped(text: &str) -> String {
 
 /// Characters that fill zero to eight eighths of a row.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Number of rows of the text plot.
 const ROWS: u64 = 8;
 /// Maximum and minimum width of the text plot, in characters.
 const COLUMNS: (usize, usize) = (72, 10);

@@ -170,47 +170,38 @@ fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
     for flag in &of.sanitizers {
-        let condition = match Sanitizer::of_flag(flag) {
+        let (gcc, clang) = match Sanitizer::of_flag(flag) {
             _ if of.leaks() => {
-                text.push_str(
-                    "__attribute__((weak)) int __lsan_do_recoverable_leak_check(void);\n",
-                );
-                lines.push_str(&format!(
-                    "    if (!__lsan_do_recoverable_leak_check) return \"{flag}\";\n"
-                ));
+                text += "__attribute__((weak)) int __lsan_do_recoverable_leak_check(void);\n";
+                let check = "if (!__lsan_do_recoverable_leak_check)";
+                lines += &format!("    {check} return \"{flag}\";\n");
                 continue;
             }
-            Some(Sanitizer::Asan) => is_off("ADDRESS", "address"),
-            Some(Sanitizer::Hwasan) => is_off("HWADDRESS", "hwaddress"),
-            Some(Sanitizer::Msan) => is_off("MEMORY", "memory"),
-            Some(Sanitizer::Tsan) => is_off("THREAD", "thread"),
+            Some(Sanitizer::Asan) => ("ADDRESS", "address"),
+            Some(Sanitizer::Hwasan) => ("HWADDRESS", "hwaddress"),
+            Some(Sanitizer::Msan) => ("MEMORY", "memory"),
+            Some(Sanitizer::Tsan) => ("THREAD", "thread"),
             Some(Sanitizer::Lsan) => continue,
-            // Of single checks of UndefinedBehaviorSanitizer nothing is defined.
+            // Compilers define nothing for single checks of UndefinedBehaviorSanitizer.
             Some(Sanitizer::Ubsan) | None => {
-                text.push_str(
-                    "#if !defined(__clang__)\n\
-                     __attribute__((weak)) void __ubsan_handle_builtin_unreachable(void *);\n\
-                     #endif\n",
-                );
-                lines.push_str(&format!(
+                text += "#if !defined(__clang__)\n\
+                         __attribute__((weak)) void __ubsan_handle_builtin_unreachable(void *);\n\
+                         #endif\n";
+                lines += &format!(
                     "#if !defined(__clang__)\n    \
                          if (!__ubsan_handle_builtin_unreachable) return \"{flag}\";\n\
                      #elif !__has_feature(undefined_behavior_sanitizer)\n    \
                          return \"{flag}\";\n#endif\n"
-                ));
+                );
                 continue;
             }
         };
-        lines.push_str(&format!(
-            "#if {condition}\n    return \"{flag}\";\n#endif\n"
-        ));
+        lines += &format!(
+            "#if !defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)\n    \
+                 return \"{flag}\";\n#endif\n"
+        );
     }
     format!("{text}static const char *lacking(void) {{\n{lines}    return NULL;\n}}\n\n")
-}
-
-/// Returns the preprocessor condition that a sanitizer is off, from its names in gcc and clang.
-fn is_off(gcc: &str, clang: &str) -> String {
-    format!("!defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)")
 }
 
 pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");

@@ -22,7 +22,6 @@ pub fn base64(input: &[u8]) -> String {
     lines
 }
 
-/// Bytes per line of a hex dump.
 const HEXDUMP_WIDTH: usize = 16;
 
 /// Formats all bytes as a hex dump, 16 a line: offset, hex in two columns, ASCII; the last line is
@@ -65,7 +64,6 @@ pub fn c_array(of: &Reproducer) -> String {
     )
 }
 
-/// Bytes per line of a C array.
 const ARRAY_WIDTH: usize = 12;
 
 /// Generates the elements of a C array; one 0 for no bytes, because C has no empty arrays.

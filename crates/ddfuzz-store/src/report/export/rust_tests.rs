@@ -361,7 +361,6 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
-    /// Generates the constant `INPUT`.
     pub(super) fn constant(self) -> String {
         match self {
             Input::Inline(bytes) => {

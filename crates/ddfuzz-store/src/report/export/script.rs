@@ -31,9 +31,6 @@ else
 fi
 "#;
 
-/// Shell code that takes the input from the file `$name`, where reducers put it.
-const FILE: &str = "input=./$name\n";
-
 /// Shell code that checks that the input exists.
 const THERE: &str = r#"case $input in
 /*) ;;
@@ -126,8 +123,8 @@ pub fn interestingness_test(
     }
     text.extend(FIND.as_bytes());
     text.extend(match taking {
-        InputSource::Anywhere => ANYWHERE.as_bytes(),
-        InputSource::File => FILE.as_bytes(),
+        InputSource::Anywhere => ANYWHERE.bytes(),
+        InputSource::File => "input=./$name\n".bytes(),
     });
     text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");

@@ -216,8 +216,8 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
 
 /// Adds a group of study `at` to the matching group of an earlier study, or as a new one.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
-    let by_key =
-        (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| *m == group.major));
+    let major = &group.tally.major;
+    let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));
     let found = group.found.as_ref();
     let names = found.and_then(|found| Some((found.stable.clone()?, found.build.clone())));
     let by_names = || {
@@ -245,7 +245,7 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
         }
         None => {
             groups.push(ComparedGroup {
-                kind: group.kind,
+                kind: group.tally.kind,
                 class: None,
                 frame: None,
                 majors: vec![Vec::new(); count],
@@ -257,8 +257,8 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
         }
     };
     let one = &mut groups[to];
-    if !one.majors[at].contains(&group.major) {
-        one.majors[at].push(group.major.clone());
+    if !one.majors[at].contains(major) {
+        one.majors[at].push(major.clone());
     }
     one.names.extend(names);
     if let Some(found) = found {

@@ -45,38 +45,29 @@ pub struct StudyResult {
 /// One utility in the JSON result of `revisit`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UtilityResult {
-    /// Name of the utility in the list.
-    pub utility: String,
+    utility: String,
     /// Package that contains the program; null if no package owns it or it is missing.
-    pub package: Option<String>,
-    /// Version of the package.
-    pub version: Option<String>,
+    package: Option<String>,
+    version: Option<String>,
     /// How inputs reached the program, joined by commas; null if it was not run.
-    pub channel: Option<String>,
-    /// Number of runs.
-    pub runs: u64,
-    /// Number of runs that crashed.
-    pub crashes: u64,
-    /// Number of runs over the time limit.
-    pub hangs: u64,
-    /// Number of runs over the memory limit.
-    pub ooms: u64,
+    channel: Option<String>,
+    runs: u64,
+    crashes: u64,
+    hangs: u64,
+    ooms: u64,
     /// What is special about the utility, as a word.
-    pub label: Option<String>,
-    /// Explanation of the label.
-    pub note: Option<String>,
+    label: Option<String>,
+    note: Option<String>,
     /// Number of runs without a crash whose exit status was 126 or more.
-    pub high_exits: u64,
-    /// Host name of the machine.
-    pub host: String,
+    high_exits: u64,
+    host: String,
     /// Numbers of runs by channel and kind of input.
-    pub channels: Vec<Tally>,
-    /// Number of groups of all kinds.
-    pub groups: u64,
+    channels: Vec<Tally>,
+    groups: u64,
     /// Size of the smallest reproducer, in bytes; crashes have priority over hangs.
-    pub smallest: Option<u64>,
+    smallest: Option<u64>,
     /// Shell command that shows the failure of the smallest reproducer.
-    pub reproduce: Option<String>,
+    reproduce: Option<String>,
 }
 
 impl StudyResult {

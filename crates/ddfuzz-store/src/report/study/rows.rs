@@ -9,7 +9,8 @@ use super::Rate;
 use crate::report::text::shell_word;
 use crate::report::{GroupView, size};
 use crate::{
-    Entry, Group, Kind, Reader, Replayed, StoreError, StudyRecord, Tally, UtilityRecord, is_refusal,
+    Entry, Group, GroupTally, Kind, Reader, Replayed, StoreError, StudyRecord, Tally,
+    UtilityRecord, is_refusal,
 };
 
 /// Result of a utility in one version on one machine, over all campaigns there.
@@ -38,14 +39,8 @@ pub struct Row {
 /// One group of crashes of a utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
-    pub kind: Kind,
-    /// Major key, its first 12 hex digits.
-    pub major: String,
-    /// Number of runs that ended in the group; 0 if only a minimization met the crash.
-    pub runs: u64,
-    /// How often the reproducer fails when it is run again.
-    pub replayed: Option<Replayed>,
+    /// Kind, key and runs of the group; 0 runs if only a minimization met the crash.
+    pub tally: GroupTally,
     /// The stored group; `None` if the directory has no entry of this utility in it.
     pub found: Option<StudyGroup>,
 }
@@ -124,7 +119,13 @@ impl Row {
         let found = self.groups.iter();
         found
             .filter_map(|group| Some((group, group.found.as_ref()?)))
-            .min_by_key(|(group, found)| (rank(group.kind), found.view.size_after(), &group.major))
+            .min_by_key(|(group, found)| {
+                (
+                    rank(group.tally.kind),
+                    found.view.size_after(),
+                    &group.tally.major,
+                )
+            })
     }
 }
 
@@ -137,7 +138,7 @@ impl RowGroup {
 
     /// Formats how often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`.
     pub fn replay(&self) -> Option<String> {
-        let replayed = self.replayed?;
+        let replayed = self.tally.replayed?;
         let tries = replayed.tries;
         let fixed = match replayed.fixed_hits {
             Some(hits) => format!(", {hits}/{tries} at fixed addresses"),
@@ -187,10 +188,7 @@ pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
             }
         }
     }
-    rows.sort_by(|a, b| {
-        let order = |row: &Row| (row.place, row.utility.clone(), row.host.clone());
-        order(a).cmp(&order(b))
-    });
+    rows.sort_by_key(|row| (row.place, row.utility.clone(), row.host.clone()));
     give_groups(&mut rows, groups);
     rows
 }
@@ -203,33 +201,34 @@ fn give_groups(rows: &mut [Row], groups: &[StudyGroup]) {
         for group in &mut row.groups {
             let ours = |found: &&StudyGroup| {
                 found.utility == row.utility
-                    && found.view.kind == group.kind
-                    && found.view.major.short() == group.major
+                    && found.view.kind == group.tally.kind
+                    && found.view.major.short() == group.tally.major
             };
             if let Some(found) = groups.iter().find(ours) {
                 group.found = Some(found.clone());
-                given.insert((found.utility.as_str(), group.kind, group.major.clone()));
+                given.insert((&found.utility, found.view.kind, found.view.major));
             }
         }
     }
     for found in groups {
-        let (kind, major) = (found.view.kind, found.view.major.short());
-        if given.contains(&(found.utility.as_str(), kind, major.clone())) {
+        let (kind, major) = (found.view.kind, found.view.major);
+        if given.contains(&(&found.utility, kind, major)) {
             continue;
         }
         if let Some(row) = rows.iter_mut().find(|row| row.utility == found.utility) {
-            row.groups.push(RowGroup {
+            let tally = GroupTally {
                 kind,
-                major,
+                major: major.short(),
                 runs: 0,
                 replayed: None,
-                found: Some(found.clone()),
-            });
+            };
+            let found = Some(found.clone());
+            row.groups.push(RowGroup { tally, found });
         }
     }
     for row in rows {
         row.groups
-            .sort_by(|a, b| (rank(a.kind), &a.major).cmp(&(rank(b.kind), &b.major)));
+            .sort_by_key(|group| (rank(group.tally.kind), group.tally.major.clone()));
     }
 }
 
@@ -264,8 +263,9 @@ impl Row {
             }
         }
         for group in &record.groups {
-            let same = |held: &&mut RowGroup| held.kind == group.kind && held.major == group.major;
-            match self.groups.iter_mut().find(same) {
+            let held = (self.groups.iter_mut().map(|held| &mut held.tally))
+                .find(|held| held.kind == group.kind && held.major == group.major);
+            match held {
                 Some(held) => {
                     held.runs += group.runs;
                     let tries = |replayed: Option<Replayed>| replayed.map(|it| it.tries);
@@ -274,10 +274,7 @@ impl Row {
                     }
                 }
                 None => self.groups.push(RowGroup {
-                    kind: group.kind,
-                    major: group.major.clone(),
-                    runs: group.runs,
-                    replayed: group.replayed,
+                    tally: group.clone(),
                     found: None,
                 }),
             }

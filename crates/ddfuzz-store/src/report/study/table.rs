@@ -159,7 +159,7 @@ fn csv_cells(row: &Row) -> [String; 22] {
     let mark = |is_set: Option<bool>| or_empty(is_set.map(|set| u8::from(set).to_string()));
     let least = row.smallest();
     let view = least.map(|(_, found)| &found.view);
-    let replayed = least.and_then(|(group, _)| group.replayed);
+    let replayed = least.and_then(|(group, _)| group.tally.replayed);
     [
         plain(&row.utility),
         text(&row.package),
