@@ -76,15 +76,6 @@ pub struct CampaignFile {
 }
 
 impl CampaignFile {
-    /// Makes the content of `ddfuzz.json` for a directory of the campaign `current`.
-    pub(super) fn of(current: Option<Campaign>) -> CampaignFile {
-        CampaignFile {
-            version: VERSION,
-            current,
-            others: Vec::new(),
-        }
-    }
-
     /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist.
     pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
         let path = root.join(layout::CAMPAIGN);
@@ -186,8 +177,8 @@ pub struct Build {
     pub blake3: String,
     /// Time when the campaign first ran the build, as RFC 3339 in UTC.
     pub seen: String,
-    /// Status of each earlier group with this build, by kind and major key (12 hex digits); empty
-    /// for the first build.
+    /// Status of each earlier group with this build, by kind and major key; empty for the first
+    /// build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }
@@ -224,7 +215,7 @@ pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
         !ours && !atomic::is_temporary(name.as_ref())
     };
     let empty = reader::sorted_names(root, foreign)?.is_empty() && !has_undecodable(root);
-    if empty && (root.is_dir() || !exists(root)) {
+    if empty && (root.is_dir() || root.symlink_metadata().is_err()) {
         Ok(DirectoryState::Nothing)
     } else {
         Err(StoreError::NotOurs(root.to_owned()))
@@ -241,11 +232,6 @@ pub(super) fn near(path: &Path) -> Option<PathBuf> {
     let whole = std::fs::canonicalize(path).ok()?;
     let above = whole.ancestors().skip(1).find(|folder| is_ours(folder))?;
     Some(above.to_owned())
-}
-
-/// Checks whether the path exists; a dangling symbolic link counts.
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 /// Checks whether the folder has names that are not UTF-8, which [`reader::sorted_names`] omits.

@@ -131,42 +131,36 @@ impl StoreError {
 
     /// Returns advice how to solve the problem; `None` where there is no advice.
     pub fn hint(&self) -> Option<String> {
-        if let StoreError::NothingToRead {
-            near: Some(near), ..
-        } = self
-        {
-            return Some(format!("give {}, which is one", near.display()));
-        }
-        self.fixed_hint().map(str::to_owned)
-    }
-
-    fn fixed_hint(&self) -> Option<&'static str> {
-        match self {
-            StoreError::Missing(_) | StoreError::NothingToRead { .. } => Some(
+        let text = match self {
+            StoreError::NothingToRead {
+                near: Some(near), ..
+            } => return Some(format!("give {}, which is one", near.display())),
+            StoreError::Missing(_) | StoreError::NothingToRead { .. } => {
                 "give the directory that `ddfuzz run`, `triage -o` or `watch` wrote (ddfuzz-out \
-                 unless -o named another)",
-            ),
-            StoreError::NotOurs(_) => Some("give an empty or new directory with `-o DIR`"),
-            StoreError::OtherVersion { .. } => Some(
-                "use the version of ddfuzz that wrote it, or give another directory with `-o DIR`",
-            ),
+                 unless -o named another)"
+            }
+            StoreError::NotOurs(_) => "give an empty or new directory with `-o DIR`",
+            StoreError::OtherVersion { .. } => {
+                "use the version of ddfuzz that wrote it, or give another directory with `-o DIR`"
+            }
             StoreError::InUse { .. } => {
-                Some("wait until it has ended, or give another directory with `-o DIR`")
+                "wait until it has ended, or give another directory with `-o DIR`"
             }
             StoreError::Damaged { .. } => {
-                Some("restore the file, or give another directory with `-o DIR`")
+                "restore the file, or give another directory with `-o DIR`"
             }
-            StoreError::MergeIntoInput { .. } => Some("give another directory with `-o DIR`"),
-            StoreError::NoSuch(_) => Some("`ddfuzz show OUT` lists the groups"),
+            StoreError::MergeIntoInput { .. } => "give another directory with `-o DIR`",
+            StoreError::NoSuch(_) => "`ddfuzz show OUT` lists the groups",
             StoreError::File(error) if error.is_full() => {
-                Some("free some space, and continue with --resume")
+                "free some space, and continue with --resume"
             }
             StoreError::File(error) if error.is_read_only() => {
-                Some("give a writable directory with `-o DIR`")
+                "give a writable directory with `-o DIR`"
             }
             StoreError::Unwritable { .. }
             | StoreError::NotInstalled { .. }
-            | StoreError::File(_) => None,
-        }
+            | StoreError::File(_) => return None,
+        };
+        Some(text.to_owned())
     }
 }

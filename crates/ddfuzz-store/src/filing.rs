@@ -41,11 +41,18 @@ impl Store {
         let group = self.groups.get(&(kind, id.major().to_owned()));
         let held = match group {
             // Also where it was known: someone may have tidied up meanwhile.
-            Some(group) if group.has(&id) => self.reader.entry(&id)?,
+            Some(group)
+                if group
+                    .minors
+                    .get(id.minor())
+                    .is_some_and(|it| it.contains_key(id.hash())) =>
+            {
+                self.reader.entry(&id)?
+            }
             _ => None,
         };
         let filed = Filed {
-            new_major: !group.is_some_and(GroupIndex::has_entries),
+            new_major: group.is_none_or(|group| group.minors.is_empty()),
             new_minor: !group.is_some_and(|group| group.minors.contains_key(id.minor())),
             already: held.is_some(),
             path,

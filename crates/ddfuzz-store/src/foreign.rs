@@ -171,8 +171,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Recognizes a directory by the UTF-8 names in it. `afl_instance` says whether its parent is
-    /// an AFL++ instance.
+    /// Recognizes a directory by its file names. `afl_instance`: its parent is an AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {

@@ -54,8 +54,8 @@ impl Entry {
         self.folder.join(layout::ORIGINAL)
     }
 
-    /// Returns the path of the smallest known failing input: `minimized`, or `original` before the
-    /// first reduction.
+    /// Returns the path of the smallest known failing input: `minimized` if it exists, else
+    /// `original`.
     pub fn reproducer(&self) -> PathBuf {
         let minimized = self.folder.join(layout::MINIMIZED);
         if minimized.is_file() {
@@ -125,7 +125,7 @@ pub struct Minimized {
     pub size_after: u64,
     /// Numbers of tests by how they were answered, as in the JSON result of `min`.
     pub tests: serde_json::Value,
-    /// How much of the claim is proved.
+    /// Progress of the proof of `claim`.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found.
     pub minor_after: Option<Key>,
@@ -167,8 +167,7 @@ impl Minimized {
     }
 }
 
-/// Record of a group (`group.json`). All fields but `first_seen` and `seen` are computed from the
-/// group's entries.
+/// Record of a group (`group.json`), computed from its entries except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
     /// Version of the JSON schema.
@@ -181,8 +180,7 @@ pub struct GroupRecord {
     pub severity: Severity,
     /// Time when the first entry was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// For each minor key (12 hex digits), the hash of its best entry: proved first, then by size
-    /// and bytes of the reproducer.
+    /// For each minor key (12 hex digits), the hash of its best entry: proved first, then smallest.
     pub representatives: BTreeMap<String, String>,
     /// Number of runs that ended in the group, by campaign id.
     pub seen: BTreeMap<String, u64>,
@@ -235,8 +233,7 @@ impl Group {
     }
 }
 
-/// Rank by which the best entry of a minor key is chosen; less is better. Entries of equal rank are
-/// compared by their bytes.
+/// Rank by which the best entry of a minor key is chosen, before comparing bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
     /// Whether the minimality of the reproducer is not proved.
@@ -272,16 +269,6 @@ pub(super) struct GroupIndex {
 }
 
 impl GroupIndex {
-    /// Returns whether the group has a complete entry.
-    pub(super) fn has_entries(&self) -> bool {
-        !self.minors.is_empty()
-    }
-
-    /// Returns whether the group has this entry, complete.
-    pub(super) fn has(&self, id: &EntryId) -> bool {
-        (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
-    }
-
     /// Makes an index without entries for the group of `entry`, first seen at `first_seen`.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {

@@ -87,7 +87,7 @@ impl KnownGroups {
 
     /// Returns whether any group is muted by a stable key.
     pub fn has_stable_keys(&self) -> bool {
-        !self.stables.is_empty() || self.had.has_stables()
+        !self.stables.is_empty() || !self.had.stables.is_empty()
     }
 }
 
@@ -136,9 +136,5 @@ impl BaselineGroups {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);
         builds.is_some_and(|builds| builds.iter().all(other))
-    }
-
-    pub(super) fn has_stables(&self) -> bool {
-        !self.stables.is_empty()
     }
 }

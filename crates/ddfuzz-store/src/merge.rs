@@ -10,13 +10,11 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::group::{self, GroupIndex};
 use crate::writer::write_group;
-use crate::{
-    CampaignFile, Kind, Minimized, Reader, Store, StoreError, filing, json, layout, reader,
-};
+use crate::{Kind, Minimized, Reader, Store, StoreError, filing, json, layout, reader};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
-/// Counts of a merge.
+/// Result of a merge: number of groups and of new entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Number of groups in the directory after the merge.
@@ -61,20 +59,17 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
         for study in input.studies()? {
             store.take_study(study)?;
         }
-        let file = with_campaigns(store.campaigns().clone(), &input.campaigns()?);
+        let mut file = store.campaigns().clone();
+        input
+            .campaigns()?
+            .all()
+            .for_each(|campaign| file.take(campaign.clone()));
         store.set_campaigns(file)?;
     }
     for kind in Kind::ALL {
         merged.groups += store.reader().groups(kind)?.len() as u64;
     }
     Ok(merged)
-}
-
-fn with_campaigns(mut file: CampaignFile, input: &CampaignFile) -> CampaignFile {
-    for campaign in input.all() {
-        file.take(campaign.clone());
-    }
-    file
 }
 
 /// Merges one group and returns the number of new entries.
@@ -188,8 +183,7 @@ fn keep_least(
     Ok(())
 }
 
-/// Orders crash records: by origin, then by the number of the utility's arguments, then as text;
-/// damaged records last.
+/// Orders crash records by origin, number of the utility's arguments, and text; damaged ones last.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());

@@ -81,17 +81,17 @@ pub fn script(
     let sanitized = facts.sanitized || class.sanitizer().is_some();
     let shadowed = facts.shadowed || class.sanitizer().is_some_and(Sanitizer::shadows);
     let mut text = head(id, class, with_gdb).into_bytes();
-    text.extend_from_slice(FIND.as_bytes());
-    text.extend_from_slice(b"program=");
+    text.extend(FIND.as_bytes());
+    text.extend(b"program=");
     if program.is_relative() {
-        text.extend_from_slice(b"$here/../../../../");
+        text.extend(b"$here/../../../../");
     }
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
-    text.extend_from_slice(SCRATCH.as_bytes());
-    text.extend_from_slice(limit(id.kind(), target, shadowed).as_bytes());
+    text.extend(SCRATCH.as_bytes());
+    text.extend(limit(id.kind(), target, shadowed).as_bytes());
     if sanitized {
-        text.extend_from_slice(options(id.kind(), class, target).as_bytes());
+        text.extend(options(id.kind(), class, target).as_bytes());
     }
     text.extend(b"cd -- ");
     match &target.cwd {
@@ -104,19 +104,19 @@ pub fn script(
     if with_gdb {
         text.extend(gdb(id.kind(), class, target, sanitized, &variables));
     }
-    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
+    text.extend(limit(id.kind(), target, sanitized).as_bytes());
     let mut line = Vec::new();
     if id.kind() == Kind::Hang {
-        line.extend(patience(target).bytes());
+        line.extend(timeout_command(target).bytes());
     }
     line.extend(&variables);
-    if !variables.is_empty() && holds_equals(program) {
+    if !variables.is_empty() && program.as_os_str().as_bytes().contains(&b'=') {
         // `env` would take such a path for one more variable.
         line.extend(b"sh -c 'exec \"$@\"' sh ");
     }
     line.extend(command(target));
     text.extend(channel::run(target, &line, COPY));
-    text.extend_from_slice(END.as_bytes());
+    text.extend(END.as_bytes());
     text
 }
 
@@ -141,25 +141,26 @@ fn tool(class: &Class) -> &str {
 
 /// Generates the comment that explains the exit status of a failing run, if no plain signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
-    match (kind, tool(class)) {
-        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
-                            137 that its time was up.\n"
-            .to_owned(),
-        (Kind::Oom, _) => "# It runs out of memory: its memory is limited, and it ends as it does \
-                           then.\n"
-            .to_owned(),
-        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics, 134 \
-                             (SIGABRT) if panics abort.\n"
-            .to_owned(),
-        (_, "exit") => format!(
-            "# The crash is its status: {}.\n",
-            class.0.strip_prefix("exit:").unwrap_or_default()
-        ),
-        _ if class.sanitizer().is_some() => {
-            "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()
+    let text = match (kind, tool(class)) {
+        (Kind::Hang, _) => {
+            "It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or 137 that its time \
+             was up"
         }
-        _ => String::new(),
-    }
+        (Kind::Oom, _) => {
+            "It runs out of memory: its memory is limited, and it ends as it does then"
+        }
+        (_, "rustpanic") => {
+            "It panics: 101 is the status of a Rust program that panics, 134 (SIGABRT) if panics \
+             abort"
+        }
+        (_, "exit") => {
+            let status = class.0.strip_prefix("exit:").unwrap_or_default();
+            return format!("# The crash is its status: {status}.\n");
+        }
+        _ if class.sanitizer().is_some() => "A sanitizer reports it, and aborts: 134 (SIGABRT)",
+        _ => return String::new(),
+    };
+    format!("# {text}.\n")
 }
 
 /// Generates the `ulimit` lines for a hang or an out-of-memory failure. `shadowed` means that a
@@ -178,7 +179,7 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
 }
 
 /// Generates the `timeout` command for a hang that sleeps and so never reaches a CPU limit.
-fn patience(target: &Target) -> String {
+fn timeout_command(target: &Target) -> String {
     let limits = &target.limits;
     // As long as a run may take at most: behind the limit on processor time, also where others use
     // the processor.
@@ -289,10 +290,6 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
         }
     }
     line
-}
-
-fn holds_equals(program: &Path) -> bool {
-    program.as_os_str().as_bytes().contains(&b'=')
 }
 
 /// Generates the shell words of the program and its arguments.

@@ -76,8 +76,7 @@ impl StudyRecord {
     }
 }
 
-/// Labels that say why a utility was not run. They hold for one call, because the program may be
-/// installed or allowed afterwards.
+/// Labels that say why a utility was not run in this call; a later call tries it again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -94,7 +93,7 @@ pub fn is_refusal(label: &str) -> bool {
 /// Result of fuzzing one utility in a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
-    /// Name of the utility in the list.
+    /// Name of the utility in the list of utilities.
     pub utility: String,
     /// Index of the utility in the whole list, from 0.
     pub place: u64,
@@ -218,8 +217,7 @@ impl Reader {
 }
 
 impl Store {
-    /// Writes the result of a study, replacing an earlier one. Fails if the file cannot be written;
-    /// the earlier file stays.
+    /// Writes the result of a study. If that fails, the earlier file stays.
     pub fn write_study(&self, study: &StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&study.campaign)?;
         json::write(&path, study)

@@ -1,14 +1,12 @@
 //! The journal of `ddfuzz triage` (`triage.jsonl`): one line for each input that was run, so that
 //! an interrupted triage continues where it stopped.
 
-use std::io::ErrorKind;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Kind, Reader, Store, StoreError, json, layout};
 use ddfuzz_exec::{Ended, Way};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_model::files::{Appender, FileError};
+use ddfuzz_model::files::Appender;
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
 /// One line of the journal: the result of running one input on one target.
@@ -93,10 +91,7 @@ impl Reader {
     /// Reads the journal's lines, oldest first; empty without a journal. Damaged lines are skipped.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            text => text.map_err(FileError::at("read", &path))?,
-        };
+        let text = json::bytes(&path)?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');
         let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
         Ok(lines.collect())

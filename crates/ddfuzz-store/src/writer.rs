@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::campaign::{self, DirectoryState};
 use crate::group::{self, GroupIndex};
 use crate::reader::State;
-use crate::{Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout};
+use crate::{
+    Build, Campaign, CampaignFile, Kind, Reader, StoreError, VERSION, hash_of, json, layout,
+};
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 
 /// An output directory that this process alone may write to, protected by a lock file.
@@ -53,7 +55,14 @@ impl Store {
         // Again, now that nobody else can change it.
         let (mut file, mut unwritten) = match campaign::examine(root)? {
             DirectoryState::Ours(file) => (*file, false),
-            DirectoryState::Nothing => (CampaignFile::of(None), true),
+            DirectoryState::Nothing => {
+                let file = CampaignFile {
+                    version: VERSION,
+                    current: None,
+                    others: Vec::new(),
+                };
+                (file, true)
+            }
         };
         let is_new = unwritten;
         let resumed = file.current.is_some();
@@ -136,8 +145,7 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Records the program build that the campaign runs from now on, or updates the status of
-    /// groups with the current build.
+    /// Records the build that the campaign runs from now on, or the status of groups with it.
     pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(campaign) = &mut file.current {
@@ -170,8 +178,7 @@ impl Store {
         json::write(&self.reader.root().join(layout::STATE), &saved)
     }
 
-    /// Appends a line to the campaign's statistics (`stats.jsonl`). Fails if the line cannot be
-    /// written completely.
+    /// Appends a line to the campaign's statistics (`stats.jsonl`).
     pub fn append_stats<T: Serialize>(&mut self, line: &T) -> Result<(), StoreError> {
         let path = self.reader.root().join(layout::STATS);
         let text = json::line_of(&path, line)?;

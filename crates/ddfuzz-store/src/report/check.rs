@@ -33,7 +33,7 @@ pub struct CheckResult {
 /// One group in the result of `check`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
-    /// Recorded major key, its first 12 hex digits.
+    /// Recorded major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
@@ -64,9 +64,9 @@ pub struct CheckedGroup {
 pub struct CurrentFailure {
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Minor key, its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
     /// Location of the crash in the user's code.
     pub frame: Option<String>,

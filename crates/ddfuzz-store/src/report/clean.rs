@@ -30,8 +30,7 @@ pub struct CleanResult {
     /// Number of files kept because they cover flaky features most often.
     #[serde(default)]
     pub flaky_files: u64,
-    /// Coverage as counted by the target's own libFuzzer; null if there is none or it was not
-    /// asked.
+    /// Coverage as counted by the target's libFuzzer; null if there is none or it was not asked.
     #[serde(default)]
     pub libfuzzer: Option<LibFuzzerCounts>,
     /// Effect of each step of the cleanup, in order.
@@ -172,7 +171,7 @@ pub struct KeptFile {
 pub struct CleanGroup {
     /// Folder of the group's kind: `crashes`, `hangs`, `oom` or `flaky`.
     pub folder: String,
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,

@@ -69,9 +69,9 @@ pub enum EndedBy {
 /// One group in the JSON result of `run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunGroup {
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Minor key, its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
     /// Class of the crash, such as `segv`.
     pub class: String,

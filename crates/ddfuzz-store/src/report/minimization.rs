@@ -19,8 +19,7 @@ pub struct Reduction {
     pub executed: u64,
     /// Name of the transformation that made the candidate.
     pub rule: String,
-    /// Size of the new best input in bytes (parts of a call: units; `max`, `diff`: remaining
-    /// deltas).
+    /// Size of the new best input, in bytes (parts of a call: units; isolation: remaining deltas).
     pub size: u64,
 }
 
@@ -213,11 +212,11 @@ impl MinimizationHistory {
 /// Numbers of deltas of the passing and the failing end of an isolation (`max`, `diff`). The byte
 /// sizes in the log do not show the progress, because the passing end grows.
 pub(super) struct Isolation {
-    /// Number of deltas applied in the passing end.
+    /// Number of deltas in the passing input.
     passing: u64,
-    /// Number of deltas applied in the failing end.
+    /// Number of deltas in the failing input.
     failing: u64,
-    /// Number of deltas applied in the candidate of each test.
+    /// Number of deltas in the candidate of each test.
     kept: Vec<u64>,
     /// Unit of a delta: `byte` or `edit`.
     pub unit: &'static str,
@@ -238,7 +237,7 @@ impl Isolation {
         })
     }
 
-    /// Returns the number of deltas between the two ends.
+    /// Returns the number of deltas by which the passing and the failing input differ.
     pub fn left(&self) -> u64 {
         self.failing.saturating_sub(self.passing)
     }
@@ -275,8 +274,7 @@ const BOTTOM: f64 = 56.0;
 /// Maximum number of points in the drawing; if there are more, passing tests are left out evenly.
 const MOST_DOTS: usize = 20_000;
 
-/// Draws a minimization as SVG: a point for each executed test and a line for the best size.
-/// `title` may be any text.
+/// Draws the history as SVG: a point for each executed test and a line for the best size.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     let tests = Axis {
         most: history.executed.max(1),

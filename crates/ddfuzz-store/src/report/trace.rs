@@ -30,8 +30,8 @@ pub struct Trace {
     pub message: Option<String>,
     /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Source locations of the crash, likeliest first, each with its frame number if that is not
-    /// the innermost user frame.
+    /// Source locations of the crash, likeliest first; the number is the frame's, if not the
+    /// innermost.
     places: Vec<(Place, Option<usize>)>,
     /// Directories in which relative source paths are searched.
     folders: Vec<PathBuf>,
@@ -140,8 +140,7 @@ impl Trace {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash; adds the frame number if not the innermost user
-    /// frame.
+    /// Reads the source lines around the crash; the number is the frame's, if not the innermost.
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -451,8 +450,7 @@ fn runtime_of(frame: &Frame) -> Option<&str> {
     })
 }
 
-/// File extensions of source files. Other files are never shown, because a target's debug
-/// information can name any file.
+/// File extensions of source files. Other files are never shown: a target could name any file.
 const ENDINGS: [&str; 36] = [
     "c", "cc", "cpp", "cxx", "c++", "cu", "h", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp",
     "tcc", "y", "l", "rl", "s", "asm", "rs", "go", "zig", "d", "swift", "m", "mm", "f", "f90",
@@ -492,8 +490,7 @@ impl Place {
         })
     }
 
-    /// Returns whether both are the same line of a file; the path of `other` may lack leading
-    /// parts.
+    /// Returns whether both are the same line; the path of `other` may lack leading parts.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }

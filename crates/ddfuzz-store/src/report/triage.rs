@@ -35,8 +35,7 @@ pub struct TriageResult {
     /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
     /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with (`--against`) that the program as run cannot show,
-    /// so that they may not be fixed.
+    /// Groups of the directory to compare with (`--against`) that the program as run cannot show.
     pub cannot_tell: Vec<CannotTell>,
 }
 
@@ -63,9 +62,9 @@ pub struct TriageInput {
     pub ended: Option<String>,
     /// Class of the crash, such as `segv`; null if the input does not crash.
     pub class: Option<String>,
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: Option<String>,
-    /// Minor key, its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: Option<String>,
     /// Way of execution.
     pub way: Option<Way>,
@@ -82,7 +81,7 @@ pub struct TriageInput {
 /// One group in the result of `triage`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageGroup {
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
@@ -114,8 +113,7 @@ pub struct TriageGroup {
     pub size: u64,
     /// Whether the user has muted the group (`--known`).
     pub known: bool,
-    /// Whether the directory to compare with (`--against`) does not have the group; null without
-    /// such a directory, or if unknown.
+    /// Whether the directory to compare with (`--against`) lacks the group; null if unknown.
     pub new: Option<bool>,
     /// Reason why `new` is unknown; null otherwise.
     pub why: Option<String>,

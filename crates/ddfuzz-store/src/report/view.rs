@@ -70,8 +70,7 @@ pub struct GroupView {
     /// How often the reproducer fails, if not every time. A rate of 100 % means that its failures
     /// are known to be irregular, not how often.
     pub flaky: Option<Rate>,
-    /// Number of runs of all campaigns that ended in the group; if there were none, number of
-    /// crashes met during minimizations.
+    /// Number of runs that ended in the group; if none, number of crashes met during minimizations.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
@@ -150,8 +149,8 @@ impl GroupView {
         self.reproducer.len() as u64
     }
 
-    /// Returns the minor key of the entry (12 hex digits) if the group has reproducers of several
-    /// minor keys; else `None`.
+    /// Returns the entry's minor key (12 hex digits) if the group has several reproducers, else
+    /// `None`.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
@@ -208,8 +207,7 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// Returns the claim in a word or two, such as `1-minimal` or `empty input`; `None` until the
-    /// minimization has ended.
+    /// Returns the claim in a word or two (`1-minimal`, `empty input`); `None` until minimized.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {
@@ -290,7 +288,7 @@ fn absolute(path: &Path) -> PathBuf {
 pub struct Finding {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,

@@ -25,13 +25,9 @@ pub fn junit(findings: &Findings) -> String {
 }
 
 fn case(group: &Finding) -> TestCase {
-    let mut status = match group.is_new {
-        Some(false) => TestCaseStatus::skipped(),
-        _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
-    };
-    let known = match group.is_new {
-        Some(false) => "known: ",
-        _ => "",
+    let (mut status, known) = match group.is_new {
+        Some(false) => (TestCaseStatus::skipped(), "known: "),
+        _ => (TestCaseStatus::non_success(NonSuccessKind::Failure), ""),
     };
     let script = match &group.script {
         Some(script) if group.has_gdb => {

@@ -41,12 +41,8 @@ pub fn markdown(findings: &Findings) -> String {
 fn in_full(group: &Finding) -> String {
     // Markdown means nothing in a line of HTML.
     let title = html::escaped(&format!("{} {}", group.major, group.title()));
-    let message = group
-        .trace
-        .message
-        .as_deref()
-        .map(block)
-        .unwrap_or_default();
+    let message = group.trace.message.as_deref().unwrap_or_default();
+    let message = block(message);
     let trace = block(&group.trace.text(Extent::WHOLE));
     let how = match &group.script {
         Some(script) => format!("sh {}", shell_word(script)),

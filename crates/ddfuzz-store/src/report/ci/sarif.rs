@@ -124,8 +124,7 @@ fn region(excerpt: Excerpt) -> Value {
     })
 }
 
-/// Returns a stack with all its frames; viewers fold them themselves. Inlined functions of the
-/// target are separate frames.
+/// Returns a stack with all its frames. Inlined functions of the target are separate frames.
 fn stack(stack: &report::Stack) -> Value {
     let frames = stack.frames.iter().take(FRAMES).flat_map(|frame| {
         let own = frame.own_sites();

@@ -145,10 +145,9 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
         || flags
             .iter()
             .any(|flag| matches!(*flag, "memory" | "hwaddress"));
-    let (cc, cxx) = if clang {
-        ("clang", "clang++")
-    } else {
-        ("cc", "c++")
+    let (cc, cxx) = match clang {
+        true => ("clang", "clang++"),
+        false => ("cc", "c++"),
     };
     let flags = match flags.join(",") {
         none if none.is_empty() => String::new(),
@@ -235,16 +234,10 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     // As a backstop twice the memory, as writable private memory.
-    let data = if build.shadowed {
-        0
-    } else {
-        memory.saturating_mul(2)
-    };
-    let stack = if of.class.0 == "stackoverflow" {
-        8 << 20
-    } else {
-        0
-    };
+    let twice = memory.saturating_mul(2);
+    let data = if build.shadowed { 0 } else { twice };
+    let overflows = of.class.0 == "stackoverflow";
+    let stack = if overflows { 8 << 20 } else { 0 };
     format!(
         "// Limits: seconds in all; of processor time in ms, on memory and stack in bytes; 0: none.\n\
          #define SECONDS {}\n#define TIME_MS {}\n#define MEMORY {memory}UL\n\

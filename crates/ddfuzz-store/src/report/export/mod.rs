@@ -25,12 +25,12 @@ pub use script::{InputSource, interestingness_test};
 /// Minimum time that an exported test gives a run that should end at once.
 const MIN_RUN_LIMIT: Duration = Duration::from_secs(60);
 
-/// The data of a group from which all forms are generated.
+/// Data of a group from which all exported tests, dumps and scripts are generated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproducer {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Major key, its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: Class,
@@ -83,8 +83,7 @@ impl Reproducer {
         }
     }
 
-    /// Returns the time limit of a run in an exported test: for a hang twice its limit, otherwise
-    /// at least [`MIN_RUN_LIMIT`].
+    /// Returns the time limit of a run: for a hang twice its limit, otherwise a minute or more.
     fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind {

@@ -1,7 +1,7 @@
 //! Exported tests in Rust that use only the standard library: of a program, of a harness of a
 //! cargo-fuzz project, and of a function of the crate under test.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -66,7 +66,12 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
     let name = of.identifier();
     let takes_file = called.target.takes_file();
     let uses = uses(takes_file);
-    let arguments: Vec<String> = called.target.args.iter().map(quoted).collect();
+    let arguments = called
+        .target
+        .args
+        .iter()
+        .map(|argument| word(argument.as_bytes()));
+    let arguments: Vec<String> = arguments.collect();
     let needs = needs(of);
     format!(
         "// {}\n\n{uses}\n\
@@ -107,10 +112,6 @@ fn uses(takes_file: bool) -> String {
         uses = uses.replace("{OsStrExt, OsStringExt}", "OsStrExt");
     }
     uses
-}
-
-fn quoted(bytes: &OsString) -> String {
-    word(bytes.as_bytes())
 }
 
 /// Generates the statement that creates the command; limits are set by a shell.

@@ -71,8 +71,8 @@ pub struct UtilityResult {
 }
 
 impl StudyResult {
-    /// Fills in the results in the directory ([`super::rows()`], [`super::study_groups`]), and sorts
-    /// `ways`. The other fields say what the call did.
+    /// Fills in the results in the directory ([`super::rows()`], [`super::study_groups`]), and
+    /// sorts `ways`. The other fields say what the call did.
     pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
         self.ways.sort_by_key(|way| way.name());
         self.ways.dedup();

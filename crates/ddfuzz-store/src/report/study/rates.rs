@@ -47,13 +47,15 @@ impl Rate {
         let half =
             Z / (1.0 + square / n) * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
         // At both ends the formula is exact, and floating point is not.
-        let low = match hits {
-            0 => 0.0,
-            _ => (centre - half).max(0.0),
+        let low = if hits == 0 {
+            0.0
+        } else {
+            (centre - half).max(0.0)
         };
-        let high = match hits == of {
-            true => 1.0,
-            false => (centre + half).min(1.0),
+        let high = if hits == of {
+            1.0
+        } else {
+            (centre + half).min(1.0)
         };
         Rate {
             hits,
@@ -103,11 +105,10 @@ fn percent(share: f64) -> String {
 pub struct RateLine {
     /// Name of the channel or kind of input.
     pub name: String,
-    /// Rate over the utilities that were run so. Each utility counts once, and fails if any of its
-    /// versions fails on any machine.
+    /// Rate over the utilities run with this channel or kind of input. Each utility counts once,
+    /// and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Rate over the runs. Runs of one utility are not independent, so the interval does not
-    /// predict other utilities.
+    /// Rate over the runs. Runs of one utility are not independent of each other.
     pub runs: Rate,
 }
 

@@ -16,7 +16,7 @@ use crate::{
 /// Result of a utility in one version on one machine, over all campaigns there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Name of the utility in the list.
+    /// Name of the utility in the list of utilities.
     pub utility: String,
     /// Package that contains the program.
     pub package: Option<String>,
@@ -440,8 +440,7 @@ impl Summary {
     }
 }
 
-/// Summarizes all rows, separately for each machine if a utility was run on several, because
-/// published rates are per system.
+/// Summarizes all rows, separately for each machine if a utility was run on several.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
     let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())
