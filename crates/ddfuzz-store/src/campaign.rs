@@ -96,16 +96,11 @@ impl CampaignFile {
                 known: VERSION,
             });
         }
-        let current = match value.get("campaign") {
-            None => None,
-            Some(_) => {
-                Some(Campaign::deserialize(&value).map_err(|error| damaged(error.to_string()))?)
-            }
-        };
-        let others = match value.get("campaigns") {
-            None => Vec::new(),
-            Some(others) => Vec::deserialize(others).map_err(|error| damaged(error.to_string()))?,
-        };
+        let invalid = |error: serde_json::Error| damaged(error.to_string());
+        let current = value.get("campaign").map(|_| Campaign::deserialize(&value));
+        let current = current.transpose().map_err(invalid)?;
+        let others = value.get("campaigns").map(Vec::deserialize);
+        let others = others.transpose().map_err(invalid)?.unwrap_or_default();
         Ok(Some(CampaignFile {
             version,
             current,

@@ -191,8 +191,6 @@ pub(super) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, 
 }
 
 fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    match path {
-        Some(path) => lossy(path, serializer),
-        None => serializer.serialize_none(),
-    }
+    let text = path.as_ref().map(|path| path.to_string_lossy());
+    text.serialize(serializer)
 }

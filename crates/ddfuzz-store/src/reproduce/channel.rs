@@ -53,18 +53,18 @@ fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
     text.push_str("' >\"$scratch/keys\" || exit 70\n");
     if target.names_file() {
         text.push_str("base64 -d >\"$scratch/sample\" <<'END' || exit 70\n");
-        let all = Base64(sample_text().to_vec()).text();
-        let mut rest = all.as_str();
-        while !rest.is_empty() {
-            let (line, behind) = rest.split_at(rest.len().min(LINE));
-            text.push_str(line);
-            text.push('\n');
-            rest = behind;
-        }
+        text.push_str(&base64_lines(sample_text()));
         text.push_str("END\n");
     }
     text.push_str(TYPE);
     text.into_bytes()
+}
+
+/// Encodes the bytes as base64 with padding, in lines of 76 characters as in coreutils.
+pub fn base64_lines(bytes: &[u8]) -> String {
+    let text = Base64(bytes.to_vec()).text();
+    let lines = text.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
+    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// Quotes an argument as a shell word and replaces each `@@` by the input file. `named` counts the

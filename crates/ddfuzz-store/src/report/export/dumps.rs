@@ -1,26 +1,8 @@
-//! The bytes of an input as text: base64, hex dump, C array and C string.
+//! The bytes of an input as text: hex dump, C array and C string literal.
 
 use std::fmt::Write;
 
 use super::Reproducer;
-use ddfuzz_model::files::Base64;
-
-/// Characters per line of base64, as in coreutils.
-const BASE64_WIDTH: usize = 76;
-
-/// Encodes the bytes as base64 with padding, in lines of 76 characters.
-pub fn base64(input: &[u8]) -> String {
-    let text = Base64(input.to_vec()).text();
-    let mut lines = String::with_capacity(text.len() + text.len() / BASE64_WIDTH + 1);
-    for (at, character) in text.chars().enumerate() {
-        if at > 0 && at % BASE64_WIDTH == 0 {
-            lines.push('\n');
-        }
-        lines.push(character);
-    }
-    lines.push('\n');
-    lines
-}
 
 const HEXDUMP_WIDTH: usize = 16;
 

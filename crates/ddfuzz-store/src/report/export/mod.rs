@@ -14,8 +14,9 @@ use ddfuzz_exec::facts::ASSERTIONS;
 use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer};
 use ddfuzz_triage::Class;
 
+pub use crate::reproduce::channel::base64_lines as base64;
 pub use c_tests::{EntryFunction, LinkedHarness, c_entry_test, c_program_test};
-pub use dumps::{base64, c_array, hexdump};
+pub use dumps::{c_array, hexdump};
 pub use rust_tests::{
     FuzzProject, Input, LITERAL_BYTES, ProgramCall, rust_call_test, rust_fuzz_test,
     rust_program_test,

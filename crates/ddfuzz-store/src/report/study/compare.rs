@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::rows::distinct;
 use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar};
 use crate::Kind;
 use crate::report::groups::{or_dash, render_columns};
@@ -134,16 +135,10 @@ pub struct RateTest {
 /// Compares studies. Groups of different studies are matched by major key, or by stable key
 /// (function names) if the program was rebuilt.
 pub fn compare(studies: &[NamedStudy]) -> Comparison {
-    let mut names: Vec<&str> = Vec::new();
-    for row in studies.iter().flat_map(|study| &study.rows) {
-        if !names.contains(&row.utility.as_str()) {
-            names.push(&row.utility);
-        }
-    }
-    let utilities: Vec<ComparedUtility> = names
-        .into_iter()
-        .map(|name| compared(name, studies))
-        .collect();
+    let rows = studies.iter().flat_map(|study| &study.rows);
+    let names = distinct(rows.map(|row| row.utility.as_str()));
+    let utilities = names.iter().map(|name| compared(name, studies));
+    let utilities: Vec<ComparedUtility> = utilities.collect();
     let of = |at: usize| -> Vec<Option<&UtilityInStudy>> {
         let all = utilities.iter();
         all.map(|utility| utility.studies[at].as_ref()).collect()

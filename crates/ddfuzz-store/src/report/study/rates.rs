@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::Row;
-use super::rows::once_each;
+use super::rows::{distinct, once_each};
 use crate::Tally;
 use crate::report::size::grouped;
 
@@ -135,13 +135,8 @@ pub fn by_kind(rows: &[Row]) -> Vec<RateLine> {
 }
 
 fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine> {
-    let mut names: Vec<&str> = Vec::new();
-    for tally in rows.iter().flat_map(|row| &row.tallies) {
-        let name = name(tally);
-        if tally.runs > 0 && !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let tallies = rows.iter().flat_map(|row| &row.tallies);
+    let names = distinct(tallies.filter(|tally| tally.runs > 0).map(&name));
     let once = once_each(rows);
     let line = |wanted: &str| {
         let (mut utilities, mut failing) = (0, 0);

@@ -93,13 +93,7 @@ impl Row {
 
     /// Lists the channels, each once.
     pub fn channels(&self) -> Vec<&str> {
-        let mut channels: Vec<&str> = Vec::new();
-        for tally in &self.tallies {
-            if !channels.contains(&tally.channel.as_str()) {
-                channels.push(&tally.channel);
-            }
-        }
-        channels
+        distinct(self.tallies.iter().map(|tally| tally.channel.as_str()))
     }
 
     /// Returns how the runs ended; `None` if there were none.
@@ -146,6 +140,17 @@ impl RowGroup {
         };
         Some(format!("{}/{tries}{fixed}", replayed.hits))
     }
+}
+
+/// Returns the texts without repetitions, in the order of their first occurrence.
+pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found
 }
 
 /// Joins the rows of each utility over versions and machines: a rate counts each utility once.
