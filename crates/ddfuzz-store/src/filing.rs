@@ -256,31 +256,19 @@ fn remove(path: &Path) -> Result<(), FileError> {
 /// keeps the best origin, so that it does not depend on the order in which workers store the same
 /// input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
-    let rank = |found: Option<&Found>| match found {
-        Some(Found::Run { .. }) => 0,
-        Some(Found::Slip { .. }) => 1,
-        Some(Found::File { .. }) => 2,
-        None => 3,
-    };
-    match (a, b) {
-        (
+    fn key(found: Option<&Found>) -> impl Ord {
+        match found {
             Some(Found::Run {
-                campaign: ca,
-                run: a,
-                input: ia,
-            }),
-            Some(Found::Run {
-                campaign: cb,
-                run: b,
-                input: ib,
-            }),
-        ) => (a, ca, ia).cmp(&(b, cb, ib)),
-        (Some(Found::Slip { of: oa, test: a }), Some(Found::Slip { of: ob, test: b })) => {
-            (oa, a.is_none(), a).cmp(&(ob, b.is_none(), b))
+                campaign,
+                run,
+                input,
+            }) => (0, Some((run, campaign, input)), None, None),
+            Some(Found::Slip { of, test }) => (1, None, Some((of, test.is_none(), test)), None),
+            Some(Found::File { path }) => (2, None, None, Some(path)),
+            None => (3, None, None, None),
         }
-        (Some(Found::File { path: a }), Some(Found::File { path: b })) => a.cmp(b),
-        _ => rank(a).cmp(&rank(b)),
     }
+    key(a).cmp(&key(b))
 }
 
 /// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot hold it.

@@ -7,8 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::layout::CAMPAIGN;
-use crate::{Reader, StoreError};
+use crate::{Reader, StoreError, layout::CAMPAIGN};
 
 /// Maximum depth of nested directories that [`find`] descends into.
 const DEPTH: usize = 64;

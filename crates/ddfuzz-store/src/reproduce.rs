@@ -1,7 +1,6 @@
 //! Generates `reproduce.sh`, the script that shows a crash without ddfuzz.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{os::unix::ffi::OsStrExt, path::Path};
 
 pub mod channel;
 

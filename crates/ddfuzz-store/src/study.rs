@@ -1,7 +1,6 @@
 //! Results of a study of many utilities (`studies/CAMPAIGN.json`): types, reading and writing.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 

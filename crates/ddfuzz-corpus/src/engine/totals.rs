@@ -45,7 +45,7 @@ impl CleanTotals {
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
         let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
-        self.unreadable = unread[..2].iter().map(|aside| aside.amount()).sum();
+        self.unreadable = tally.unread.amount() + tally.vanished.amount();
         for aside in [&tally.oversized].into_iter().chain(unread) {
             let room = NAMED.saturating_sub(self.unread.len());
             self.unread

@@ -306,12 +306,6 @@ impl std::ops::Add for Amount {
     }
 }
 
-impl std::iter::Sum for Amount {
-    fn sum<I: Iterator<Item = Amount>>(all: I) -> Amount {
-        all.fold(Amount::default(), |sum, one| sum + one)
-    }
-}
-
 /// Histogram with logarithmic ranges: counts of the values 0, 1, 2 to 3, 4 to 7, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution(Vec<u64>);
@@ -546,7 +540,9 @@ const LISTED: usize = 5000;
 /// sortable table of the kept files (at most 5,000).
 pub fn clean_html(result: &CleanResult) -> String {
     let mut page = head("Corpus cleanup");
-    page += &format!("<pre>{}</pre>\n", lines(&clean_table(result, None)));
+    let text = clean_table(result, None);
+    let lines: Vec<String> = text.lines().map(escaped).collect();
+    page += &format!("<pre>{}</pre>\n", lines.join("\n"));
     if let Some(spread) = &result.spread {
         let sizes = (&spread.sizes_before, &spread.sizes_after);
         let times = (&spread.times_before, &spread.times_after);
@@ -563,11 +559,6 @@ pub fn clean_html(result: &CleanResult) -> String {
         page += &format!("<p>and {more} more, in clean.json</p>\n");
     }
     page + END
-}
-
-fn lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(escaped).collect();
-    lines.join("\n")
 }
 
 fn kept(files: &[KeptFile]) -> String {

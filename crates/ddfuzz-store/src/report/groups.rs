@@ -28,7 +28,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             severity(group.severity).to_owned(),
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
-            group.standing(),
+            group.status_text(),
             or_dash(&group.place),
             group.severity_reason.clone(),
         ]

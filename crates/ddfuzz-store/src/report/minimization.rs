@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::size;
-use super::text::printable;
+use super::{size, text::printable};
 use ddfuzz_minimize::Claim;
 use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
 

@@ -63,28 +63,20 @@ pub fn markdown_code(text: &str) -> String {
 /// Formats the first `shown` bytes as one line of hex and ASCII: `41 0a  |A.|`, `41 41  |AA| and 98
 /// more`, `(empty)`.
 pub fn hex_line(bytes: &[u8], shown: usize) -> String {
-    use std::fmt::Write;
     if bytes.is_empty() {
         return "(empty)".to_owned();
     }
     let head = &bytes[..bytes.len().min(shown.max(1))];
-    let mut line = String::with_capacity(head.len() * 4 + 24);
-    for byte in head {
-        // Writing to a string never fails.
-        let _ = write!(line, "{byte:02x} ");
-    }
+    let mut line: String = head.iter().map(|byte| format!("{byte:02x} ")).collect();
     line.push_str(" |");
     line.extend(head.iter().map(|&byte| match byte {
         b' '..=b'~' => byte as char,
         _ => '.',
     }));
     line.push('|');
-    if head.len() < bytes.len() {
-        let _ = write!(
-            line,
-            " and {} more",
-            super::size::grouped((bytes.len() - head.len()) as u64)
-        );
+    let more = (bytes.len() - head.len()) as u64;
+    if more > 0 {
+        line += &format!(" and {} more", super::size::grouped(more));
     }
     line
 }

@@ -1,7 +1,6 @@
 //! The result of `ddfuzz triage`: as JSON and as tables.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 

@@ -177,7 +177,7 @@ impl GroupView {
     }
 
     /// Returns claim, flakiness and status of the group in a few words; `-` if there are none.
-    pub fn standing(&self) -> String {
+    pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
             true => format!("flaky {}/{}", rate.hits, rate.tries),

@@ -4,12 +4,10 @@
 //! The script sets `$input` (the input file), `$scratch` (an empty temporary directory) and, where
 //! it uses it, `$program` before this code.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use ddfuzz_exec::{Channel, Target, Terminal, sample_text};
-use ddfuzz_model::files::Base64;
-use ddfuzz_model::files::shell::quoted;
+use ddfuzz_model::files::{Base64, shell::quoted};
 
 /// Placeholder for the input file in a target's arguments.
 const INPUT_MARK: &[u8] = b"@@";

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::dumps::{elements, string};
-use super::{Need, ProgramCall, Reproducer, needs, statuses, time_limit};
+use super::{ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
 /// C code of the test of a program, after the constants.
@@ -53,19 +53,14 @@ fn needs_table(of: &Reproducer) -> String {
          static const struct {\n    const char *texts[8];\n    int checked;\n    const char *flag;\n\
          } needs[] = {\n",
     );
-    for Need {
-        texts,
-        checked,
-        flag,
-    } in needs(of)
-    {
-        let texts = texts.iter().map(|text| string(text.as_bytes()));
+    for need in needs(of) {
+        let texts = need.texts.iter().map(|text| string(text.as_bytes()));
         let texts: Vec<String> = texts.collect();
         table.push_str(&format!(
             "    {{{{{}, NULL}}, {}, {}}},\n",
             texts.join(", "),
-            i32::from(checked),
-            string(flag.as_bytes()),
+            i32::from(need.checked),
+            string(need.flag.as_bytes()),
         ));
     }
     table + "    {{NULL}, 0, NULL},\n};\n"

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use super::text::printable;
 use crate::Kind;
-use ddfuzz_exec::facts::ASSERTIONS;
-use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer};
+use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer, facts::ASSERTIONS};
 use ddfuzz_triage::Class;
 
 pub use crate::reproduce::channel::base64_lines as base64;

@@ -1,9 +1,7 @@
 //! Exported tests in Rust that use only the standard library: of a program, of a harness of a
 //! cargo-fuzz project, and of a function of the crate under test.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Need, Reproducer, needs, statuses, time_limit};
 use crate::Kind;

@@ -1,8 +1,6 @@
 //! Generates an interestingness test for other reducers: a shell script that calls `ddfuzz triage`.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use ddfuzz_exec::{Program, Sanitizer, Target, Way};
 use ddfuzz_model::files::shell::quoted;

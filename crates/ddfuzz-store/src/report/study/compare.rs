@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::rows::distinct;
-use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar};
+use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar, rows::distinct};
 use crate::Kind;
 use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;

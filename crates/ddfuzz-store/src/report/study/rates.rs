@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::Row;
 use super::rows::{distinct, once_each};
-use crate::Tally;
-use crate::report::size::grouped;
+use crate::{Tally, report::size::grouped};
 
 /// Quantile of the normal distribution for a two-sided confidence of 95 %.
 const Z: f64 = 1.959_963_984_540_054;

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::Rate;
-use crate::report::text::shell_word;
-use crate::report::{GroupView, size};
 use crate::{
     Entry, Group, GroupTally, Kind, Reader, Replayed, StoreError, StudyRecord, Tally,
     UtilityRecord, is_refusal,
+    report::{GroupView, size, text::shell_word},
 };
 
 /// Result of a utility in one version on one machine, over all campaigns there.

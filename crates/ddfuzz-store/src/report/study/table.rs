@@ -1,9 +1,7 @@
 //! A study as a table for the terminal, and as CSV (RFC 4180).
 
 use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
-use crate::report::groups::render_columns;
-use crate::report::size;
-use crate::report::text::printable;
+use crate::report::{groups::render_columns, size, text::printable};
 
 /// Columns that are dropped, in this order, if the terminal is too narrow.
 const SPARED: [&str; 7] = [
