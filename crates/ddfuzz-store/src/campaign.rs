@@ -86,7 +86,7 @@ impl CampaignFile {
             path: path.clone(),
             why,
         };
-        // The version first: nothing else can be expected of a file of another one.
+        // Check the version first: other versions may have other fields.
         let version = (value.get("version").and_then(Value::as_u64))
             .ok_or_else(|| damaged("it has no version".to_owned()))?;
         if version != VERSION {
@@ -203,8 +203,7 @@ pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
         return Ok(DirectoryState::Ours(Box::new(file)));
     }
-    // A lock and temporary files are what a writer leaves that was killed before all else; what
-    // git is to ignore a user may have said before.
+    // A killed writer leaves a lock and temporary files; the user may have made a `.gitignore`.
     let foreign = |name: &str| {
         let ours = [layout::LOCK, layout::IGNORE.0].contains(&name);
         !ours && !atomic::is_temporary(name.as_ref())

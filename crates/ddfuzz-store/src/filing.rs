@@ -40,15 +40,8 @@ impl Store {
         let path = id.folder(self.reader.root());
         let group = self.groups.get(&(kind, id.major().to_owned()));
         let held = match group {
-            // Also where it was known: someone may have tidied up meanwhile.
-            Some(group)
-                if group
-                    .minors
-                    .get(id.minor())
-                    .is_some_and(|it| it.contains_key(id.hash())) =>
-            {
-                self.reader.entry(&id)?
-            }
+            // Read again, because the user may have removed files.
+            Some(group) if group.has(&id) => self.reader.entry(&id)?,
             _ => None,
         };
         let filed = Filed {
@@ -109,11 +102,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let root = self.reader.root();
         let Some(index) = self.groups.get_mut(&(kind, major.short())) else {
-            return Err(StoreError::NoSuch(layout::group_folder(
-                root,
-                kind,
-                &major.short(),
-            )));
+            let folder = layout::group_folder(root, kind, &major.short());
+            return Err(StoreError::NoSuch(folder));
         };
         let before = index.record.seen.insert(campaign.to_owned(), runs);
         if before == Some(runs) {
@@ -170,7 +160,7 @@ impl Store {
         let debug = entry.folder.join(layout::DEBUG);
         match &outcome.debug {
             Some(text) => atomic::write(&debug, format!("{text}\n").as_bytes())?,
-            // Of an earlier reproducer.
+            // Remove the text of an earlier reproducer.
             None => remove(&debug)?,
         }
         json::write(&entry.folder.join(layout::OUTCOME), outcome)?;
@@ -196,12 +186,12 @@ impl Store {
         }
         folder::create_all(folder::parent(&to))?;
         if to.exists() {
-            // The same input, with less known of it.
+            // The same input, with an older record.
             std::fs::remove_dir_all(&to).map_err(FileError::at("remove", &to))?;
         }
         std::fs::rename(&from, &to).map_err(FileError::at("rename", &from))?;
         folder::sync(folder::parent(&to))?;
-        // Folders that hold nothing more.
+        // Remove the folders that are empty now.
         let _ =
             std::fs::remove_dir(folder::parent(&from)).and_then(|()| std::fs::remove_dir(&group));
         if let Some(index) = GroupIndex::read(&root, Kind::Crash, &major)? {

@@ -118,7 +118,7 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
             Ok(facts) if facts.is_symlink() && entry.is_dir() => {
                 directory.skipped.push((entry, "a link to a directory"));
             }
-            // A fifo, a dangling link or what vanished is told where it should have been read.
+            // Fifos, dangling links and vanished files are reported when they are read.
             _ => match layout.skip_reason(name) {
                 Some(why) => directory.skipped.push((entry, why)),
                 None => {
@@ -183,7 +183,7 @@ impl Layout {
             Layout::Ddfuzz
         } else if has("fuzzer_stats")
             || has("fuzzer_setup")
-            // One that is just being set up.
+            // An instance that is starting.
             || ["queue", "crashes", "hangs"].into_iter().all(has)
         {
             Layout::AflInstance
@@ -233,7 +233,7 @@ impl Layout {
         let begins = |begin| name.is_some_and(|name: &str| name.starts_with(begin));
         match self {
             Layout::Plain => None,
-            // By default artifacts are written beside whatever stands there, the corpus too.
+            // By default libFuzzer writes artifacts beside the corpus and other folders.
             Layout::LibFuzzer => Some("a directory among artifacts"),
             Layout::AflInstance if begins("crashes") || begins("hangs") => None,
             Layout::AflInstance => Some("neither crashes nor hangs"),

@@ -269,6 +269,11 @@ pub(super) struct GroupIndex {
 }
 
 impl GroupIndex {
+    /// Returns whether the group has this entry, complete.
+    pub(super) fn has(&self, id: &EntryId) -> bool {
+        (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
+    }
+
     /// Makes an index without entries for the group of `entry`, first seen at `first_seen`.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
@@ -344,7 +349,7 @@ impl GroupIndex {
         let Some(held) = held.filter(|held| held != id.hash()) else {
             return self.choose(group, id.minor());
         };
-        // All others lost against the held one before, so one comparison is enough.
+        // The held entry is better than all others, so one comparison is enough.
         let bytes = |hash: &str| reproducer_bytes(&group.join(id.minor()).join(hash));
         let order = match ranks.get(&held) {
             Some(held_rank) if *held_rank == rank => {

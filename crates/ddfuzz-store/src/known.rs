@@ -64,7 +64,7 @@ impl KnownGroups {
 
     /// Returns whether the group with this major key, whole or its first 12 hex digits, is muted.
     pub fn has_major(&self, major: &str) -> bool {
-        // Each may be the longer one.
+        // Either text may be the prefix of the other.
         (self.majors.iter()).any(|known| known.starts_with(major) || major.starts_with(known))
             || self.had.has_major(major)
     }

@@ -60,10 +60,9 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
             store.take_study(study)?;
         }
         let mut file = store.campaigns().clone();
-        input
-            .campaigns()?
-            .all()
-            .for_each(|campaign| file.take(campaign.clone()));
+        for campaign in input.campaigns()?.all() {
+            file.take(campaign.clone());
+        }
         store.set_campaigns(file)?;
     }
     for kind in Kind::ALL {
@@ -75,7 +74,7 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
 /// Merges one group and returns the number of new entries.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
-    // Before anything is copied, for the copies' times say nothing of the first sight.
+    // Read before copying, because copies have new modification times.
     let ours = GroupIndex::read(into, kind, major)?;
     let mut new_entries = 0;
     for id in group::entry_ids(from, kind, major)? {
@@ -142,7 +141,7 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     };
     let new = !into.join(layout::ORIGINAL).is_file();
     folder::create_all(into)?;
-    // The input first, as in filing: what is interrupted after it is incomplete, not lost.
+    // The input first: after an interruption the entry is incomplete, but not lost.
     keep_least(
         &into.join(layout::ORIGINAL),
         Some(original),
@@ -157,7 +156,7 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let crash = json::bytes(&from.join(layout::CRASH))?;
     keep_least(&into.join(layout::CRASH), crash, compare_records, false)?;
     let options = json::bytes(&from.join(layout::OPTIONS_LOG))?;
-    // The longer one has gone further.
+    // The longer log has more progress.
     let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
     keep_least(&into.join(layout::OPTIONS_LOG), options, further, false)?;
     Ok(new)
@@ -231,7 +230,7 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     }
     for name in [layout::OUTCOME, layout::LOG] {
         let read = |folder: &Path| json::bytes(&folder.join(name));
-        // A log that is there before one that is not.
+        // An existing log comes before a missing one.
         let order = match (read(a)?, read(b)?) {
             (Some(a), Some(b)) => a.cmp(&b),
             (a, b) => a.is_none().cmp(&b.is_none()),

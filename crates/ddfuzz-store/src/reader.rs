@@ -109,13 +109,13 @@ impl Reader {
     /// Lists the entries that have an input but no crash record, because the writer was killed in
     /// between. Triaging the input again and storing it completes such an entry.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
-        let mut ids = self.originals()?;
-        for at in (0..ids.len()).rev() {
-            if Entry::read(&self.root, &ids[at])?.is_some() {
-                ids.remove(at);
+        let mut incomplete = Vec::new();
+        for id in self.originals()? {
+            if Entry::read(&self.root, &id)?.is_none() {
+                incomplete.push(id);
             }
         }
-        Ok(ids)
+        Ok(incomplete)
     }
 
     /// Returns whether a representative of the group has a muted stable key.
@@ -159,9 +159,7 @@ impl Reader {
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.has_stable_keys()
-                && self
-                    .is_muted_by_stable_key(kind, major, known)
-                    .unwrap_or(false)
+                && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
     /// Returns whether the corpus contains this input.
@@ -200,7 +198,7 @@ pub(super) fn sorted_names(
     let failed = FileError::at("list", folder);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        // A file in the folder's place is not of the layout either.
+        // A file in place of the folder does not belong to the layout.
         Err(error) if json::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(failed(error).into()),
     };

@@ -110,7 +110,7 @@ pub fn script(
     }
     line.extend(&variables);
     if !variables.is_empty() && program.as_os_str().as_bytes().contains(&b'=') {
-        // `env` would take such a path for one more variable.
+        // `env` would take a path with `=` for a variable.
         line.extend(b"sh -c 'exec \"$@\"' sh ");
     }
     line.extend(command(target));
@@ -168,10 +168,10 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
-            // SIGXCPU first, which names the reason; SIGKILL for what does not heed it.
+            // SIGXCPU first, which names the reason; SIGKILL if the program ignores it.
             format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
         }
-        // The shadow of a sanitizer is larger than any limit: it has one of its own.
+        // A sanitizer's shadow memory exceeds any limit; its own options limit memory.
         Kind::Oom if !shadowed => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
         Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
     }
@@ -180,8 +180,7 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
 /// Generates the `timeout` command for a hang that sleeps and so never reaches a CPU limit.
 fn timeout_command(target: &Target) -> String {
     let limits = &target.limits;
-    // As long as a run may take at most: behind the limit on processor time, also where others use
-    // the processor.
+    // Longer than the CPU limit allows even on a busy machine.
     let seconds = limits
         .wall
         .max(limits.cpu)
@@ -189,7 +188,7 @@ fn timeout_command(target: &Target) -> String {
         .saturating_mul(10)
         .saturating_add(5);
     let foreground = match target.channel {
-        // Else it could not read from there.
+        // Without this option the program could not read from the terminal.
         Channel::Terminal(_) => "--foreground ",
         _ => "",
     };
@@ -231,14 +230,14 @@ fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &
             format!("prlimit --cpu={seconds}:{}", seconds + 5)
         }
         Kind::Oom if !sanitized => format!("prlimit --as={}", target.limits.memory),
-        // It does nothing; one program there must be.
+        // `exec-wrapper` needs a command; this one changes nothing.
         Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
     };
     let stdin = match target.takes_file() {
         true => "/dev/null",
         false => "'$stdin'",
     };
-    // In double quotes of the script, in single quotes of gdb's shell.
+    // Quoted twice: in double quotes of the script, in single quotes of gdb's shell.
     text.extend(b"    stdin=$(printf %s \"$scratch/input\" | sed \"s/'/'\\\\\\\\''/g\")\n");
     text.extend(b"    ");
     if variables.is_empty() {
@@ -276,7 +275,7 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
             b"env -- "
         });
         if sandboxed {
-            // As it had there; what the target sets comes behind it.
+            // As in ddfuzz's sandbox; the target's own variables come later.
             line.extend(b"HOME=\"$scratch/cwd\" ");
         }
         line.extend(own);

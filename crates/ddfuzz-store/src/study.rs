@@ -225,7 +225,7 @@ impl Store {
     /// Merges a study of another directory into this one.
     pub(super) fn take_study(&self, theirs: StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&theirs.campaign)?;
-        // A new one joins itself, and stands in order like all that are joined.
+        // Joining a new study with itself sorts it.
         let mut joined = json::read::<StudyRecord>(&path)?.unwrap_or_else(|| theirs.clone());
         joined.join(&theirs);
         json::write(&path, &joined)

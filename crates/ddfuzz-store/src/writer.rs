@@ -52,7 +52,7 @@ impl Store {
         folder::create_all(root)?;
         let lock = Lock::acquire(&root.join(layout::LOCK))
             .map_err(|error| StoreError::of_lock(root, error))?;
-        // Again, now that nobody else can change it.
+        // Examine again, now that no other process can change the directory.
         let (mut file, mut unwritten) = match campaign::examine(root)? {
             DirectoryState::Ours(file) => (*file, false),
             DirectoryState::Nothing => {

@@ -110,7 +110,7 @@ impl MinimizationHistory {
                     history.reduce(last, step.i, &step.rule, size);
                 }
                 Line::End(end) => {
-                    // The empty input has no reduction.
+                    // The log has no reduction to the empty input.
                     history.size_after = isolation.as_ref().map_or(end.size, Isolation::left);
                     history.claim = Some(end.claim);
                 }
@@ -327,7 +327,7 @@ impl Axis {
                 .chain(powers.take_while(|power| *power <= self.most))
                 .collect();
         }
-        // The least of 1, 2, 5, 10, 20, … that leaves six marks.
+        // The smallest of 1, 2, 5, 10, 20, … with at most six steps.
         let powers = (0..19).map(|power| 10u64.pow(power));
         let steps = powers.flat_map(|power| [power, 2 * power, power.saturating_mul(5)]);
         let step = steps
@@ -426,7 +426,7 @@ fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
 }
 
 fn escaped(text: &str) -> String {
-    // What is no character of XML 1.0 stands as its escape.
+    // Characters that XML 1.0 does not allow are replaced.
     let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "?");
     shown
         .replace('&', "&amp;")
@@ -453,7 +453,7 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     let width = width.min(COLUMNS.0).max(COLUMNS.1) as u64;
     let heights: Vec<u64> = (0..width)
         .map(|column| {
-            // Of the tests that fall into a column, the last.
+            // A column shows the last of its tests.
             let tests = position(history, column + 1, width);
             height(history, history.best_after(tests))
         })

@@ -15,7 +15,7 @@ pub fn bytes(size: u64) -> String {
     }
     let mut value = size as f64 / 1024.0;
     let mut unit = 0;
-    // What would be rounded to 1024.0 is already the next unit.
+    // A value that would be rounded to 1024.0 is shown in the next unit.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;

@@ -102,7 +102,7 @@ impl Trace {
         });
         let seen = Duration::from_millis(details.times.at_unix_ms);
         Trace {
-            // Cleaned again: a record may come from elsewhere.
+            // Cleaned again, because the record may come from another machine.
             message: details.message.as_deref().and_then(message),
             stacks: stacks
                 .map(|(title, frames)| Stack {
@@ -201,7 +201,7 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let is_said = said.is_some();
     let shown = || Place::parse(crash.site()?.source.as_deref()?);
     if let Some(said) = said.or_else(shown) {
-        // A frame there knows the whole path.
+        // A frame at this place has the complete path.
         let known = places.iter().position(|(place, _)| place.is_at(&said));
         let (place, frame) = known.map_or((said, None), |at| places.remove(at));
         places.insert(0, (place, frame.filter(|_| !is_said)));
@@ -239,7 +239,7 @@ impl Stack {
     /// folded, and recursion shown once.
     fn lines(&self, most: usize) -> Vec<TraceLine> {
         let mut shown = self.without_cycles(self.folded());
-        // Own frames come first: what a runtime did on top of them stands behind them.
+        // User frames come first; the runtime frames inside them are shown last.
         let above = match shown.first() {
             Some(Shown::Folded(..)) => Some(shown.remove(0)),
             _ => None,
@@ -505,7 +505,7 @@ impl Place {
         if file.is_absolute() {
             return Some(file.to_owned());
         }
-        // Nothing above the folders is theirs.
+        // A path must not leave the folders.
         let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !file.components().all(stays) {
             return None;
@@ -549,7 +549,7 @@ impl Excerpt {
         let lines = text.lines().skip(usize::try_from(first - 1).ok()?);
         let count = usize::try_from(place.line - first + 1 + around).ok()?;
         let text: Vec<String> = lines.take(count).map(cleaned).collect();
-        // What names a line behind the end is of another version.
+        // A line beyond the end of the file belongs to another version of it.
         let reaches = text.len() as u64 > place.line - first;
         let modified = file.metadata().and_then(|facts| facts.modified()).ok();
         reaches.then(|| Excerpt {

@@ -196,7 +196,7 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
 /// Formats a note on groups for which only the class is known, because one such group may contain
 /// several bugs; `None` if there are none.
 pub fn triage_doubts(result: &TriageResult) -> Option<String> {
-    // Of an exit status that the user has named there is never more.
+    // For an exit status that the user declared a crash, only the class is ever known.
     let rests_on_class = |group: &&TriageGroup| {
         group.frame.is_none() && group.kind != Kind::Flaky && !group.class.starts_with("exit:")
     };

@@ -99,7 +99,7 @@ impl GroupView {
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
-            // It has turned out not to come again.
+            // The crash may have moved to `flaky/`.
             None => id.among(Kind::Flaky),
         };
         let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(&id)?);

@@ -20,7 +20,7 @@ pub fn junit(findings: &Findings) -> String {
     suite.set_system_out(findings.summary.as_str());
     let mut report = Report::new("ddfuzz");
     report.add_test_suite(suite);
-    // Its strings are cleaned of what XML cannot hold, and a string takes all that is written.
+    // quick-junit removes characters invalid in XML, and writing to a string never fails.
     report.to_string().unwrap_or_default()
 }
 

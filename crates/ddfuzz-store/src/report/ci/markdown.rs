@@ -39,7 +39,7 @@ pub fn markdown(findings: &Findings) -> String {
 
 /// Formats a group as a folded section: message, stacks, source lines, and reproduction command.
 fn in_full(group: &Finding) -> String {
-    // Markdown means nothing in a line of HTML.
+    // Markdown is not interpreted in a line of HTML.
     let title = html::escaped(&format!("{} {}", group.major, group.title()));
     let message = group.trace.message.as_deref().unwrap_or_default();
     let message = block(message);

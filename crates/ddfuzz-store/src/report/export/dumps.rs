@@ -65,7 +65,7 @@ pub(super) fn string(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {
         match byte {
-            // Two question marks may begin a trigraph.
+            // Two question marks may start a trigraph.
             b'"' | b'\\' | b'?' => text.extend(['\\', byte as char]),
             b' '..=b'~' => text.push(byte as char),
             _ => text.push_str(&format!("\\{byte:03o}")),

@@ -75,7 +75,7 @@ impl Reproducer {
             self.major,
             self.kind.noun()
         );
-        // `??/` is a backslash, too, to compilers that know trigraphs.
+        // `??/` is also a backslash for compilers with trigraphs.
         let title = title.replace("??", "? ?");
         match title.ends_with('\\') {
             true => title + ".",

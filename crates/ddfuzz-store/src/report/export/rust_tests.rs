@@ -116,7 +116,7 @@ fn uses(takes_file: bool) -> String {
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
-        // As a backstop twice the memory, as writable private memory.
+        // As a backstop: twice the limit, as writable private memory.
         limits.push_str(&format!("ulimit -d {}; ", (bytes / 512).max(1)));
     }
     if of.class.0 == "stackoverflow" {
@@ -142,7 +142,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
         lines.push_str("    command.env_clear().env(\"TMPDIR\", &scratch.0);\n");
     }
     if !called.target.sandbox.is_off() {
-        // As it had there.
+        // As in ddfuzz's sandbox.
         lines.push_str("    command.env(\"HOME\", &scratch.0);\n");
     }
     for (name, value) in &called.target.env {
@@ -152,7 +152,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
             text(value)
         ));
     }
-    // Also in a program that had none they are to abort.
+    // Sanitizers must also abort in a program that was found without any.
     lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
     lines
 }
@@ -161,7 +161,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
-    // By these a shell says that a signal ended what it ran.
+    // A shell reports with these statuses that a signal ended its command.
     all.push("129..=159".to_owned());
     let all = all.join(" | ");
     format!(
@@ -277,7 +277,7 @@ const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
 /// Generates a `#[test]` that runs the harness on the input and fails unless the run succeeds. It
 /// calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run` with stable Rust.
 pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_>) -> String {
-    // Those of cargo-fuzz; it has one for each build, and none of them checks as UBSan does.
+    // The sanitizers of cargo-fuzz, which has one for each build; none of them checks like UBSan.
     let known = ["address", "leak", "memory", "thread"];
     let (job, sanitizer) = match of.sanitizers.first() {
         Some(flag) => {

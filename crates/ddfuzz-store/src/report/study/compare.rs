@@ -216,7 +216,7 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
     let names = found.and_then(|found| Some((found.stable.clone()?, found.build.clone())));
     let by_names = || {
         let (stable, build) = names.as_ref()?;
-        // Within one build, two places in one function are two bugs.
+        // In one build, two crash sites in one function are two bugs.
         let is_same = |one: &ComparedGroup| {
             let mut known = one.names.iter().filter(|(name, _)| name == stable);
             let other = |known: &Option<String>| known.is_none() || known != build;

@@ -37,7 +37,7 @@ impl Rate {
                 ..Rate::default()
             };
         }
-        // What is counted twice by mistake shall not become the root of a negative number.
+        // A failure counted twice by mistake must not lead to the root of a negative number.
         let hits = hits.min(of);
         let n = of as f64;
         let share = hits as f64 / n;
@@ -45,7 +45,7 @@ impl Rate {
         let centre = (share + square / (2.0 * n)) / (1.0 + square / n);
         let half =
             Z / (1.0 + square / n) * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
-        // At both ends the formula is exact, and floating point is not.
+        // At 0 and 1 the formula is exact, but floating point is not.
         let low = if hits == 0 {
             0.0
         } else {
@@ -174,7 +174,7 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let probability = |k: u64| (choose(n1, k) + choose(n2, failing - k) - all).exp();
     let seen = probability(k1);
     let tables = failing.saturating_sub(n2)..=failing.min(n1);
-    // Tables that are as likely shall not be lost by rounding.
+    // Equally likely tables must not be lost by rounding.
     let extreme = tables
         .map(probability)
         .filter(|p| *p <= seen * (1.0 + 1e-7));
