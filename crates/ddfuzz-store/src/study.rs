@@ -102,7 +102,7 @@ pub struct UtilityRecord {
     pub version: Option<String>,
     /// Path of the program; `None` if it is missing.
     pub path: Option<OsText>,
-    /// What is special about the utility, as a word (`missing`, `setuid`, …).
+    /// Label of a special utility, such as `missing` or `setuid`; `None` for normal ones.
     pub label: Option<String>,
     /// Explanation of the label, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ pub struct Triaged {
     pub input: ContentHash,
     /// Size of the input, in bytes.
     pub size: u64,
-    /// How the last run of the input ended.
+    /// End of the last run: exit status, signal, timeout or out of memory.
     pub ended: Ended,
     /// Number of runs that ended in this crash.
     pub hits: u32,
@@ -53,7 +53,7 @@ pub struct CrashLine {
     pub minor: Key,
     /// Stable key, made of function names, which stays the same when the program is rebuilt.
     pub stable: Option<Key>,
-    /// How reliable the keys are.
+    /// Confidence that the keys identify the bug.
     pub confidence: Confidence,
     /// Estimated severity of the crash.
     pub severity: Severity,

@@ -59,7 +59,7 @@ pub struct CheckedGroup {
     pub utility: Option<String>,
 }
 
-/// How an input fails with the current program.
+/// Failure of an input with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentFailure {
     /// Class of the crash, such as `segv`.

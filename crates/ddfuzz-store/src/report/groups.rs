@@ -117,7 +117,7 @@ pub(super) fn render_columns(
 /// Number of reproducer bytes in a block.
 const SHOWN: usize = 16;
 
-/// Maximum lines, and characters per line, of the reproducer as parsed by the harness.
+/// Maximum number of lines, and of characters per line, of the reproducer as parsed by the harness.
 const DEBUG: (usize, usize) = (16, 100);
 
 /// Formats one group as a block of lines: class, message, location, sizes, claim, reproducer,

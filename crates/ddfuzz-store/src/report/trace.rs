@@ -61,7 +61,7 @@ pub struct TraceLine {
     pub own: bool,
 }
 
-/// How many lines of a trace are shown.
+/// Limits on the number of lines of a trace that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Maximum number of lines for each stack.
@@ -228,7 +228,7 @@ enum Shown<'a> {
         site: Site,
         inlined: bool,
     },
-    /// So many consecutive frames of these runtimes, folded into one line.
+    /// A number of consecutive frames of these runtimes, folded into one line.
     Folded(usize, Vec<&'a str>),
     /// The previous `lines` lines occur `times` times more (recursion).
     Again { lines: usize, times: usize },

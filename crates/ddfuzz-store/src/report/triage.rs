@@ -67,7 +67,7 @@ pub struct TriageInput {
     pub minor: Option<String>,
     /// Way of execution.
     pub way: Option<Way>,
-    /// How reliable the keys are.
+    /// Confidence that the keys identify the bug.
     pub confidence: Option<Confidence>,
     /// Number of runs that ended in this crash.
     pub hits: u32,

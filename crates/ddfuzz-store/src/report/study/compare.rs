@@ -61,7 +61,7 @@ pub struct UtilityInStudy {
     pub marks: Option<Marks>,
     /// Number of runs.
     pub runs: u64,
-    /// What is special about the utility, as a word.
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
     pub label: Option<String>,
 }
 

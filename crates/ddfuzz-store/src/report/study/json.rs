@@ -55,7 +55,7 @@ pub struct UtilityResult {
     crashes: u64,
     hangs: u64,
     ooms: u64,
-    /// What is special about the utility, as a word.
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
     label: Option<String>,
     note: Option<String>,
     /// Number of runs without a crash whose exit status was 126 or more.

@@ -27,7 +27,7 @@ pub struct Row {
     pub place: u64,
     /// Numbers of runs by channel and kind of input.
     pub tallies: Vec<Tally>,
-    /// What is special about the utility, as a word.
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
     pub label: Option<String>,
     /// Explanation of the label, for people.
     pub note: Option<String>,
