@@ -267,7 +267,7 @@ impl Layout {
 pub enum Fuzzer {
     /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
     Afl,
-    /// honggfuzz.
+    /// honggfuzz, whose file names start with a signal.
     Honggfuzz,
     /// libFuzzer, and so cargo-fuzz.
     LibFuzzer,

@@ -250,7 +250,8 @@ impl Store {
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the path of the log that minimizes the entry's options, and creates its folder.
+    /// Returns the log path for minimizing the entry's command-line options, and creates its
+    /// folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -130,9 +130,9 @@ pub struct TriageGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SameBy {
-    /// By equal major keys.
+    /// The groups have equal major keys.
     Key,
-    /// By equal function names, because the program was rebuilt.
+    /// The groups have equal function names; the program was rebuilt in between.
     Names,
 }
 

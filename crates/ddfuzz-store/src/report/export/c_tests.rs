@@ -200,7 +200,7 @@ fn lacking(of: &Reproducer) -> String {
 
 pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 
-/// C code that starts the process, waits for it, and judges its end, after the constants.
+/// C code of the exported tests that starts a process, waits for it, and decides if it failed.
 const TEXT: &str = include_str!("templates/process.c.in");
 
 /// What is known about the sanitizers of the process.

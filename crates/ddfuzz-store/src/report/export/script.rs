@@ -40,7 +40,7 @@ esac
 }
 "#;
 
-/// Shell code that turns ddfuzz's answer into an exit status; other groups are not interesting.
+/// Shell code that turns ddfuzz's answer into an exit status. Other groups exit with 125.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;

@@ -107,7 +107,7 @@ pub struct RateLine {
     /// Rate over the utilities run with this channel or kind of input. Each utility counts once,
     /// and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Rate over the runs. Runs of one utility are not independent of each other.
+    /// Failure rate over the runs. Runs of one utility are not independent of each other.
     pub runs: Rate,
 }
 
@@ -120,7 +120,7 @@ impl RateLine {
     }
 }
 
-/// Computes the failure rates by channel; all file names of copies count as one channel.
+/// Computes the failure rates by channel. All file names for copies of inputs are one channel.
 pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| {
         let word = tally.channel.split_whitespace().next();

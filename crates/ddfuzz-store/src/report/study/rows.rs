@@ -296,7 +296,7 @@ fn rank(kind: Kind) -> u8 {
     }
 }
 
-/// A stored group as far as one utility is concerned, shown through that utility's best entry.
+/// A stored group of crashes, restricted to one utility and represented by its best entry.
 ///
 /// Several utilities may crash with one key, for example in a shared library. Such a group appears
 /// once for each utility.
