@@ -60,20 +60,20 @@ impl Store {
         folder::create_all(&filed.path)?;
         create_once(&filed.path.join(layout::ORIGINAL), input)?;
         json::write(&filed.path.join(layout::CRASH), &*crash)?;
-        let entry = self.known(&filed.id)?;
-        self.enter(&entry)?;
+        let entry = self.complete_entry(&filed.id)?;
+        self.update_group(&entry)?;
         Ok(filed)
     }
 
     /// Reads the entry, which must be complete on disk.
-    fn known(&self, id: &EntryId) -> Result<Entry, StoreError> {
+    fn complete_entry(&self, id: &EntryId) -> Result<Entry, StoreError> {
         (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
 
     /// Adds a complete entry to its group, or updates the entry's rank after a new reproducer or
     /// result, and writes the group's record if that changed. If writing fails, the group in memory
     /// stays as it was.
-    fn enter(&mut self, entry: &Entry) -> Result<(), StoreError> {
+    fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
         let folder = layout::group_folder(root, place.0, &place.1);
@@ -122,9 +122,9 @@ impl Store {
     /// Replaces the entry's reproducer by `bytes`. Errors: [`StoreError::NoSuch`] if the entry does
     /// not exist; if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
-        self.enter(&entry)
+        self.update_group(&entry)
     }
 
     /// Renames the logs and reproducers of all unfinished minimizations, appending the first 16
@@ -145,7 +145,7 @@ impl Store {
                         }
                     }
                     folder::sync(&entry.folder)?;
-                    self.enter(&self.known(&entry.id)?)?;
+                    self.update_group(&self.complete_entry(&entry.id)?)?;
                 }
             }
         }
@@ -156,7 +156,7 @@ impl Store {
     /// before. The reproducer as parsed by the harness (`debug.txt`) is written first. Errors:
     /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         let debug = entry.folder.join(layout::DEBUG);
         match &outcome.debug {
             Some(text) => atomic::write(&debug, format!("{text}\n").as_bytes())?,
@@ -165,7 +165,7 @@ impl Store {
         }
         json::write(&entry.folder.join(layout::OUTCOME), outcome)?;
         let minimized = Some(outcome.clone());
-        self.enter(&Entry { minimized, ..entry })?;
+        self.update_group(&Entry { minimized, ..entry })?;
         match id.kind() == Kind::Crash && outcome.never_fails() {
             true => self.move_to_flaky(id),
             false => Ok(()),
@@ -225,7 +225,7 @@ impl Store {
                 }
             },
         };
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         let path = entry.script();
         let root = self.reader.root();
         let text = reproduce::script(id, &entry.crash.class, target, &program, root);

@@ -163,7 +163,7 @@ impl Reader {
     }
 
     /// Returns whether the corpus contains this input.
-    pub fn keeps(&self, input: &[u8]) -> bool {
+    pub fn has_in_corpus(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
     }

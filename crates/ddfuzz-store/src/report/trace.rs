@@ -197,14 +197,14 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
         })
         .take(NEAR)
         .collect();
-    let said = asserted(crash);
-    let is_said = said.is_some();
+    let asserted = assertion_place(crash);
+    let is_asserted = asserted.is_some();
     let shown = || Place::parse(crash.site()?.source.as_deref()?);
-    if let Some(said) = said.or_else(shown) {
+    if let Some(likeliest) = asserted.or_else(shown) {
         // A frame at this place has the complete path.
-        let known = places.iter().position(|(place, _)| place.is_at(&said));
-        let (place, frame) = known.map_or((said, None), |at| places.remove(at));
-        places.insert(0, (place, frame.filter(|_| !is_said)));
+        let known = places.iter().position(|(place, _)| place.is_at(&likeliest));
+        let (place, frame) = known.map_or((likeliest, None), |at| places.remove(at));
+        places.insert(0, (place, frame.filter(|_| !is_asserted)));
     }
     let report = crash.details.report.as_ref();
     let reported = report.and_then(|report| Place::parse(report.location.as_deref()?));
@@ -213,10 +213,10 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
 }
 
 /// Parses the location in the message of a failed C assertion.
-fn asserted(crash: &Crash) -> Option<Place> {
+fn assertion_place(crash: &Crash) -> Option<Place> {
     // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
-    let said = crash.details.abort_message.as_deref()?;
-    let (before, _) = said.split_once(": Assertion `")?;
+    let message = crash.details.abort_message.as_deref()?;
+    let (before, _) = message.split_once(": Assertion `")?;
     Place::parse(before.split(": ").nth(1)?)
 }
 
