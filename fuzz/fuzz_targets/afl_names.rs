@@ -2,19 +2,19 @@
 //! chooses them.
 #![no_main]
 
-use ddfuzz::store::foreign::{CrashName, Fuzzer, Promise};
+use ddfuzz::store::foreign::{CrashName, Fuzzer, ReportedEnd};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|name: &str| {
     let Some(read) = CrashName::parse(name) else {
         return;
     };
-    assert!(!read.said().is_empty());
+    assert!(!read.describe().is_empty());
     match read.fuzzer {
         Fuzzer::Afl => {
             assert!(name.starts_with("id"));
-            let is_signal = matches!(read.promise, Promise::Signal(number) if number > 0);
-            assert!(is_signal || read.promise == Promise::Timeout);
+            let is_signal = matches!(read.reported_end, ReportedEnd::Signal(number) if number > 0);
+            assert!(is_signal || read.reported_end == ReportedEnd::Timeout);
         }
         Fuzzer::Honggfuzz => assert!(name.starts_with("SIG") && name.contains(".PC.")),
         Fuzzer::LibFuzzer if read.exact => {

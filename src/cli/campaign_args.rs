@@ -15,7 +15,7 @@ use crate::exec::facts::program_words;
 use crate::exec::{Program, Started, Target, Way, bundled};
 use crate::minimize::{SEARCHES, search_summary};
 use crate::report::size;
-use crate::store::{HadGroups, KnownGroups};
+use crate::store::{BaselineGroups, KnownGroups};
 
 /// The heading of these options in the help.
 const INPUTS_HEADING: &str = "Inputs";
@@ -272,7 +272,7 @@ pub fn read_known_and_against(
 ) -> Result<KnownGroups, Failure> {
     let known = read_known(path)?;
     Ok(match against {
-        Some(out) => known.and_had(HadGroups::read(out)?),
+        Some(out) => known.with_baseline(BaselineGroups::read(out)?),
         None => known,
     })
 }

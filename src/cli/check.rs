@@ -99,7 +99,8 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
             let major = group.record.major.short();
-            let muted = known.has_major(&major) || reader.is_known_by_names(kind, &major, known)?;
+            let muted =
+                known.has_major(&major) || reader.is_muted_by_stable_key(kind, &major, known)?;
             if !muted {
                 all.push(group);
             }

@@ -107,7 +107,7 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let mut worst: Vec<&Finding> = told.collect();
     worst.sort_by_key(|finding| (finding.kind, Reverse(finding.severity)));
     worst.truncate(TOLD);
-    let blocks = worst.iter().map(|finding| cause(&finding.cause()) + "\n");
+    let blocks = worst.iter().map(|finding| cause(finding) + "\n");
     blocks.collect()
 }
 

@@ -1,6 +1,6 @@
 //! The result of `check`.
 
-use ddfuzz::report::{CheckResult, CheckedGroup, Now, Status, check_table};
+use ddfuzz::report::{CheckResult, CheckedGroup, CurrentFailure, Status, check_table};
 use ddfuzz::store::Kind;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn fixed() -> CheckedGroup {
 fn other() -> CheckedGroup {
     CheckedGroup {
         status: Status::Other,
-        now: Some(Now {
+        now: Some(CurrentFailure {
             class: "abrt".to_owned(),
             major: "ffffffffffff".to_owned(),
             minor: "eeeeeeeeeeee".to_owned(),

@@ -1,6 +1,6 @@
 //! Inputs as hex and text.
 
-use ddfuzz::report::hexdump::line;
+use ddfuzz::report::text::hex_line as line;
 
 #[test]
 fn short_inputs_are_shown_whole() {

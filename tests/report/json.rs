@@ -65,7 +65,7 @@ fn a_group_that_is_not_minimized_has_null_for_what_is_not_known() {
 
 #[test]
 fn an_error_has_kind_message_path_and_hint() {
-    let report = ErrorReport::from(&StoreError::NotOurs { path: "/x".into() });
+    let report = ErrorReport::from(&StoreError::NotOurs("/x".into()));
     let expected = json!({"error": {
         "kind": "not-an-output-directory",
         "message": "/x is not an output directory of ddfuzz",

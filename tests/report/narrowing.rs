@@ -2,7 +2,7 @@
 
 use ddfuzz::exec::{Limits, Program, Target, Way};
 use ddfuzz::minimize::log::{DifferenceRecord, Goal, Line, StartLine, TargetRecord, Units};
-use ddfuzz::report::{Shrinking, curve};
+use ddfuzz::report::{MinimizationHistory, curve};
 use serde_json::json;
 
 fn start(goal: Goal, units: Units) -> StartLine {
@@ -47,7 +47,7 @@ fn the_deltas_between_both_ends_are_what_is_left() {
         test(2, &[[0, 3]]),
         reduce(1, "increase-to-complement"),
     ];
-    let shrinking = Shrinking::of(&start(Goal::Isolate, Units::Edits), &lines);
+    let shrinking = MinimizationHistory::of(&start(Goal::Isolate, Units::Edits), &lines);
     let sizes: Vec<u64> = shrinking.steps.iter().map(|step| step.size).collect();
     assert_eq!(sizes, [4, 2]);
     assert_eq!(shrinking.sizes(), "8 → 2 edits");
@@ -58,7 +58,7 @@ fn the_deltas_between_both_ends_are_what_is_left() {
 #[test]
 fn a_part_that_grows_leaves_less_of_the_difference() {
     let lines = [test(0, &[[0, 7]]), reduce(0, "increase-to-subset")];
-    let shrinking = Shrinking::of(&start(Goal::Maximize, Units::Bytes), &lines);
+    let shrinking = MinimizationHistory::of(&start(Goal::Maximize, Units::Bytes), &lines);
     assert_eq!(shrinking.sizes(), "8 → 1 byte");
     assert_eq!(shrinking.best_after(1), 1);
 }

@@ -3,7 +3,7 @@
 use ddfuzz::exec::{Limits, Program, Target, Way};
 use ddfuzz::minimize::Claim;
 use ddfuzz::minimize::log::{Line, StartLine, TargetRecord};
-use ddfuzz::report::{Pass, Shrinking, curve, passes_table, svg};
+use ddfuzz::report::{MinimizationHistory, Pass, curve, passes_table, svg};
 use serde_json::json;
 
 /// The start of minimizing so many bytes by `full`.
@@ -59,7 +59,7 @@ fn lines() -> Vec<Line> {
 
 #[test]
 fn tests_are_counted_by_the_pass_that_asked() {
-    let shrinking = Shrinking::of(&start(1000), &lines());
+    let shrinking = MinimizationHistory::of(&start(1000), &lines());
     let pass = |name: &str, tests, executed, reductions, removed| Pass {
         name: name.to_owned(),
         tests,
@@ -95,7 +95,7 @@ fn a_search_without_passes_is_one_with_its_reductions_by_rule() {
         test(1, 250, "FAIL", "run", None),
         reduce(1, "complement", 250),
     ];
-    let shrinking = Shrinking::of(&start(1000), &lines);
+    let shrinking = MinimizationHistory::of(&start(1000), &lines);
     assert_eq!(
         passes_table(&shrinking, None),
         "PASS  TESTS  EXECUTED  REDUCTIONS  BYTES  RULES\n\
@@ -108,12 +108,12 @@ fn a_search_without_passes_is_one_with_its_reductions_by_rule() {
 fn a_log_gone_on_with_behind_its_end_has_not_ended() {
     let mut lines = lines();
     lines.push(test(5, 2, "PASS", "run", Some("proof")));
-    assert_eq!(Shrinking::of(&start(1000), &lines).claim, None);
+    assert_eq!(MinimizationHistory::of(&start(1000), &lines).claim, None);
 }
 
 #[test]
 fn the_curve_falls_from_the_size_of_the_input() {
-    let shrinking = Shrinking::of(&start(1000), &lines());
+    let shrinking = MinimizationHistory::of(&start(1000), &lines());
     let text = curve(&shrinking, Some(20));
     let rows: Vec<&str> = text.lines().collect();
     assert_eq!(rows.len(), 10, "{text}");
@@ -133,17 +133,17 @@ fn the_curve_falls_from_the_size_of_the_input() {
 
 #[test]
 fn nothing_tested_gives_no_curve_and_an_empty_drawing() {
-    let shrinking = Shrinking::of(&start(1000), &[]);
+    let shrinking = MinimizationHistory::of(&start(1000), &[]);
     assert_eq!(curve(&shrinking, None), "");
     check_xml(&svg(&shrinking, "nothing"));
-    let empty = Shrinking::of(&start(0), &[end(0)]);
+    let empty = MinimizationHistory::of(&start(0), &[end(0)]);
     assert_eq!(curve(&empty, Some(0)), "");
     check_xml(&svg(&empty, ""));
 }
 
 #[test]
 fn the_drawing_has_a_dot_for_each_executed_test_and_a_line_for_the_best() {
-    let drawing = svg(&Shrinking::of(&start(1000), &lines()), "crash-1");
+    let drawing = svg(&MinimizationHistory::of(&start(1000), &lines()), "crash-1");
     check_xml(&drawing);
     assert_eq!(drawing.matches("<circle class=\"fail\"").count(), 2);
     assert_eq!(drawing.matches("<circle class=\"other\"").count(), 2);
@@ -155,7 +155,7 @@ fn the_drawing_has_a_dot_for_each_executed_test_and_a_line_for_the_best() {
 #[test]
 fn a_hostile_title_stays_text() {
     let title = "<script>\"&amp;\u{1b}[2J\u{202e}]]>\u{ffff}";
-    let drawing = svg(&Shrinking::of(&start(1000), &lines()), title);
+    let drawing = svg(&MinimizationHistory::of(&start(1000), &lines()), title);
     check_xml(&drawing);
     assert!(drawing.contains("&lt;script&gt;&quot;&amp;amp;"));
     assert!(!drawing.contains('\u{1b}'));
@@ -165,7 +165,7 @@ fn a_hostile_title_stays_text() {
 fn many_tests_give_a_drawing_of_bounded_size() {
     let mut all = vec![test(0, 500, "FAIL", "run", None), reduce(0, "subset", 500)];
     all.extend((1..60_000).map(|i| test(i, 499, "PASS", "run", None)));
-    let shrinking = Shrinking::of(&start(1000), &all);
+    let shrinking = MinimizationHistory::of(&start(1000), &all);
     assert_eq!(shrinking.dots.len(), 60_000);
     let drawing = svg(&shrinking, "long");
     let dots = drawing.matches("<circle").count();

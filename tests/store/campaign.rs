@@ -88,7 +88,7 @@ fn the_corpus_keeps_each_content_once() {
     let root = tempfile::tempdir().unwrap();
     let mut store = Store::create_or_resume(root.path(), campaign("c1")).unwrap();
     let path = store.add_to_corpus(b"input").unwrap();
-    assert!(store.reader().keeps(b"input") && !store.reader().keeps(b"other"));
+    assert!(store.reader().has_in_corpus(b"input") && !store.reader().has_in_corpus(b"other"));
     assert_eq!(store.add_to_corpus(b"input").unwrap(), path);
     store.add_to_corpus(b"").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"input");

@@ -3,11 +3,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ddfuzz::store::foreign::{CrashName, Fuzzer, Inputs, Layout, Promise, find};
+use ddfuzz::store::foreign::{CrashName, Fuzzer, Inputs, Layout, ReportedEnd, find};
 use proptest::prelude::*;
 
-fn parsed(name: &str) -> Option<(Fuzzer, Promise, bool)> {
-    CrashName::parse(name).map(|name| (name.fuzzer, name.promise, name.exact))
+fn parsed(name: &str) -> Option<(Fuzzer, ReportedEnd, bool)> {
+    CrashName::parse(name).map(|name| (name.fuzzer, name.reported_end, name.exact))
 }
 
 const SHA1: &str = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
@@ -15,7 +15,7 @@ const SHA1: &str = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
 #[test]
 fn names_of_all_fuzzers_are_read() {
     use Fuzzer::{Afl, Honggfuzz, LibFuzzer};
-    let segv = Promise::Signal(11);
+    let segv = ReportedEnd::Signal(11);
     for (name, expected) in [
         (
             "id:000000,sig:11,src:000002,time:31,execs:87,op:havoc,rep:4",
@@ -23,12 +23,12 @@ fn names_of_all_fuzzers_are_read() {
         ),
         (
             "id:000123,sig:06,sync:other,src:000001",
-            (Afl, Promise::Signal(6)),
+            (Afl, ReportedEnd::Signal(6)),
         ),
         ("id_000000,sig_11,src_000002", (Afl, segv)),
         (
             "id:000000,src:000001+000002,op:splice,+cov",
-            (Afl, Promise::Timeout),
+            (Afl, ReportedEnd::Timeout),
         ),
         (
             "SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz",
@@ -36,25 +36,34 @@ fn names_of_all_fuzzers_are_read() {
         ),
         (
             "SIGABRT.PC.7f.STACK.0.CODE.-6.ADDR.(nil).INSTR.[NOT_MMAPED].2026-01-02.03:04:05.77.fuzz",
-            (Honggfuzz, Promise::Signal(6)),
+            (Honggfuzz, ReportedEnd::Signal(6)),
         ),
         (
             "SIGVTALRM.PC.1.STACK.2.CODE.3.ADDR.4.INSTR.x.fuzz",
-            (Honggfuzz, Promise::Timeout),
+            (Honggfuzz, ReportedEnd::Timeout),
         ),
-        (&format!("crash-{SHA1}"), (LibFuzzer, Promise::Crash)),
-        (&format!("timeout-{SHA1}"), (LibFuzzer, Promise::Timeout)),
-        (&format!("oom-{SHA1}"), (LibFuzzer, Promise::OutOfMemory)),
-        (&format!("leak-{SHA1}"), (LibFuzzer, Promise::Leak)),
-        (&format!("slow-unit-{SHA1}"), (LibFuzzer, Promise::Slow)),
+        (&format!("crash-{SHA1}"), (LibFuzzer, ReportedEnd::Crash)),
+        (
+            &format!("timeout-{SHA1}"),
+            (LibFuzzer, ReportedEnd::Timeout),
+        ),
+        (
+            &format!("oom-{SHA1}"),
+            (LibFuzzer, ReportedEnd::OutOfMemory),
+        ),
+        (&format!("leak-{SHA1}"), (LibFuzzer, ReportedEnd::Leak)),
+        (&format!("slow-unit-{SHA1}"), (LibFuzzer, ReportedEnd::Slow)),
         (
             &format!("minimized-from-{SHA1}"),
-            (LibFuzzer, Promise::Crash),
+            (LibFuzzer, ReportedEnd::Crash),
         ),
     ] {
         assert_eq!(parsed(name), Some((expected.0, expected.1, true)), "{name}");
     }
-    assert_eq!(parsed("crash-1"), Some((LibFuzzer, Promise::Crash, false)));
+    assert_eq!(
+        parsed("crash-1"),
+        Some((LibFuzzer, ReportedEnd::Crash, false))
+    );
     for name in [
         "README.txt",
         "id:1",
@@ -85,7 +94,7 @@ proptest! {
         name in "(id[:_]|SIG[A-Z]{2,8}|crash-|oom-)?[0-9a-f:,._=\u{e9}]{0,60}(\\.PC\\.|sig:[0-9-]{1,30})?.{0,9}"
     ) {
         if let Some(parsed) = CrashName::parse(&name) {
-            prop_assert!(!parsed.said().is_empty());
+            prop_assert!(!parsed.describe().is_empty());
         }
     }
 }
@@ -145,15 +154,11 @@ fn only_crashes_and_hangs_of_afl_are_inputs() {
     let promises: Vec<_> = inputs
         .inputs
         .iter()
-        .map(|input| input.named.unwrap().promise)
+        .map(|input| input.named.unwrap().reported_end)
         .collect();
-    assert_eq!(promises[2], Promise::Timeout);
-    assert_eq!(promises[3], Promise::Signal(11));
-    let passed: usize = inputs
-        .directories
-        .iter()
-        .map(|one| one.passed_over.len())
-        .sum();
+    assert_eq!(promises[2], ReportedEnd::Timeout);
+    assert_eq!(promises[3], ReportedEnd::Signal(11));
+    let passed: usize = inputs.directories.iter().map(|one| one.skipped.len()).sum();
     assert_eq!(passed, 5, "{:?}", inputs.directories);
     assert_eq!(found(&dir.path().join("main/crashes")).0, [crash]);
 }
@@ -199,7 +204,7 @@ fn odd_entries_are_listed_and_nothing_leads_round_in_a_circle() {
     std::os::unix::fs::symlink("nowhere", dir.path().join("dangling")).unwrap();
     let (paths, inputs) = found(dir.path());
     assert_eq!(paths, ["dangling", "odd\n\u{fffd}"]);
-    assert_eq!(inputs.directories[0].passed_over.len(), 1);
+    assert_eq!(inputs.directories[0].skipped.len(), 1);
     assert!(inputs.inputs[1].path.ends_with(name));
 }
 

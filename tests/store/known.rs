@@ -1,6 +1,6 @@
 //! Muted groups.
 
-use ddfuzz::store::{KnownGroups, NoKey};
+use ddfuzz::store::{InvalidKey, KnownGroups};
 
 use crate::sample::key;
 
@@ -15,7 +15,7 @@ fn a_list_holds_keys_and_remarks() {
     let known = KnownGroups::parse(&text).unwrap();
     assert!(known.has_major(&major.short()) && known.has_major(&major.to_string()));
     assert!(!known.has_major(&stable.short()));
-    assert!(known.has_stable(Some(stable)) && known.names_stables());
+    assert!(known.has_stable(Some(stable)) && known.has_stable_keys());
     assert!(!known.has_stable(Some(major)) && !known.has_stable(None));
     let whole = KnownGroups::parse(&major.to_string()).unwrap();
     assert!(whole.has_major(&major.short()));
@@ -35,6 +35,6 @@ fn a_line_that_is_no_key_is_an_error_with_its_number() {
     ] {
         let error = KnownGroups::parse(&format!("# one\n\n{word} # why\n")).unwrap_err();
         let text = word.to_owned();
-        assert_eq!(error, NoKey { line: 3, text });
+        assert_eq!(error, InvalidKey { line: 3, text });
     }
 }

@@ -455,9 +455,7 @@ impl Minimizing {
 
 /// The entry, which must be complete.
 fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
-    let missing = || StoreError::NoSuch {
-        path: id.folder(store.reader().root()),
-    };
+    let missing = || StoreError::NoSuch(id.folder(store.reader().root()));
     store.reader().entry(id)?.ok_or_else(missing)
 }
 

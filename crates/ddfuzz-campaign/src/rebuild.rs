@@ -254,7 +254,7 @@ impl Rebuild<'_> {
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let mut store = lock(self.store);
-        store.set_unfinished_aside(&earlier.unwrap_or_default())?;
+        store.archive_unfinished(&earlier.unwrap_or_default())?;
         store.record_build(build)?;
         drop(store);
         let fixed = size::grouped(fixed);

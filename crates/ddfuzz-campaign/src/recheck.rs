@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::error::CampaignError;
 use ddfuzz_exec::{Ended, ExecError, Target, Way};
 use ddfuzz_model::files::FileError;
-use ddfuzz_store::report::{CheckedGroup, Now, Status, place};
+use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
@@ -270,8 +270,8 @@ fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     own.take(3).map(|frame| frame.name.as_deref())
 }
 
-fn shown(crash: &Crash) -> Now {
-    Now {
+fn shown(crash: &Crash) -> CurrentFailure {
+    CurrentFailure {
         class: crash.class.to_string(),
         major: crash.keys.major.short(),
         minor: crash.keys.minor.short(),

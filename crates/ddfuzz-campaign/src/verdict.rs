@@ -6,7 +6,7 @@ use super::recheck::{Examined, examined};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
-use ddfuzz_store::foreign::{Input, Promise};
+use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::report::place;
 use ddfuzz_store::{CrashLine, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
@@ -76,7 +76,7 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
 
 /// Whether the fuzzer that named the file has seen a leak.
 pub fn may_leak(input: &Input) -> bool {
-    (input.named).is_some_and(|named| named.promise == Promise::Leak)
+    (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
 /// What is left of a crash that came once, with these keys, and in none of the tries after it: no

@@ -7,7 +7,7 @@ use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
 use super::{CleanError, ContentId, Features, Place};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::OsText;
-use ddfuzz_store::report::clean::{CleanResult, Kept};
+use ddfuzz_store::report::clean::{CleanResult, KeptFile};
 use ddfuzz_store::{Reader, hash_of};
 
 /// What became of a file.
@@ -131,7 +131,7 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
 }
 
 /// The kept file at this path, in the output directory or in the cleaned corpus.
-fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
+fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
     let corpus = result.corpus.first().filter(|_| result.in_place);
@@ -152,7 +152,7 @@ fn is_same(one: &OsText, other: &Path) -> bool {
         || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn said(kept: &Kept) -> String {
+fn said(kept: &KeptFile) -> String {
     let trimmed = match kept.size < kept.size_before {
         true => format!("; trimmed from {} to {} bytes", kept.size_before, kept.size),
         false => String::new(),

@@ -1,5 +1,5 @@
-//! The campaign that a directory belongs to (`ddfuzz.json`), its builds, and whether the directory
-//! may be opened.
+//! The campaign file of an output directory (`ddfuzz.json`): the campaign, the builds of its
+//! program, and whether a path is an output directory at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ use crate::{Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
 use ddfuzz_model::files::{OsText, atomic};
 
-/// One campaign: what was run, where and when.
+/// A fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start and machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Its id, which no other campaign has.
+    /// Id of the campaign, unique among all campaigns.
     #[serde(rename = "campaign")]
     pub id: String,
-    /// The command line that began it, as it was typed.
+    /// The command line that started the campaign, one element an argument.
     pub command_line: Vec<OsText>,
-    /// The settings that a file added to it.
+    /// Options that a settings file added to the command line; `None` without such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsFile>,
-    /// Its target; `None` where there are several (`revisit`).
+    /// The fuzzed target; `None` for `revisit`, which runs several.
     pub target: Option<TargetRecord>,
-    /// The builds of the program that were run, in their order.
+    /// Builds of the program that the campaign has run, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
-    /// Limits on each run of it.
+    /// Limits on time and memory of each run.
     pub limits: Option<Limits>,
-    /// The ways of execution used.
+    /// Ways of execution (fork server, `execve`, …) that the campaign has used.
     pub ways: Vec<Way>,
-    /// The seed of its generator, if it has one.
+    /// Seed of the input generator; `None` where the campaign has no generator.
     pub seed: Option<u64>,
-    /// When it began, RFC 3339 in UTC ([`super::rfc3339`]).
+    /// Start of the campaign, as RFC 3339 in UTC ([`super::rfc3339`]).
     pub started: String,
-    /// The machine it began on.
+    /// Host name of the machine on which the campaign started.
     pub host: String,
 }
 
-/// A file of settings, and what it adds to a command line.
+/// A settings file and the options that it adds to a command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsFile {
-    /// The file, absolute.
+    /// Absolute path of the settings file.
     pub file: OsText,
-    /// What it adds: its settings, as the command line would say them.
+    /// The settings as command-line arguments.
     pub arguments: Vec<OsText>,
 }
 
@@ -61,31 +61,22 @@ impl std::fmt::Display for SettingsFile {
     }
 }
 
-/// The campaign file. The fields of the campaign that the directory belongs to stand at the top
-/// level; a directory that [`super::merge()`] made belongs to none, and has only `campaigns`.
+/// The content of `ddfuzz.json`. The fields of the directory's own campaign are at the top level of
+/// the JSON; a directory made by [`super::merge()`] has no campaign of its own, only `campaigns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CampaignFile {
-    /// The version of the directory's contract.
+    /// Version of the output directory's format ([`VERSION`]).
     pub version: u64,
-    /// The campaign that the directory belongs to, and that `--resume` goes on with.
+    /// The directory's own campaign, which `--resume` continues; `None` after a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
-    /// Other campaigns whose findings are here, by id.
+    /// Further campaigns whose findings are stored in the directory, sorted by id.
     #[serde(rename = "campaigns")]
     pub others: Vec<Campaign>,
 }
 
 impl CampaignFile {
-    /// The file of a directory that belongs to `current`.
-    pub(super) fn of(current: Option<Campaign>) -> CampaignFile {
-        CampaignFile {
-            version: VERSION,
-            current,
-            others: Vec::new(),
-        }
-    }
-
-    /// Reads the file of the directory `root`; `None` where there is none.
+    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist.
     pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
         let path = root.join(layout::CAMPAIGN);
         let Some(value) = json::read::<Value>(&path)? else {
@@ -95,7 +86,7 @@ impl CampaignFile {
             path: path.clone(),
             why,
         };
-        // The version first: nothing else can be expected of a file of another one.
+        // Check the version first: other versions may have other fields.
         let version = (value.get("version").and_then(Value::as_u64))
             .ok_or_else(|| damaged("it has no version".to_owned()))?;
         if version != VERSION {
@@ -105,16 +96,11 @@ impl CampaignFile {
                 known: VERSION,
             });
         }
-        let current = match value.get("campaign") {
-            None => None,
-            Some(_) => {
-                Some(Campaign::deserialize(&value).map_err(|error| damaged(error.to_string()))?)
-            }
-        };
-        let others = match value.get("campaigns") {
-            None => Vec::new(),
-            Some(others) => Vec::deserialize(others).map_err(|error| damaged(error.to_string()))?,
-        };
+        let invalid = |error: serde_json::Error| damaged(error.to_string());
+        let current = value.get("campaign").map(|_| Campaign::deserialize(&value));
+        let current = current.transpose().map_err(invalid)?;
+        let others = value.get("campaigns").map(Vec::deserialize);
+        let others = others.transpose().map_err(invalid)?.unwrap_or_default();
         Ok(Some(CampaignFile {
             version,
             current,
@@ -122,13 +108,12 @@ impl CampaignFile {
         }))
     }
 
-    /// Writes the file into the directory `root`.
     pub(super) fn write(&self, root: &Path) -> Result<(), StoreError> {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds another campaign. Where two records of one id differ, the least as text stays, so that
-    /// the order of the calls does not matter.
+    /// Adds a campaign to `others`. Of two records with one id, the record whose JSON text sorts
+    /// first stays, so that the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -144,32 +129,31 @@ impl CampaignFile {
         }
     }
 
-    /// All campaigns whose findings are here.
+    /// Iterates over all campaigns whose findings are in the directory.
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
 }
 
-/// The state of a group after the program was changed.
+/// What became of a group of crashes after the program was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// None of its inputs fails any more.
+    /// None of the group's inputs fails with the new build.
     Fixed,
-    /// No input fails as it did, but the crash could not show itself in this build or within these
-    /// limits.
+    /// No input fails as before, but the new build or the limits could not show the crash.
     #[serde(rename = "cannot tell")]
     CannotTell,
-    /// It failed sometimes, or does now.
+    /// The group's inputs fail in some runs only, before or after the rebuild.
     Flaky,
-    /// An input fails in another way.
+    /// An input of the group fails with another crash than before.
     Other,
-    /// An input fails as it did.
+    /// An input of the group still fails with the same crash.
     Same,
 }
 
 impl Status {
-    /// The name, as in JSON.
+    /// Name of the status, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
@@ -181,63 +165,58 @@ impl Status {
     }
 }
 
-/// A build of the program.
+/// A build of the fuzzed program, identified by the hash of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The blake3 of the program's file, 64 hex digits.
+    /// The blake3 hash of the program's file, as 64 hex digits.
     pub blake3: String,
-    /// When it was first seen, RFC 3339 in UTC.
+    /// Time when the campaign first ran the build, as RFC 3339 in UTC.
     pub seen: String,
-    /// The state of the groups found before, by kind and major key (12 hex digits); empty for the
-    /// first build.
+    /// Status of each earlier group with this build, by kind and major key; empty for the first
+    /// build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }
 
 impl Build {
-    /// The state of a group with this build, where it was checked.
+    /// Returns the status of a group with this build; `None` if the group was not checked.
     pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
         self.groups.get(&kind)?.get(major).copied()
     }
 }
 
-/// The version of the output directory's contract.
+/// Version of the output directory's format.
 pub const VERSION: u64 = 1;
 
-/// What is at the path of an output directory.
+/// What [`examine`] finds at the path of an output directory.
 #[derive(Debug)]
 pub(super) enum DirectoryState {
-    /// Nothing, or an empty directory.
+    /// The path does not exist or is an empty directory.
     Nothing,
-    /// An output directory.
+    /// The path is an output directory with this campaign file.
     Ours(Box<CampaignFile>),
 }
 
-/// Examines the path, without changing anything.
-///
-/// # Errors
-/// When it is no output directory, or of another version, or its campaign file is damaged.
+/// Examines whether `root` can be an output directory, without changing anything. Fails if `root`
+/// holds other files, has another format version, or its campaign file is damaged.
 pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     if let Some(file) = CampaignFile::read(root)? {
         return Ok(DirectoryState::Ours(Box::new(file)));
     }
-    // A lock and temporary files are what a writer leaves that was killed before all else; what
-    // git is to ignore a user may have said before.
+    // A killed writer leaves a lock and temporary files; the user may have made a `.gitignore`.
     let foreign = |name: &str| {
         let ours = [layout::LOCK, layout::IGNORE.0].contains(&name);
         !ours && !atomic::is_temporary(name.as_ref())
     };
     let empty = reader::sorted_names(root, foreign)?.is_empty() && !has_undecodable(root);
-    if empty && (root.is_dir() || !exists(root)) {
+    if empty && (root.is_dir() || root.symlink_metadata().is_err()) {
         Ok(DirectoryState::Nothing)
     } else {
-        Err(StoreError::NotOurs {
-            path: root.to_owned(),
-        })
+        Err(StoreError::NotOurs(root.to_owned()))
     }
 }
 
-/// The output directory that `path` lies in, or that lies in it under the usual name.
+/// Finds an output directory near `path`: a parent of `path`, or `path/ddfuzz-out`. Used in hints.
 pub(super) fn near(path: &Path) -> Option<PathBuf> {
     let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
     let below = path.join(layout::USUAL);
@@ -249,12 +228,7 @@ pub(super) fn near(path: &Path) -> Option<PathBuf> {
     Some(above.to_owned())
 }
 
-/// Whether anything, be it a dangling link, has this name.
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
-
-/// Whether the folder has names that are not UTF-8, which listings leave out.
+/// Checks whether the folder has names that are not UTF-8, which [`reader::sorted_names`] omits.
 fn has_undecodable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())

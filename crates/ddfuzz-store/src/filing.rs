@@ -1,4 +1,5 @@
-//! Files a crash, and updates what its minimization and later findings change.
+//! Storing a crash in the output directory, and updating its entry: reproducer, result of the
+//! minimization, `reproduce.sh`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,42 +13,39 @@ use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Where a crash was filed.
+/// Result of [`Store::file`]: where the crash is stored and whether its keys are new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
-    /// The entry.
+    /// Id of the crash's entry.
     pub id: EntryId,
-    /// Its folder.
+    /// Folder of the crash's entry.
     pub path: PathBuf,
-    /// Whether it is the first of its major key.
+    /// Whether the crash is the first of its major key (a new group).
     pub new_major: bool,
-    /// Whether it is the first of its minor key.
+    /// Whether the crash is the first of its minor key.
     pub new_minor: bool,
-    /// Whether this very input was filed with these keys before.
+    /// Whether the entry existed before: the same input with the same keys.
     pub already: bool,
 }
 
 impl Store {
-    /// Files a crash: the input first, then the record, both synced, then the group's record.
-    /// [`Crash::found`] should be set. Filing the same input with the same keys again changes
-    /// nothing but the record, and that only where this finding names the input better: a run
-    /// before a slip, a lower run before a higher one.
-    ///
-    /// # Errors
-    /// When something cannot be written. Filing again then goes on where this call stopped, and
-    /// answers as this call would have.
+    /// Stores a crash: first the input, then `crash.json`, both synced, then the group's record.
+    /// [`Crash::found`] should be set. Storing the same input with the same keys again changes at
+    /// most `crash.json`, and only if the new origin is better: a run of the campaign before a
+    /// crash met during a minimization, a lower run number before a higher one. Fails if a file
+    /// cannot be written. Calling the function again resumes the work and returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
         let path = id.folder(self.reader.root());
         let group = self.groups.get(&(kind, id.major().to_owned()));
         let held = match group {
-            // Also where it was known: someone may have tidied up meanwhile.
+            // Read again, because the user may have removed files.
             Some(group) if group.has(&id) => self.reader.entry(&id)?,
             _ => None,
         };
         let filed = Filed {
-            new_major: !group.is_some_and(GroupIndex::has_entries),
+            new_major: group.is_none_or(|group| group.minors.is_empty()),
             new_minor: !group.is_some_and(|group| group.minors.contains_key(id.minor())),
             already: held.is_some(),
             path,
@@ -62,21 +60,20 @@ impl Store {
         folder::create_all(&filed.path)?;
         create_once(&filed.path.join(layout::ORIGINAL), input)?;
         json::write(&filed.path.join(layout::CRASH), &*crash)?;
-        let entry = self.known(&filed.id)?;
-        self.enter(&entry)?;
+        let entry = self.complete_entry(&filed.id)?;
+        self.update_group(&entry)?;
         Ok(filed)
     }
 
-    /// The entry, which must be complete on disk.
-    fn known(&self, id: &EntryId) -> Result<Entry, StoreError> {
-        (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch {
-            path: id.folder(self.reader.root()),
-        })
+    /// Reads the entry, which must be complete on disk.
+    fn complete_entry(&self, id: &EntryId) -> Result<Entry, StoreError> {
+        (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
 
-    /// Takes a complete entry, or its new reproducer or outcome, into its group, and writes the
-    /// group's record where that changes it. Without the record written nothing is taken in.
-    fn enter(&mut self, entry: &Entry) -> Result<(), StoreError> {
+    /// Adds a complete entry to its group, or updates the entry's rank after a new reproducer or
+    /// result, and writes the group's record if that changed. If writing fails, the group in memory
+    /// stays as it was.
+    fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
         let folder = layout::group_folder(root, place.0, &place.1);
@@ -94,10 +91,8 @@ impl Store {
         Ok(())
     }
 
-    /// Sets how many runs of `campaign` ended in the group of this major key.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] where there is no such group; when the record cannot be written.
+    /// Sets how many runs of `campaign` ended in the group of this major key. Errors:
+    /// [`StoreError::NoSuch`] if the group does not exist; if the record cannot be written.
     pub fn set_seen(
         &mut self,
         kind: Kind,
@@ -107,9 +102,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let root = self.reader.root();
         let Some(index) = self.groups.get_mut(&(kind, major.short())) else {
-            return Err(StoreError::NoSuch {
-                path: layout::group_folder(root, kind, &major.short()),
-            });
+            let folder = layout::group_folder(root, kind, &major.short());
+            return Err(StoreError::NoSuch(folder));
         };
         let before = index.record.seen.insert(campaign.to_owned(), runs);
         if before == Some(runs) {
@@ -125,23 +119,17 @@ impl Store {
         answer
     }
 
-    /// Replaces an entry's reproducer.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written, and
-    /// then the reproducer before stands.
+    /// Replaces the entry's reproducer by `bytes`. Errors: [`StoreError::NoSuch`] if the entry does
+    /// not exist; if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
-        self.enter(&entry)
+        self.update_group(&entry)
     }
 
-    /// Renames the logs and reproducers of all unfinished minimizations to names with the first 16
-    /// characters of `build`, so that the minimizations start again.
-    ///
-    /// # Errors
-    /// When something cannot be read or renamed.
-    pub fn set_unfinished_aside(&mut self, build: &str) -> Result<(), StoreError> {
+    /// Renames the logs and reproducers of all unfinished minimizations, appending the first 16
+    /// characters of `build` to their names, so that these minimizations start again.
+    pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {
             for group in self.reader.groups(kind)? {
@@ -157,37 +145,35 @@ impl Store {
                         }
                     }
                     folder::sync(&entry.folder)?;
-                    self.enter(&self.known(&entry.id)?)?;
+                    self.update_group(&self.complete_entry(&entry.id)?)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Records how an entry's minimization ended; the reproducer and the log must stand by then.
-    /// What a harness makes of the reproducer is written beside it first.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
+    /// Records the result of the entry's minimization. The reproducer and the log must be complete
+    /// before. The reproducer as parsed by the harness (`debug.txt`) is written first. Errors:
+    /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         let debug = entry.folder.join(layout::DEBUG);
         match &outcome.debug {
             Some(text) => atomic::write(&debug, format!("{text}\n").as_bytes())?,
-            // Of an earlier reproducer.
+            // Remove the text of an earlier reproducer.
             None => remove(&debug)?,
         }
         json::write(&entry.folder.join(layout::OUTCOME), outcome)?;
         let minimized = Some(outcome.clone());
-        self.enter(&Entry { minimized, ..entry })?;
+        self.update_group(&Entry { minimized, ..entry })?;
         match id.kind() == Kind::Crash && outcome.never_fails() {
             true => self.move_to_flaky(id),
             false => Ok(()),
         }
     }
 
-    /// Moves the entry of a crash that did not come again to `flaky/`; its group moves with its
-    /// last entry.
+    /// Moves the entry of a crash that never fails again from `crashes/` to `flaky/`. The group's
+    /// record moves with its last entry.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
@@ -200,12 +186,12 @@ impl Store {
         }
         folder::create_all(folder::parent(&to))?;
         if to.exists() {
-            // The same input, with less known of it.
+            // The same input, with an older record.
             std::fs::remove_dir_all(&to).map_err(FileError::at("remove", &to))?;
         }
         std::fs::rename(&from, &to).map_err(FileError::at("rename", &from))?;
         folder::sync(folder::parent(&to))?;
-        // Folders that hold nothing more.
+        // Remove the folders that are empty now.
         let _ =
             std::fs::remove_dir(folder::parent(&from)).and_then(|()| std::fs::remove_dir(&group));
         if let Some(index) = GroupIndex::read(&root, Kind::Crash, &major)? {
@@ -222,12 +208,10 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the script that shows an entry's crash without ddfuzz ([`super::script`]), and
-    /// gives its file.
-    ///
-    /// # Errors
-    /// [`StoreError::NotInstalled`] for a bundled target before [`Store::install_program`];
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
+    /// Writes the entry's `reproduce.sh` ([`super::script`]), which shows the crash without ddfuzz,
+    /// and returns its path. Errors: [`StoreError::NotInstalled`] for a bundled target before
+    /// [`Store::install_program`]; [`StoreError::NoSuch`] if the entry does not exist; if the file
+    /// cannot be written.
     pub fn write_reproduce(&self, id: &EntryId, target: &Target) -> Result<PathBuf, StoreError> {
         let program = match &target.program {
             Program::Path(path) => path.clone(),
@@ -241,7 +225,7 @@ impl Store {
                 }
             },
         };
-        let entry = self.known(id)?;
+        let entry = self.complete_entry(id)?;
         let path = entry.script();
         let root = self.reader.root();
         let text = reproduce::script(id, &entry.crash.class, target, &program, root);
@@ -250,7 +234,6 @@ impl Store {
     }
 }
 
-/// Removes a file, where it is there.
 fn remove(path: &Path) -> Result<(), FileError> {
     match path.exists() {
         true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
@@ -258,40 +241,27 @@ fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Orders origins by how well they name the input: a run of a campaign, by its number, before a
-/// slip (one with a line in the log before one without), before a file, before nothing. The record
-/// of the least one stays, so that the record does not depend on the order in which workers file
-/// the same input.
+/// Orders the origins of a crash from best to worst: a run of a campaign (by run number), a crash
+/// met during a minimization (with a log line before without), a file, no origin. `crash.json`
+/// keeps the best origin, so that it does not depend on the order in which workers store the same
+/// input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
-    let rank = |found: Option<&Found>| match found {
-        Some(Found::Run { .. }) => 0,
-        Some(Found::Slip { .. }) => 1,
-        Some(Found::File { .. }) => 2,
-        None => 3,
-    };
-    match (a, b) {
-        (
+    fn key(found: Option<&Found>) -> impl Ord {
+        match found {
             Some(Found::Run {
-                campaign: ca,
-                run: a,
-                input: ia,
-            }),
-            Some(Found::Run {
-                campaign: cb,
-                run: b,
-                input: ib,
-            }),
-        ) => (a, ca, ia).cmp(&(b, cb, ib)),
-        (Some(Found::Slip { of: oa, test: a }), Some(Found::Slip { of: ob, test: b })) => {
-            (oa, a.is_none(), a).cmp(&(ob, b.is_none(), b))
+                campaign,
+                run,
+                input,
+            }) => (0, Some((run, campaign, input)), None, None),
+            Some(Found::Slip { of, test }) => (1, None, Some((of, test.is_none(), test)), None),
+            Some(Found::File { path }) => (2, None, None, Some(path)),
+            None => (3, None, None, None),
         }
-        (Some(Found::File { path: a }), Some(Found::File { path: b })) => a.cmp(b),
-        _ => rank(a).cmp(&rank(b)),
     }
+    key(a).cmp(&key(b))
 }
 
-/// The crash as it can be written: a path that is not UTF-8 has no form in JSON, and losing the
-/// crash over the name of its file would be worse than a name with a replacement character.
+/// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot hold it.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path }) if path.to_str().is_none() => {

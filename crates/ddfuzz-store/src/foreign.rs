@@ -1,54 +1,53 @@
-//! Directories of other fuzzers: which ones they are, and what the names of their crash files say.
+//! Directories of other fuzzers (AFL++, honggfuzz, libFuzzer): recognizes them by their file names,
+//! lists the inputs in them, and parses the names of crash files.
 //!
-//! [`CrashName::parse`] is a pure function of a file's name; [`find`] lists the inputs below a
-//! directory, whoever wrote it. Both only read.
+//! [`CrashName::parse`] is a pure function of a file name; [`find`] lists the inputs below a
+//! directory. Both only read.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::layout::CAMPAIGN;
-use crate::{Reader, StoreError};
+use crate::{Reader, StoreError, layout::CAMPAIGN};
 
-/// Directories below each other that are looked into: whoever made more of them made a trap.
+/// Maximum depth of nested directories that [`find`] descends into.
 const DEPTH: usize = 64;
 
-/// One file to be run, or something that should have been one.
+/// A file that [`find`] lists as an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Where it stands.
+    /// Absolute path of the input.
     pub path: PathBuf,
-    /// What its name says, where a fuzzer gave it.
+    /// The parsed file name; `None` if no known fuzzer gave it.
     pub named: Option<CrashName>,
 }
 
-/// What was recognised about one directory.
+/// A directory that [`find`] has listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Which.
+    /// Absolute path of the directory.
     pub path: PathBuf,
-    /// What it is.
+    /// The recognized type of the directory.
     pub layout: Layout,
-    /// Inputs that stand in it.
+    /// Number of inputs directly in the directory.
     pub inputs: u64,
-    /// What was passed over in it, and why.
-    pub passed_over: Vec<(PathBuf, &'static str)>,
+    /// Entries of the directory that are not inputs, each with the reason.
+    pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
-/// All inputs below some paths.
+/// All inputs found below some paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
-    /// The inputs, in the order of the paths, and in each in the order of their names.
+    /// The inputs, in the order of the paths given; those of one directory are sorted by name.
     pub inputs: Vec<Input>,
-    /// The directories that were looked into.
+    /// The directories that were listed.
     pub directories: Vec<Directory>,
-    /// Directories that could not be looked into, and why.
+    /// Directories that could not be listed, each with the reason.
     pub unread: Vec<(PathBuf, String)>,
 }
 
 impl Inputs {
-    /// Takes out what stands in the output directory `out`, which may be below a path that was
-    /// looked into, and gives the directories that were taken out.
-    pub fn pass_over(&mut self, out: &Path) -> Vec<PathBuf> {
+    /// Removes everything inside the output directory `out`, and returns the removed directories.
+    pub fn exclude_output(&mut self, out: &Path) -> Vec<PathBuf> {
         let Ok(out) = out.canonicalize() else {
             return Vec::new();
         };
@@ -63,12 +62,10 @@ impl Inputs {
     }
 }
 
-/// Adds the inputs below `path` to `found`: the file itself, or those in a directory, as its
-/// [`Layout`] says. Links to files are followed; links to directories only where they are named,
-/// for below they might lead round in a circle. Nothing is opened but directories.
-///
-/// # Errors
-/// When an output directory of ddfuzz cannot be read as one.
+/// Adds the inputs below `path` to `found`: the file itself, or the files in a directory, selected
+/// by its [`Layout`]. Symbolic links to files are followed; links to directories only if `path` is
+/// one, because links further down could form a cycle. Only directories are opened. Fails if an
+/// output directory of ddfuzz cannot be read.
 pub fn find(path: &Path, found: &mut Inputs) -> Result<(), StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match absolute.is_dir() {
@@ -97,7 +94,7 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
         path: path.to_owned(),
         layout,
         inputs: 0,
-        passed_over: Vec::new(),
+        skipped: Vec::new(),
     };
     if layout == Layout::Ddfuzz {
         for id in Reader::open(path)?.originals()? {
@@ -114,16 +111,16 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
         let entry = path.join(&name);
         let name = name.to_str();
         match entry.symlink_metadata() {
-            Ok(facts) if facts.is_dir() => match layout.passes_over_directory(name) {
-                Some(why) => directory.passed_over.push((entry, why)),
+            Ok(facts) if facts.is_dir() => match layout.directory_skip_reason(name) {
+                Some(why) => directory.skipped.push((entry, why)),
                 None => below.push(entry),
             },
             Ok(facts) if facts.is_symlink() && entry.is_dir() => {
-                directory.passed_over.push((entry, "a link to a directory"));
+                directory.skipped.push((entry, "a link to a directory"));
             }
-            // A fifo, a dangling link or what vanished is told where it should have been read.
-            _ => match layout.passes_over(name) {
-                Some(why) => directory.passed_over.push((entry, why)),
+            // Fifos, dangling links and vanished files are reported when they are read.
+            _ => match layout.skip_reason(name) {
+                Some(why) => directory.skipped.push((entry, why)),
                 None => {
                     let named = layout.read_name(&entry);
                     let path = entry;
@@ -153,28 +150,27 @@ fn listed(path: &Path) -> std::io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// What a directory is, and so which of its files are inputs.
+/// Type of a directory, which decides which of its files are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// An output directory of ddfuzz: the inputs as found.
+    /// An output directory of ddfuzz; its inputs are the files `original`.
     Ddfuzz,
-    /// The directory of one AFL++ instance: only `crashes*` and `hangs*` in it.
+    /// Directory of one AFL++ instance; inputs are only in its folders `crashes*` and `hangs*`.
     AflInstance,
-    /// Crashes or hangs of AFL++.
+    /// A folder `crashes` or `hangs` of AFL++.
     AflCrashes,
     /// A workspace of honggfuzz.
     Honggfuzz,
-    /// Artifacts of libFuzzer, or of one target of cargo-fuzz.
+    /// An artifact directory of libFuzzer, or of one fuzz target of cargo-fuzz.
     LibFuzzer,
-    /// A cargo-fuzz project: only `artifacts` in it.
+    /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
-    /// Anything else: every file, and every directory below.
+    /// Any other directory; all files in it and below are inputs.
     Plain,
 }
 
 impl Layout {
-    /// Recognises a directory by the names in it; those that are not UTF-8 are left out.
-    /// `afl_instance` says whether it stands in one of AFL++'s.
+    /// Recognizes a directory by its file names. `afl_instance`: its parent is an AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {
@@ -187,7 +183,7 @@ impl Layout {
             Layout::Ddfuzz
         } else if has("fuzzer_stats")
             || has("fuzzer_setup")
-            // One that is just being set up.
+            // An instance that is starting.
             || ["queue", "crashes", "hangs"].into_iter().all(has)
         {
             Layout::AflInstance
@@ -204,7 +200,7 @@ impl Layout {
         }
     }
 
-    /// For people.
+    /// Returns the directory type for messages.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -217,30 +213,27 @@ impl Layout {
         }
     }
 
-    /// What an entry of this name would be here; `None` where it is an input, else why not.
-    pub fn passes_over(self, name: Option<&str>) -> Option<&'static str> {
-        let of = |fuzzer| {
-            let parsed = name.and_then(CrashName::parse);
-            parsed.is_some_and(|parsed| parsed.fuzzer == fuzzer)
-        };
-        match self {
-            Layout::Plain => None,
-            Layout::AflCrashes if of(Fuzzer::Afl) => None,
-            Layout::AflCrashes => Some("not named like a crash file of AFL++"),
-            Layout::Honggfuzz if of(Fuzzer::Honggfuzz) => None,
-            Layout::Honggfuzz => Some("not named like a crash file of honggfuzz"),
-            Layout::LibFuzzer if of(Fuzzer::LibFuzzer) => None,
-            Layout::LibFuzzer => Some("not named like a crash file of libFuzzer"),
-            Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz => Some("not an input"),
+    /// Returns why a file of this name is not an input; `None` if it is one.
+    pub fn skip_reason(self, name: Option<&str>) -> Option<&'static str> {
+        let fuzzer = name.and_then(CrashName::parse).map(|name| name.fuzzer);
+        match (self, fuzzer) {
+            (Layout::Plain, _)
+            | (Layout::AflCrashes, Some(Fuzzer::Afl))
+            | (Layout::Honggfuzz, Some(Fuzzer::Honggfuzz))
+            | (Layout::LibFuzzer, Some(Fuzzer::LibFuzzer)) => None,
+            (Layout::AflCrashes, _) => Some("not named like a crash file of AFL++"),
+            (Layout::Honggfuzz, _) => Some("not named like a crash file of honggfuzz"),
+            (Layout::LibFuzzer, _) => Some("not named like a crash file of libFuzzer"),
+            (Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz, _) => Some("not an input"),
         }
     }
 
-    /// Whether a directory of this name in it holds inputs, too; else why not.
-    pub fn passes_over_directory(self, name: Option<&str>) -> Option<&'static str> {
+    /// Returns why a subdirectory of this name is not searched; `None` if it is.
+    pub fn directory_skip_reason(self, name: Option<&str>) -> Option<&'static str> {
         let begins = |begin| name.is_some_and(|name: &str| name.starts_with(begin));
         match self {
             Layout::Plain => None,
-            // By default artifacts are written beside whatever stands there, the corpus too.
+            // By default libFuzzer writes artifacts beside the corpus and other folders.
             Layout::LibFuzzer => Some("a directory among artifacts"),
             Layout::AflInstance if begins("crashes") || begins("hangs") => None,
             Layout::AflInstance => Some("neither crashes nor hangs"),
@@ -252,16 +245,16 @@ impl Layout {
         }
     }
 
-    /// What the name of an input here says. Without a signal, only the directory tells AFL++'s
-    /// hangs from crashes that it could not name.
+    /// Parses the name of an input in a directory of this type. AFL++ names hangs and crashes
+    /// without a signal alike, so the parent folder decides.
     pub fn read_name(self, path: &Path) -> Option<CrashName> {
         let name = path.file_name()?.to_str()?;
         let parsed = CrashName::parse(name).filter(|parsed| parsed.exact)?;
         let folder = path.parent()?.file_name().and_then(|name| name.to_str());
         let hang = folder.is_some_and(|folder| folder.starts_with("hangs"));
-        match (parsed.fuzzer, parsed.promise) {
-            (Fuzzer::Afl, Promise::Timeout) if !hang => Some(CrashName {
-                promise: Promise::Crash,
+        match (parsed.fuzzer, parsed.reported_end) {
+            (Fuzzer::Afl, ReportedEnd::Timeout) if !hang => Some(CrashName {
+                reported_end: ReportedEnd::Crash,
                 ..parsed
             }),
             _ => Some(parsed),
@@ -269,57 +262,57 @@ impl Layout {
     }
 }
 
-/// The fuzzers whose names are understood.
+/// A fuzzer whose file names are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fuzzer {
-    /// AFL, AFL++ and what names its files alike (LibAFL's `AflNaming`).
+    /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
     Afl,
-    /// honggfuzz.
+    /// honggfuzz, whose file names start with a signal.
     Honggfuzz,
     /// libFuzzer, and so cargo-fuzz.
     LibFuzzer,
 }
 
-/// How the input ended for the fuzzer that found it.
+/// How the input failed in the fuzzer that found it, according to the file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// It died of this signal (a Linux number).
+pub enum ReportedEnd {
+    /// The program was killed by this signal (a Linux number).
     Signal(i32),
-    /// It crashed; nothing says how.
+    /// The program crashed; the name does not say how.
     Crash,
-    /// It ran out of time.
+    /// The run exceeded the fuzzer's time limit.
     Timeout,
-    /// It ran out of memory.
+    /// The run exceeded the fuzzer's memory limit.
     OutOfMemory,
-    /// It leaked memory.
+    /// The program leaked memory.
     Leak,
-    /// It was slow, and nothing else.
+    /// The run was slow, but not over the time limit (libFuzzer's `slow-unit-`).
     Slow,
 }
 
-/// What the name of a crash file says.
+/// Information parsed from the name of a fuzzer's crash file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashName {
-    /// Who named it.
+    /// The fuzzer that wrote the file.
     pub fuzzer: Fuzzer,
-    /// How it ended there.
-    pub promise: Promise,
-    /// Whether the whole name is as the fuzzer makes it. `crash-1` begins like a name of
-    /// libFuzzer, whose names end with a hash.
+    /// How the input failed in that fuzzer.
+    pub reported_end: ReportedEnd,
+    /// Whether the whole name follows the fuzzer's scheme. `crash-1`, for example, only begins like
+    /// a libFuzzer name, which ends with a hash.
     pub exact: bool,
 }
 
-/// The beginnings of libFuzzer's names (`-artifact_prefix`, then one of these).
-const LIBFUZZER: [(&str, Promise); 6] = [
-    ("crash-", Promise::Crash),
-    ("timeout-", Promise::Timeout),
-    ("oom-", Promise::OutOfMemory),
-    ("leak-", Promise::Leak),
-    ("slow-unit-", Promise::Slow),
-    ("minimized-from-", Promise::Crash),
+/// Prefixes of libFuzzer's artifact names (behind `-artifact_prefix`), with the failure each means.
+const LIBFUZZER: [(&str, ReportedEnd); 6] = [
+    ("crash-", ReportedEnd::Crash),
+    ("timeout-", ReportedEnd::Timeout),
+    ("oom-", ReportedEnd::OutOfMemory),
+    ("leak-", ReportedEnd::Leak),
+    ("slow-unit-", ReportedEnd::Slow),
+    ("minimized-from-", ReportedEnd::Crash),
 ];
 
-/// The signals by which honggfuzz names its files.
+/// Signal names in honggfuzz's file names, with their Linux numbers.
 const SIGNALS: [(&str, i32); 11] = [
     ("SIGQUIT", 3),
     ("SIGILL", 4),
@@ -335,33 +328,33 @@ const SIGNALS: [(&str, i32); 11] = [
 ];
 
 impl CrashName {
-    /// Reads a name; `None` where none of the fuzzers would have given it. Bytes that are not
-    /// UTF-8 occur in none of their names.
+    /// Parses a file name; `None` if no known fuzzer uses such names.
     pub fn parse(name: &str) -> Option<CrashName> {
         afl(name)
             .or_else(|| honggfuzz(name))
             .or_else(|| libfuzzer(name))
     }
 
-    /// What it says, for people: `sig:11`, `a timeout`.
-    pub fn said(&self) -> String {
-        match self.promise {
-            Promise::Signal(number) => match SIGNALS.iter().find(|(_, known)| *known == number) {
+    /// Describes the failure for messages: `SIGSEGV`, `a timeout`.
+    pub fn describe(&self) -> String {
+        match self.reported_end {
+            ReportedEnd::Signal(number) => match SIGNALS.iter().find(|(_, known)| *known == number)
+            {
                 Some((name, _)) => (*name).to_owned(),
                 None => format!("signal {number}"),
             },
-            Promise::Crash => "a crash".to_owned(),
-            Promise::Timeout => "a timeout".to_owned(),
-            Promise::OutOfMemory => "out of memory".to_owned(),
-            Promise::Leak => "a leak".to_owned(),
-            Promise::Slow => "a slow unit".to_owned(),
+            ReportedEnd::Crash => "a crash".to_owned(),
+            ReportedEnd::Timeout => "a timeout".to_owned(),
+            ReportedEnd::OutOfMemory => "out of memory".to_owned(),
+            ReportedEnd::Leak => "a leak".to_owned(),
+            ReportedEnd::Slow => "a slow unit".to_owned(),
         }
     }
 }
 
-/// `id:000000,sig:11,src:000002,time:31,execs:87,op:havoc,rep:4`; with `_` for `:` where AFL++ was
-/// built for file systems that have no colons. A hang has no `sig`, and neither has an entry of
-/// the queue, which only its directory tells apart.
+/// Parses an AFL++ name such as `id:000000,sig:11,src:000002,time:31,execs:87,op:havoc,rep:4`, with
+/// `_` for `:` where AFL++ was built without colons in names. Hangs and queue entries have no
+/// `sig`; only their directory tells them apart.
 fn afl(name: &str) -> Option<CrashName> {
     let rest = name.strip_prefix("id")?;
     let separator = rest.chars().next().filter(|c| matches!(c, ':' | '_'))?;
@@ -376,17 +369,17 @@ fn afl(name: &str) -> Option<CrashName> {
     });
     Some(CrashName {
         fuzzer: Fuzzer::Afl,
-        promise: match signal {
-            Some(number @ 1..) => Promise::Signal(number),
-            _ => Promise::Timeout,
+        reported_end: match signal {
+            Some(number @ 1..) => ReportedEnd::Signal(number),
+            _ => ReportedEnd::Timeout,
         },
         exact: true,
     })
 }
 
-/// `SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz`, with a
-/// time and a number before the ending where all crashes are saved. A run out of time is a
-/// SIGVTALRM, SIGXCPU or SIGKILL.
+/// Parses a honggfuzz name such as
+/// `SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz`.
+/// SIGVTALRM, SIGXCPU and SIGKILL mean a timeout.
 fn honggfuzz(name: &str) -> Option<CrashName> {
     let (signal, rest) = name.split_once(".PC.")?;
     if !rest.contains(".STACK.") || !rest.contains(".CODE.") {
@@ -395,25 +388,25 @@ fn honggfuzz(name: &str) -> Option<CrashName> {
     let known = SIGNALS.iter().find(|(known, _)| *known == signal);
     Some(CrashName {
         fuzzer: Fuzzer::Honggfuzz,
-        promise: match known {
-            Some((_, 9 | 24 | 26)) => Promise::Timeout,
-            Some((_, number)) => Promise::Signal(*number),
-            None => Promise::Crash,
+        reported_end: match known {
+            Some((_, 9 | 24 | 26)) => ReportedEnd::Timeout,
+            Some((_, number)) => ReportedEnd::Signal(*number),
+            None => ReportedEnd::Crash,
         },
         exact: known.is_some() || signal.starts_with("SIG"),
     })
     .filter(|named| named.exact)
 }
 
-/// `crash-` and 40 hex digits of SHA-1.
+/// Parses a libFuzzer name: a prefix such as `crash-`, then a SHA-1 in 40 hex digits.
 fn libfuzzer(name: &str) -> Option<CrashName> {
-    let (begin, promise) = LIBFUZZER
+    let (begin, reported_end) = LIBFUZZER
         .iter()
         .find(|(begin, _)| name.starts_with(begin))?;
     let hash = &name[begin.len()..];
     Some(CrashName {
         fuzzer: Fuzzer::LibFuzzer,
-        promise: *promise,
+        reported_end: *reported_end,
         exact: hash.len() == 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
     })
 }

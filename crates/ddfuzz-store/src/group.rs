@@ -1,4 +1,5 @@
-//! One bug (`group.json`), and the same as its files tell it.
+//! Entries and groups of the output directory. An entry is one stored input with its crash record
+//! and the result of its minimization; a group is one bug with all its entries (`group.json`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,33 +7,188 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Entry, EntryId, Kind, StoreError, entry, json, layout, reader, rfc3339};
-use ddfuzz_triage::{Class, Key, Severity};
+use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
+use ddfuzz_minimize::Rate;
+use ddfuzz_triage::{Class, Crash, Key, Severity};
 
-/// The record of a group: a function of its entries, but for when and how often it was seen.
+/// One complete entry of the output directory: a stored input and its crash record.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Id of the entry: its kind, keys and hash.
+    pub id: EntryId,
+    /// Folder of the entry.
+    pub folder: PathBuf,
+    /// The crash record (`crash.json`).
+    pub crash: Crash,
+    /// Result of the minimization; `None` until the minimization has ended.
+    pub minimized: Option<Minimized>,
+}
+
+impl Entry {
+    /// Reads the entry from disk; `None` if it does not exist or is incomplete.
+    pub(super) fn read(root: &Path, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        let folder = id.folder(root);
+        if !folder.join(layout::ORIGINAL).is_file() {
+            return Ok(None);
+        }
+        let Some(crash) = json::read_intact(&folder.join(layout::CRASH))? else {
+            return Ok(None);
+        };
+        let minimized = json::read_intact(&folder.join(layout::OUTCOME))?;
+        Ok(Some(Entry {
+            id: id.clone(),
+            folder,
+            crash,
+            minimized,
+        }))
+    }
+
+    /// Returns whether the minimized input has another minor key than the entry.
+    pub fn shows_another_minor(&self) -> bool {
+        let after = self.minimized.as_ref().and_then(|it| it.minor_after);
+        after.is_some_and(|after| after.short() != self.id.minor())
+    }
+
+    /// Returns the path of the input as found (`original`).
+    pub fn original(&self) -> PathBuf {
+        self.folder.join(layout::ORIGINAL)
+    }
+
+    /// Returns the path of the smallest known failing input: `minimized` if it exists, else
+    /// `original`.
+    pub fn reproducer(&self) -> PathBuf {
+        let minimized = self.folder.join(layout::MINIMIZED);
+        if minimized.is_file() {
+            minimized
+        } else {
+            self.original()
+        }
+    }
+
+    /// Returns the path of the minimization log, which may not exist yet.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(layout::LOG)
+    }
+
+    /// Returns the path of `reproduce.sh`, which may not exist yet.
+    pub fn script(&self) -> PathBuf {
+        self.folder.join(layout::REPRODUCE)
+    }
+
+    /// Returns whether `reproduce.sh` exists and can also show the crash in gdb.
+    pub fn script_has_gdb(&self) -> bool {
+        let text = std::fs::read(self.script()).unwrap_or_default();
+        super::reproduce::has_gdb(&text)
+    }
+
+    /// Reads the input as found.
+    pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        read_whole(&self.original())
+    }
+
+    /// Reads the smallest known failing input ([`Entry::reproducer`]).
+    pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        reproducer_bytes(&self.folder)
+    }
+}
+
+/// Reads the smallest known failing input in an entry's folder.
+pub(super) fn reproducer_bytes(folder: &Path) -> Result<Vec<u8>, StoreError> {
+    match json::bytes(&folder.join(layout::MINIMIZED))? {
+        Some(bytes) => Ok(bytes),
+        None => read_whole(&folder.join(layout::ORIGINAL)),
+    }
+}
+
+fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
+    json::bytes(path)?.ok_or_else(|| StoreError::NoSuch(path.to_owned()))
+}
+
+/// Progress of a minimality proof: the removals of single units that are proved not to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proved {
+    /// Number of removals tested.
+    pub done: u64,
+    /// Number of removals to test.
+    pub of: u64,
+}
+
+/// Result of a minimization (`minimized.json`). The file is written last: if it exists, the
+/// reproducer and the log beside it are final.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Minimized {
+    /// Proved minimality: `1-minimal`, `2-minimal` or `best-so-far`.
+    pub claim: String,
+    /// Size of the input as found, in bytes.
+    pub size_before: u64,
+    /// Size of the reproducer, in bytes.
+    pub size_after: u64,
+    /// Numbers of tests by how they were answered, as in the JSON result of `min`.
+    pub tests: serde_json::Value,
+    /// Progress of the proof of `claim`.
+    pub proved: Proved,
+    /// Minor key of the reproducer, which may differ from the key of the input as found.
+    pub minor_after: Option<Key>,
+    /// The reproducer as parsed by the harness, in Rust's `Debug` format; also in `debug.txt`.
+    /// `None` if the harness does not print it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug: Option<String>,
+    /// Whether the target crashes on every input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_input: bool,
+    /// Number of reproducer bytes not yet tried as `0` because the budget ended.
+    #[serde(default, skip_serializing_if = "crate::json::is_zero")]
+    pub untried: u64,
+    /// How often the reproducer failed, if it did not fail every time, otherwise how often the
+    /// input as found did. `None` if all runs failed. A rate of 100 % means that one candidate
+    /// failed once and not again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<Rate>,
+    /// Why the minimization was abandoned; `None` if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
+}
+
+impl Minimized {
+    /// Returns whether the claim is completely proved and stronger than `best-so-far`.
+    pub fn is_proved(&self) -> bool {
+        self.claim != "best-so-far" && self.proved.done >= self.proved.of
+    }
+
+    /// Returns whether neither the reproducer nor the input as found failed in many repeated runs.
+    pub fn never_fails(&self) -> bool {
+        self.flaky.is_some_and(|rate| rate.hits == 0)
+    }
+
+    /// Returns whether a budget stopped the minimization; more time could reduce the input further.
+    pub fn is_unfinished(&self) -> bool {
+        let is_settled = self.given_up.is_some() || self.flaky.is_some();
+        self.claim == "best-so-far" && !is_settled
+    }
+}
+
+/// Record of a group (`group.json`), computed from its entries except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
-    /// Version of this record's schema.
+    /// Version of the JSON schema.
     pub v: u32,
-    /// What kind of death.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// The major key, whole.
+    /// Major key of the group, all hex digits.
     pub major: Key,
-    /// The highest estimate of its entries.
+    /// Highest severity of the group's entries.
     pub severity: Severity,
-    /// When its first entry was filed, RFC 3339 in UTC.
+    /// Time when the first entry was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// By minor key (12 hex digits), the HASH of the entry with the least reproducer by
-    /// (proved, size, bytes).
+    /// For each minor key (12 hex digits), the hash of its best entry: proved first, then smallest.
     pub representatives: BTreeMap<String, String>,
-    /// By campaign id, how many runs ended so.
+    /// Number of runs that ended in the group, by campaign id.
     pub seen: BTreeMap<String, u64>,
 }
 
 impl GroupRecord {
-    /// The union of two records of one group: the higher severity, the earlier sight and, per
-    /// campaign, the larger count. Representatives are no part of it: they follow from the
-    /// entries.
+    /// Merges another record of the group: the higher severity, the earlier time and, for each
+    /// campaign, the larger count stay. Representatives are recomputed from the entries elsewhere.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -45,58 +201,51 @@ impl GroupRecord {
     }
 }
 
-/// One group of a directory.
+/// One group of an output directory, read from disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Its folder.
+    /// Folder of the group.
     pub folder: PathBuf,
-    /// Its record.
+    /// The record of the group.
     pub record: GroupRecord,
 }
 
 impl Group {
-    /// The representative of each minor key, by minor key.
+    /// Iterates over the best entry of each minor key, sorted by minor key.
     pub fn representatives(&self) -> impl Iterator<Item = EntryId> {
         let major = self.record.major.short();
         (self.record.representatives.iter())
             .filter_map(move |(minor, hash)| EntryId::from_names(self.kind, &major, minor, hash))
     }
 
-    /// The complete entries, by minor key and HASH.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads all complete entries of the group, sorted by minor key and hash.
     pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let root = self.folder.ancestors().nth(2);
         let root = root.unwrap_or(&self.folder);
-        let mut entries = Vec::new();
-        for id in entry_ids(root, self.kind, &self.record.major.short())? {
-            entries.extend(Entry::read(root, &id)?);
-        }
-        Ok(entries)
+        read_entries(root, self.kind, &self.record.major.short())
     }
 
-    /// Runs of all campaigns that ended in this group.
+    /// Returns how many runs of all campaigns ended in the group.
     pub fn runs_seen(&self) -> u64 {
         (self.record.seen.values()).fold(0, |sum, runs| sum.saturating_add(*runs))
     }
 }
 
-/// How entries of one minor key are compared before their bytes; less is better.
+/// Rank by which the best entry of a minor key is chosen, before comparing bytes; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
-    /// Proved ones first.
+    /// Whether the minimality of the reproducer is not proved.
     unproved: bool,
-    /// Reproducers that show the minor key first.
+    /// Whether the reproducer has another minor key than the entry.
     other_minor: bool,
     /// Size of the reproducer, in bytes.
     size: u64,
 }
 
 impl EntryRank {
-    /// The rank of an entry as its files stand.
+    /// Computes the rank of an entry from its files.
     pub(super) fn of(entry: &Entry) -> EntryRank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         EntryRank {
@@ -107,30 +256,25 @@ impl EntryRank {
     }
 }
 
-/// The ranks of a minor key's entries, by HASH.
+/// Ranks of the entries of one minor key, by entry hash.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
-/// A group: its record, and all complete entries by minor key.
+/// A group in the writer's memory: the record, and the ranks of all complete entries.
 #[derive(Clone, Debug)]
 pub(super) struct GroupIndex {
-    /// The record, its representatives recomputed.
+    /// The record, with up-to-date representatives.
     pub(super) record: GroupRecord,
-    /// The entries.
+    /// Ranks of the entries, by minor key.
     pub(super) minors: BTreeMap<String, EntryRanks>,
 }
 
 impl GroupIndex {
-    /// Whether it has a complete entry.
-    pub(super) fn has_entries(&self) -> bool {
-        !self.minors.is_empty()
-    }
-
-    /// Whether it has this entry, complete.
+    /// Returns whether the group has this entry, complete.
     pub(super) fn has(&self, id: &EntryId) -> bool {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// An empty index of the group of `entry`; `first_seen` is when it was filed.
+    /// Makes an index without entries for the group of `entry`, first seen at `first_seen`.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -146,9 +290,9 @@ impl GroupIndex {
         }
     }
 
-    /// Reads a group; `None` where it has neither a record nor a complete entry. A missing or
-    /// damaged record is made anew from the entries; then the first sight is the least
-    /// modification time of their inputs.
+    /// Reads a group; `None` if it has neither a record nor a complete entry. A missing or damaged
+    /// record is rebuilt from the entries; `first_seen` is then the oldest modification time of
+    /// their inputs.
     pub(super) fn read(
         root: &Path,
         kind: Kind,
@@ -158,7 +302,7 @@ impl GroupIndex {
         GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Like [`GroupIndex::read`], with this record in the place of the one on disk.
+    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,
@@ -192,8 +336,7 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Adds an entry, or its new rank after its reproducer or outcome changed, and updates the
-    /// representative.
+    /// Sets the rank of an entry, new or changed, and updates the representative of its minor key.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -206,8 +349,8 @@ impl GroupIndex {
         let Some(held) = held.filter(|held| held != id.hash()) else {
             return self.choose(group, id.minor());
         };
-        // All others lost against the held one before, so one comparison is enough.
-        let bytes = |hash: &str| entry::reproducer_bytes(&group.join(id.minor()).join(hash));
+        // The held entry is better than all others, so one comparison is enough.
+        let bytes = |hash: &str| reproducer_bytes(&group.join(id.minor()).join(hash));
         let order = match ranks.get(&held) {
             Some(held_rank) if *held_rank == rank => {
                 (bytes(id.hash())?, id.hash()).cmp(&(bytes(&held)?, &held))
@@ -221,9 +364,8 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses the representative of `minor` again: the least entry by (proved, size, bytes),
-    /// and by HASH where two reproducers are the same. Of several that are proved one that shows
-    /// another minor key comes last.
+    /// Recomputes the representative of `minor`: the entry of the lowest rank, then with the
+    /// smallest bytes, then with the smallest hash.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());
@@ -235,7 +377,7 @@ impl GroupIndex {
         };
         let mut least: Option<Vec<u8>> = None;
         for (hash, _) in tied {
-            let bytes = |hash| entry::reproducer_bytes(&group.join(minor).join(hash));
+            let bytes = |hash| reproducer_bytes(&group.join(minor).join(hash));
             let found = bytes(hash)?;
             let held = match least.take() {
                 Some(held) => held,
@@ -253,7 +395,14 @@ impl GroupIndex {
     }
 }
 
-/// All entries of a group that have a folder, complete or not, in order.
+/// Reads the complete entries of a group, sorted by minor key and hash.
+pub(super) fn read_entries(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
+    let ids = entry_ids(root, kind, major)?;
+    let entries = ids.iter().map(|id| Entry::read(root, id));
+    entries.filter_map(Result::transpose).collect()
+}
+
+/// Lists all entries of a group that have a folder, complete or not, sorted.
 pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<EntryId>, StoreError> {
     let folder = layout::group_folder(root, kind, major);
     let mut ids = Vec::new();
@@ -265,7 +414,16 @@ pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entr
     Ok(ids)
 }
 
-/// The major keys (12 hex digits) that have a folder, in order.
+/// Lists kind and major key (12 hex digits) of all groups that have a folder, sorted.
+pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
+    let mut groups = Vec::new();
+    for kind in Kind::ALL {
+        groups.extend(majors(root, kind)?.into_iter().map(|major| (kind, major)));
+    }
+    Ok(groups)
+}
+
+/// Lists the major keys (12 hex digits) that have a folder, sorted.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }

@@ -1,5 +1,5 @@
-//! Groups that are left out of reports: those of a list (`--known FILE`) and those that another
-//! output directory has, too (`--against OUT`).
+//! Groups that reports leave out: those listed in a file (`--known FILE`), and those of another
+//! output directory (`--against OUT`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,37 +7,34 @@ use std::path::Path;
 use crate::{Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// Fewest hex digits that name a key: as many as are shown.
+/// Number of hex digits that may identify a key in a list; reports show 12.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
-/// The prefix of a line with a stable key.
 const STABLE: &str = "stable:";
 
-/// Muted groups, by the beginnings of their keys.
+/// Muted groups, identified by prefixes of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownGroups {
     majors: BTreeSet<String>,
     stables: BTreeSet<String>,
-    had: HadGroups,
+    had: BaselineGroups,
 }
 
-/// A line that names no key.
+/// Error: a line of a list of muted groups contains no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?} is not a key")]
-pub struct NoKey {
-    /// Its number, from 1.
+pub struct InvalidKey {
+    /// Line number, from 1.
     pub line: usize,
-    /// Its text.
+    /// Content of the line, without comment.
     pub text: String,
 }
 
 impl KnownGroups {
-    /// Reads a list: a line holds 12 to 32 hex digits of a major key, or `stable:` and as many of
-    /// a stable key; what stands behind a `#` is a remark.
-    ///
-    /// # Errors
-    /// [`NoKey`] of the first line that is neither empty nor a key.
-    pub fn parse(text: &str) -> Result<KnownGroups, NoKey> {
+    /// Parses a list of muted groups. A line holds 12 to 32 hex digits of a major key, or `stable:`
+    /// and as many digits of a stable key; `#` starts a comment. Errors: [`InvalidKey`] for the
+    /// first line that is neither empty nor a key.
+    pub fn parse(text: &str) -> Result<KnownGroups, InvalidKey> {
         let mut known = KnownGroups::default();
         for (at, line) in text.lines().enumerate() {
             let word = line.split('#').next().unwrap_or_default().trim();
@@ -50,7 +47,7 @@ impl KnownGroups {
             };
             let is_key = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !is_key || !DIGITS.contains(&digits.len()) {
-                return Err(NoKey {
+                return Err(InvalidKey {
                     line: at + 1,
                     text: word.to_owned(),
                 });
@@ -60,56 +57,54 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Adds all groups that another output directory has.
-    pub fn and_had(self, had: HadGroups) -> KnownGroups {
+    /// Mutes also all groups of another output directory.
+    pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
 
-    /// Whether the group of this major key, whole or its first 12 hex digits, is muted by it.
+    /// Returns whether the group with this major key, whole or its first 12 hex digits, is muted.
     pub fn has_major(&self, major: &str) -> bool {
-        // Each may be the longer one.
+        // Either text may be the prefix of the other.
         (self.majors.iter()).any(|known| known.starts_with(major) || major.starts_with(known))
             || self.had.has_major(major)
     }
 
-    /// Whether a crash of this stable key is muted by it.
+    /// Returns whether crashes with this stable key are muted by the list.
     pub fn has_stable(&self, stable: Option<Key>) -> bool {
-        let Some(stable) = stable.filter(|_| self.names_stables()) else {
+        let Some(stable) = stable.filter(|_| self.has_stable_keys()) else {
             return false;
         };
         let stable = stable.to_string();
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Whether the names in a crash's stack mute it, whatever its major key.
+    /// Returns whether the crash is muted by its stable key, whatever its major key is.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());
         self.has_stable(stable) || stable.is_some_and(had)
     }
 
-    /// Whether there is a stable key among them.
-    pub fn names_stables(&self) -> bool {
-        !self.stables.is_empty() || self.had.has_stables()
+    /// Returns whether any group is muted by a stable key.
+    pub fn has_stable_keys(&self) -> bool {
+        !self.stables.is_empty() || !self.had.stables.is_empty()
     }
 }
 
-/// The groups of an output directory, by their keys.
+/// Keys of all groups of an output directory, for comparison with new crashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HadGroups {
+pub struct BaselineGroups {
     majors: BTreeSet<String>,
-    /// Of each stable key, the builds that it is known of.
+    /// For each stable key, the build ids of the programs that crashed.
     stables: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
-impl HadGroups {
-    /// Reads the groups of an output directory, of all kinds.
-    ///
-    /// # Errors
-    /// When the directory is none of ours or cannot be read.
-    pub fn read(out: &Path) -> Result<HadGroups, StoreError> {
+impl BaselineGroups {
+    /// Reads the keys of all groups of an output directory. Fails if the path is not an output
+    /// directory or cannot be read.
+    pub fn read(out: &Path) -> Result<BaselineGroups, StoreError> {
         let reader = Reader::open(out)?;
-        let mut had = HadGroups::default();
+        let mut had = BaselineGroups::default();
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
                 had.majors.insert(group.record.major.short());
@@ -129,22 +124,17 @@ impl HadGroups {
         Ok(had)
     }
 
-    /// Whether there is a group of this major key, whole or its first 12 hex digits.
+    /// Returns whether a group has this major key, whole or its first 12 hex digits.
     pub fn has_major(&self, major: &str) -> bool {
         let short = major.get(..12).unwrap_or(major);
         self.majors.contains(short)
     }
 
-    /// Whether there is a group of this stable key, of other builds of the program alone: within
-    /// one build, two places in one function are two bugs.
+    /// Returns whether another build of the program has crashed with this stable key. The same
+    /// build does not count, because two crash sites in one function are two bugs.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);
         builds.is_some_and(|builds| builds.iter().all(other))
-    }
-
-    /// Whether any group of it has a stable key.
-    pub(super) fn has_stables(&self) -> bool {
-        !self.stables.is_empty()
     }
 }

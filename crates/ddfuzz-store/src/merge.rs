@@ -1,7 +1,8 @@
-//! The union of several output directories.
+//! Merging output directories.
 //!
-//! Each part of an entry that two directories have has a total order, and the least one stays;
-//! that makes merging independent of order and repetition.
+//! The parts of an entry (record, minimization, …) have a total order each. If two directories have
+//! the entry, the smaller part stays; so the result does not depend on the order of merging or on
+//! repetition.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -9,32 +10,29 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::group::{self, GroupIndex};
 use crate::writer::write_group;
-use crate::{
-    CampaignFile, Kind, Minimized, Reader, Store, StoreError, entry, filing, json, layout, reader,
-};
+use crate::{Kind, Minimized, Reader, Store, StoreError, filing, json, layout, reader};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
-/// The counts of a merge.
+/// Result of a merge: number of groups and of new entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Groups of all kinds in the directory after it.
+    /// Number of groups in the directory after the merge.
     pub groups: u64,
-    /// Entries that were not in the directory before.
+    /// Number of entries that the merge has added.
     pub new_entries: u64,
 }
 
-/// Merges output directories into another one, which is made if it is not there.
+/// Merges the output directories `inputs` into the output directory `into`, which is created if it
+/// does not exist.
 ///
-/// Entries, corpus and programs are united; of an entry that several directories have, the record
-/// with the better origin and the better minimization stay; per campaign id, the larger count. The
-/// result depends neither on the order of the directories, nor on merging them one by one or all
-/// at once, nor on merging one twice. Checkpoint, statistics and the journal of `triage` belong to
-/// one campaign and are not merged. The inputs are not changed, and may have a writer at work.
-///
-/// # Errors
-/// When a directory cannot be opened, or `into` is, or stands in, one of `inputs`: nothing is
-/// changed then. When a file cannot be written: merging again goes on.
+/// Entries, corpora and bundled programs are united. If several directories have an entry, the
+/// record with the better origin and the better minimization stay; of run counts, the larger one
+/// for each campaign. The result does not depend on order, grouping or repetition. Checkpoint,
+/// statistics and the journal of `triage` belong to one campaign and are not merged. The inputs are
+/// not changed; other processes may be writing to them. Fails if a directory cannot be opened, or
+/// `into` is one of `inputs` or lies inside one: nothing is changed then. If a file cannot be
+/// written, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -50,10 +48,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let mut merged = Merged::default();
     for input in &readers {
         merge_programs(input.root(), into)?;
-        for kind in Kind::ALL {
-            for major in group::majors(input.root(), kind)? {
-                merged.new_entries += merge_group(input.root(), into, kind, &major)?;
-            }
+        for (kind, major) in group::all(input.root())? {
+            merged.new_entries += merge_group(input.root(), into, kind, &major)?;
         }
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {
@@ -63,7 +59,10 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
         for study in input.studies()? {
             store.take_study(study)?;
         }
-        let file = with_campaigns(store.campaigns().clone(), &input.campaigns()?);
+        let mut file = store.campaigns().clone();
+        for campaign in input.campaigns()?.all() {
+            file.take(campaign.clone());
+        }
         store.set_campaigns(file)?;
     }
     for kind in Kind::ALL {
@@ -72,17 +71,10 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     Ok(merged)
 }
 
-fn with_campaigns(mut file: CampaignFile, input: &CampaignFile) -> CampaignFile {
-    for campaign in input.all() {
-        file.take(campaign.clone());
-    }
-    file
-}
-
-/// Merges one group, and returns the number of new entries.
+/// Merges one group and returns the number of new entries.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
-    // Before anything is copied, for the copies' times say nothing of the first sight.
+    // Read before copying, because copies have new modification times.
     let ours = GroupIndex::read(into, kind, major)?;
     let mut new_entries = 0;
     for id in group::entry_ids(from, kind, major)? {
@@ -106,7 +98,7 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
     Ok(new_entries)
 }
 
-/// Copies the bundled programs that are not there yet.
+/// Copies the bundled programs that `into` does not have.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
@@ -125,8 +117,7 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The path without links and `..`. Of a part that does not exist each `..` takes back one name,
-/// as it would once the folders are made.
+/// Resolves links and `..` in a path. In a part that does not exist, `..` removes a name.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -143,14 +134,14 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Merges the entry in the folder `from` into the one in `into`; returns whether that is new.
+/// Merges the entry in folder `from` into the folder `into`; returns whether the entry is new.
 fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
     };
     let new = !into.join(layout::ORIGINAL).is_file();
     folder::create_all(into)?;
-    // The input first, as in filing: what is interrupted after it is incomplete, not lost.
+    // The input first: after an interruption the entry is incomplete, but not lost.
     keep_least(
         &into.join(layout::ORIGINAL),
         Some(original),
@@ -165,13 +156,13 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let crash = json::bytes(&from.join(layout::CRASH))?;
     keep_least(&into.join(layout::CRASH), crash, compare_records, false)?;
     let options = json::bytes(&from.join(layout::OPTIONS_LOG))?;
-    // The longer one has gone further.
+    // The longer log has more progress.
     let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
     keep_least(&into.join(layout::OPTIONS_LOG), options, further, false)?;
     Ok(new)
 }
 
-/// Replaces the file by `theirs` where that is less in the order of the part, or there is no file.
+/// Replaces the file by `theirs` if that is smaller by `compare`, or if the file does not exist.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,
@@ -191,8 +182,7 @@ fn keep_least(
     Ok(())
 }
 
-/// Records by origin, in a study by the number of arguments that are left, then as text; damaged
-/// ones last.
+/// Orders crash records by origin, number of the utility's arguments, and text; damaged ones last.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
@@ -204,7 +194,7 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// How far a minimization got, without the bytes; less is better.
+/// Progress of a minimization; less is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     unfinished: bool,
@@ -227,20 +217,20 @@ impl Progress {
     }
 }
 
-/// Orders the minimizations of two folders: finished before unfinished, then by (proved, size,
-/// bytes), then by their files as text, so that only equal ones are equal.
+/// Orders the minimizations of two folders: finished before unfinished, then proved, then by size
+/// and bytes, then by the text of result and log.
 fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     let order = Progress::of(a)?.cmp(&Progress::of(b)?);
     if order.is_ne() {
         return Ok(order);
     }
-    let order = entry::reproducer_bytes(a)?.cmp(&entry::reproducer_bytes(b)?);
+    let order = group::reproducer_bytes(a)?.cmp(&group::reproducer_bytes(b)?);
     if order.is_ne() {
         return Ok(order);
     }
     for name in [layout::OUTCOME, layout::LOG] {
         let read = |folder: &Path| json::bytes(&folder.join(name));
-        // A log that is there before one that is not.
+        // An existing log comes before a missing one.
         let order = match (read(a)?, read(b)?) {
             (Some(a), Some(b)) => a.cmp(&b),
             (a, b) => a.is_none().cmp(&b.is_none()),
@@ -252,8 +242,8 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     Ok(Ordering::Equal)
 }
 
-/// Replaces the minimization in `into` by the one in `from`. The outcome goes first and comes
-/// last: where it stands, the files beside it belong together.
+/// Replaces the minimization in `into` by the one in `from`. The result file is removed first and
+/// written last, so that it never stands beside files of another minimization.
 fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     let outcome = json::bytes(&from.join(layout::OUTCOME))?;
     remove(&into.join(layout::OUTCOME))?;

@@ -1,10 +1,9 @@
-//! Reading an output directory, also while its writer is at work.
+//! Reading an output directory, also while another process writes to it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::campaign::{self, DirectoryState};
@@ -14,70 +13,57 @@ use crate::{
 };
 use ddfuzz_model::files::FileError;
 
-/// The checkpoint with its owner, so that a later campaign never goes on with an earlier one's.
+/// A checkpoint with the id of its campaign; a new campaign ignores an older one's checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State<T> {
     pub(super) campaign: String,
     pub(super) state: T,
 }
 
-/// An output directory to be read. Nothing is locked or changed; each call reads the files as
-/// they stand, temporary and incomplete ones left out.
+/// A reader of an output directory. It locks and changes nothing. Each call reads the files anew
+/// and skips temporary files and incomplete entries.
 #[derive(Clone, Debug)]
 pub struct Reader {
     root: PathBuf,
 }
 
 impl Reader {
-    /// Opens the directory.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::NotOurs`], [`StoreError::OtherVersion`], or a
-    /// damaged campaign file.
+    /// Opens an output directory for reading. Errors: [`StoreError::Missing`],
+    /// [`StoreError::NothingToRead`], [`StoreError::OtherVersion`], or a damaged campaign file.
     pub fn open(root: &Path) -> Result<Reader, StoreError> {
         let nothing = || StoreError::NothingToRead {
             path: root.to_owned(),
             near: campaign::near(root),
         };
         let found = campaign::examine(root).map_err(|error| match error {
-            StoreError::NotOurs { .. } => nothing(),
+            StoreError::NotOurs(_) => nothing(),
             other => other,
         });
         match found? {
             DirectoryState::Ours(_) => Ok(Reader::at(root)),
             DirectoryState::Nothing if root.is_dir() => Err(nothing()),
-            DirectoryState::Nothing => Err(StoreError::Missing {
-                path: root.to_owned(),
-            }),
+            DirectoryState::Nothing => Err(StoreError::Missing(root.to_owned())),
         }
     }
 
-    /// A reader of a directory that is known to be an output directory.
+    /// Makes a reader without checking that `root` is an output directory.
     pub(super) fn at(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
         }
     }
 
-    /// The directory.
+    /// Returns the path of the output directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The campaign file of the directory.
-    ///
-    /// # Errors
-    /// When the campaign file is gone or damaged.
+    /// Reads the campaign file (`ddfuzz.json`). Fails if the file is missing or damaged.
     pub fn campaigns(&self) -> Result<CampaignFile, StoreError> {
-        CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs {
-            path: self.root.clone(),
-        })
+        CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs(self.root.clone()))
     }
 
-    /// The groups of one kind, by major key.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads all groups of one kind, sorted by major key.
     pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for major in group::majors(&self.root, kind)? {
@@ -86,12 +72,9 @@ impl Reader {
         Ok(groups)
     }
 
-    /// The group of this name (12 hex digits); `None` where there is none with a complete entry.
-    /// Its record is made from its entries, so it is right also when its writer was killed
-    /// between an entry and the record.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads the group with this major key (12 hex digits); `None` if it has no complete entry. The
+    /// record is recomputed from the entries, so it is right even if a writer was killed before it
+    /// updated `group.json`.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
         let index = GroupIndex::read(&self.root, kind, major)?;
         Ok(index.map(|index| Group {
@@ -101,69 +84,42 @@ impl Reader {
         }))
     }
 
-    /// The groups of all kinds whose major key begins with these hex digits.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads the groups of all kinds whose major key starts with the given hex digits.
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                if major.starts_with(beginning) || beginning.starts_with(&major) {
-                    groups.extend(self.group(kind, &major)?);
-                }
+        for (kind, major) in group::all(&self.root)? {
+            if major.starts_with(beginning) || beginning.starts_with(&major) {
+                groups.extend(self.group(kind, &major)?);
             }
         }
         groups.retain(|group| group.record.major.to_string().starts_with(beginning));
         Ok(groups)
     }
 
-    /// The complete entries of a group, by minor key and HASH.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads the complete entries of a group, sorted by minor key and hash.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        for id in group::entry_ids(&self.root, kind, major)? {
-            entries.extend(Entry::read(&self.root, &id)?);
-        }
-        Ok(entries)
+        group::read_entries(&self.root, kind, major)
     }
 
-    /// One entry; `None` where it is not there or not complete.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads one entry; `None` if it does not exist or is incomplete.
     pub fn entry(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         Entry::read(&self.root, id)
     }
 
-    /// The entries that have an input without triage's record, because their writer was killed
-    /// in between. Triaging the file `original` in the entry's [`EntryId::folder`] and filing it
-    /// again completes them.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Lists the entries that have an input but no crash record, because the writer was killed in
+    /// between. Triaging the input again and storing it completes such an entry.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
-        let mut ids = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                for id in group::entry_ids(&self.root, kind, &major)? {
-                    let original = id.folder(&self.root).join(layout::ORIGINAL);
-                    if original.is_file() && Entry::read(&self.root, &id)?.is_none() {
-                        ids.push(id);
-                    }
-                }
+        let mut incomplete = Vec::new();
+        for id in self.originals()? {
+            if Entry::read(&self.root, &id)?.is_none() {
+                incomplete.push(id);
             }
         }
-        Ok(ids)
+        Ok(incomplete)
     }
 
-    /// Whether a representative of this group has a stable key that is muted.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn is_known_by_names(
+    /// Returns whether a representative of the group has a muted stable key.
+    pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
         major: &str,
@@ -181,50 +137,39 @@ impl Reader {
         Ok(false)
     }
 
-    /// All inputs as found, those of incomplete entries included, by kind, major key, minor key
-    /// and HASH.
-    ///
-    /// # Errors
-    /// When a folder cannot be listed.
+    /// Lists all stored inputs, also of incomplete entries, sorted by kind, keys and hash.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
-        for kind in Kind::ALL {
-            for major in group::majors(&self.root, kind)? {
-                ids.extend(group::entry_ids(&self.root, kind, &major)?);
-            }
+        for (kind, major) in group::all(&self.root)? {
+            ids.extend(group::entry_ids(&self.root, kind, &major)?);
         }
         ids.retain(|id| id.original(&self.root).is_file());
         Ok(ids)
     }
 
-    /// The files of the corpus, by name.
-    ///
-    /// # Errors
-    /// When the folder cannot be listed.
+    /// Lists the files of the corpus, sorted by name.
     pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
         let folder = self.root.join(layout::CORPUS);
         let names = sorted_names(&folder, layout::is_hash_name)?;
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    /// Whether these known groups have the group of this name (12 hex digits), by its key or by
-    /// names. A group that cannot be read is not muted, and is no error.
+    /// Returns whether the group with this major key (12 hex digits) is muted, by its major key or
+    /// a stable key. A group that cannot be read is not muted.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
-            || known.names_stables() && self.is_known_by_names(kind, major, known).unwrap_or(false)
+            || known.has_stable_keys()
+                && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
-    /// Whether the corpus holds this input.
-    pub fn keeps(&self, input: &[u8]) -> bool {
+    /// Returns whether the corpus contains this input.
+    pub fn has_in_corpus(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
     }
 
-    /// The checkpoint of the campaign that the directory belongs to; `None` where it has saved
-    /// none.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or holds something else than a `T`.
+    /// Reads the checkpoint of the directory's campaign; `None` if the campaign has saved none.
+    /// Fails if the file cannot be read or is not a `T`.
     pub fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let path = self.root.join(layout::STATE);
@@ -244,8 +189,8 @@ impl Reader {
     }
 }
 
-/// The names in `folder` that `fits` accepts, ascending; none where there is no such folder. Names
-/// that are not UTF-8 do not belong to the layout and are left out.
+/// Lists the names in `folder` that `fits` accepts, sorted; an empty list if the folder does not
+/// exist. Names that are not UTF-8 are skipped.
 pub(super) fn sorted_names(
     folder: &Path,
     fits: impl Fn(&str) -> bool,
@@ -253,15 +198,8 @@ pub(super) fn sorted_names(
     let failed = FileError::at("list", folder);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        // A file in the folder's place is not of the layout either.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(Vec::new());
-        }
+        // A file in place of the folder does not belong to the layout.
+        Err(error) if json::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(failed(error).into()),
     };
     let mut names = Vec::new();

@@ -1,7 +1,6 @@
-//! The script that shows a crash without ddfuzz (`reproduce.sh`).
+//! Generates `reproduce.sh`, the script that shows a crash without ddfuzz.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{os::unix::ffi::OsStrExt, path::Path};
 
 pub mod channel;
 
@@ -12,7 +11,7 @@ use ddfuzz_exec::{
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Class;
 
-/// Finds the entry's folder, from any working directory, and the best input in it.
+/// Shell code that finds the entry's folder and, in it, the smallest failing input.
 const FIND: &str = r#"
 case $0 in
 */*) here=${0%/*} ;;
@@ -27,7 +26,7 @@ input=$here/minimized
 }
 "#;
 
-/// Runs the program in a sandbox, as ddfuzz does.
+/// Shell code that makes a temporary working directory and copies the input into it.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -39,36 +38,36 @@ ulimit -c 0
 }
 "#;
 
-/// The copy of the input.
+/// Shell word for the copy of the input.
 const COPY: &[u8] = b"\"$scratch/input\"";
 
-/// How the part begins that shows the crash in gdb.
+/// First lines of the script's part that starts gdb.
 const GDB: &str = "if [ \"${1-}\" = gdb ]; then\n    shift\n";
 
-/// Whether a script has that part.
+/// Returns whether a script can show the crash in gdb.
 pub(super) fn has_gdb(script: &[u8]) -> bool {
     let part = GDB.as_bytes();
     script.windows(part.len()).any(|window| window == part)
 }
 
-/// Ends with the program's status.
+/// Shell code that prints the program's exit status and exits with it.
 const END: &str = r#"status=$?
 echo "ended with status $status" >&2
 exit "$status"
 "#;
 
-/// A POSIX shell script that runs the target once on the reproducer beside it (`minimized`, or
-/// `original` where there is none), from any working directory, and ends with its status.
+/// Generates a POSIX shell script that runs the target once on the input beside the script
+/// (`minimized`, or `original` if that does not exist) and exits with the target's status.
 ///
-/// `program` is the file to run; a relative one is taken from the output directory, four folders
-/// above the script. Paths, arguments and variables may hold any bytes. The program's working
-/// directory is the target's, or an empty scratch directory; its input is a copy. A hang is
-/// ended by its CPU limit or, where it sleeps, by `timeout`; memory that runs away by a limit on
-/// it. A sanitizer is told what it was told in the run, except that it says names. `class` is
-/// what the entry's record says; `root` is the output directory.
+/// `program` is the file to run; a relative path starts at the output directory `root`, four
+/// folders above the script. Paths, arguments and variables may hold any bytes. The program runs in
+/// the target's working directory or an empty temporary directory, on a copy of the input. A hang
+/// is stopped by a CPU limit or by `timeout`, excessive memory by a memory limit. Sanitizers get
+/// the same options as under ddfuzz, but symbolize their reports. `class` is the class in the
+/// entry's crash record.
 ///
-/// With `gdb` as its first argument it runs the program in gdb up to the crash; the arguments
-/// behind that are gdb's.
+/// With `gdb` as its first argument the script runs the program in gdb up to the crash, and passes
+/// further arguments to gdb.
 pub fn script(
     id: &EntryId,
     class: &Class,
@@ -81,17 +80,17 @@ pub fn script(
     let sanitized = facts.sanitized || class.sanitizer().is_some();
     let shadowed = facts.shadowed || class.sanitizer().is_some_and(Sanitizer::shadows);
     let mut text = head(id, class, with_gdb).into_bytes();
-    text.extend_from_slice(FIND.as_bytes());
-    text.extend_from_slice(b"program=");
+    text.extend(FIND.as_bytes());
+    text.extend(b"program=");
     if program.is_relative() {
-        text.extend_from_slice(b"$here/../../../../");
+        text.extend(b"$here/../../../../");
     }
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
-    text.extend_from_slice(SCRATCH.as_bytes());
-    text.extend_from_slice(limit(id.kind(), target, shadowed).as_bytes());
+    text.extend(SCRATCH.as_bytes());
+    text.extend(limit(id.kind(), target, shadowed).as_bytes());
     if sanitized {
-        text.extend_from_slice(options(id.kind(), class, target).as_bytes());
+        text.extend(options(id.kind(), class, target).as_bytes());
     }
     text.extend(b"cd -- ");
     match &target.cwd {
@@ -104,23 +103,23 @@ pub fn script(
     if with_gdb {
         text.extend(gdb(id.kind(), class, target, sanitized, &variables));
     }
-    text.extend_from_slice(limit(id.kind(), target, sanitized).as_bytes());
+    text.extend(limit(id.kind(), target, sanitized).as_bytes());
     let mut line = Vec::new();
     if id.kind() == Kind::Hang {
-        line.extend(patience(target).bytes());
+        line.extend(timeout_command(target).bytes());
     }
     line.extend(&variables);
-    if !variables.is_empty() && holds_equals(program) {
-        // `env` would take such a path for one more variable.
+    if !variables.is_empty() && program.as_os_str().as_bytes().contains(&b'=') {
+        // `env` would take a path with `=` for a variable.
         line.extend(b"sh -c 'exec \"$@\"' sh ");
     }
     line.extend(command(target));
     text.extend(channel::run(target, &line, COPY));
-    text.extend_from_slice(END.as_bytes());
+    text.extend(END.as_bytes());
     text
 }
 
-/// The comment at the beginning: what the script shows, and how.
+/// Generates the comment at the top of the script.
 fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     format!(
         "#!/bin/sh\n\
@@ -134,53 +133,54 @@ fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     )
 }
 
-/// The tool that a class names, or the class.
+/// Returns the class up to its first `:`, which is the tool that reported the crash.
 fn tool(class: &Class) -> &str {
     class.0.split(':').next().unwrap_or_default()
 }
 
-/// How the crash shows, where that is not by a signal.
+/// Generates the comment that explains the exit status of a failing run, if no plain signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
-    match (kind, tool(class)) {
-        (Kind::Hang, _) => "# It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or \
-                            137 that its time was up.\n"
-            .to_owned(),
-        (Kind::Oom, _) => "# It runs out of memory: its memory is limited, and it ends as it does \
-                           then.\n"
-            .to_owned(),
-        (_, "rustpanic") => "# It panics: 101 is the status of a Rust program that panics, 134 \
-                             (SIGABRT) if panics abort.\n"
-            .to_owned(),
-        (_, "exit") => format!(
-            "# The crash is its status: {}.\n",
-            class.0.strip_prefix("exit:").unwrap_or_default()
-        ),
-        _ if class.sanitizer().is_some() => {
-            "# A sanitizer reports it, and aborts: 134 (SIGABRT).\n".to_owned()
+    let text = match (kind, tool(class)) {
+        (Kind::Hang, _) => {
+            "It hangs: 152 (SIGXCPU) means that its CPU time was used up, 124 or 137 that its time \
+             was up"
         }
-        _ => String::new(),
-    }
+        (Kind::Oom, _) => {
+            "It runs out of memory: its memory is limited, and it ends as it does then"
+        }
+        (_, "rustpanic") => {
+            "It panics: 101 is the status of a Rust program that panics, 134 (SIGABRT) if panics \
+             abort"
+        }
+        (_, "exit") => {
+            let status = class.0.strip_prefix("exit:").unwrap_or_default();
+            return format!("# The crash is its status: {status}.\n");
+        }
+        _ if class.sanitizer().is_some() => "A sanitizer reports it, and aborts: 134 (SIGABRT)",
+        _ => return String::new(),
+    };
+    format!("# {text}.\n")
 }
 
-/// The limits for a finding that would use up the machine.
+/// Generates the `ulimit` lines for a hang or an out-of-memory failure. `shadowed` means that a
+/// sanitizer maps terabytes of address space, which rules out a memory limit.
 fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
-            // SIGXCPU first, which names the reason; SIGKILL for what does not heed it.
+            // SIGXCPU first, which names the reason; SIGKILL if the program ignores it.
             format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
         }
-        // The shadow of a sanitizer is larger than any limit: it has one of its own.
+        // A sanitizer's shadow memory exceeds any limit; its own options limit memory.
         Kind::Oom if !shadowed => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
         Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
     }
 }
 
-/// What ends a run that sleeps, and uses no processor time, in front of the program.
-fn patience(target: &Target) -> String {
+/// Generates the `timeout` command for a hang that sleeps and so never reaches a CPU limit.
+fn timeout_command(target: &Target) -> String {
     let limits = &target.limits;
-    // As long as a run may take at most: behind the limit on processor time, also where others use
-    // the processor.
+    // Longer than the CPU limit allows even on a busy machine.
     let seconds = limits
         .wall
         .max(limits.cpu)
@@ -188,14 +188,14 @@ fn patience(target: &Target) -> String {
         .saturating_mul(10)
         .saturating_add(5);
     let foreground = match target.channel {
-        // Else it could not read from there.
+        // Without this option the program could not read from the terminal.
         Channel::Terminal(_) => "--foreground ",
         _ => "",
     };
     format!("timeout {foreground}-k 5 {seconds} ")
 }
 
-/// The options that sanitizers get.
+/// Generates the line that sets `$options`, the options for sanitizers.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
     let is_oom = kind == Kind::Oom;
@@ -209,20 +209,19 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
     format!("options={}{allocation}\n", sanitizer_options(leaks, memory))
 }
 
-/// The line of the head that says how to come into gdb.
+/// Line of the head comment that explains how to use gdb.
 const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
                       reproduce.sh gdb -batch -ex bt\n";
 
-/// Whether gdb can show a crash of this class: a leak is looked for by a tracer of its own, which
-/// gdb keeps out; keys are typed at a terminal, which gdb needs; and scripts are no programs to it.
+/// Returns whether gdb can show the crash. Not in gdb: leaks (LeakSanitizer needs to trace the
+/// process itself), targets at a terminal (gdb uses it), and scripts.
 fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     let at_terminal = matches!(target.channel, Channel::Terminal(_));
     tool(class) != "lsan" && !at_terminal && !is_script(program)
 }
 
-/// The lines that run the program in gdb, where that is asked for, and then end. The input, a limit
-/// that must not be gdb's own, and the status of the program behind them, go to what gdb's shell
-/// puts in front of the program.
+/// Generates the lines that run the program in gdb if the script's first argument is `gdb`. The
+/// input and the limits are set by gdb's `exec-wrapper`.
 fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &[u8]) -> Vec<u8> {
     let mut text = GDB.as_bytes().to_vec();
     let wrapper = match kind {
@@ -231,14 +230,14 @@ fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &
             format!("prlimit --cpu={seconds}:{}", seconds + 5)
         }
         Kind::Oom if !sanitized => format!("prlimit --as={}", target.limits.memory),
-        // It does nothing; one program there must be.
+        // `exec-wrapper` needs a command; this one changes nothing.
         Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
     };
     let stdin = match target.takes_file() {
         true => "/dev/null",
         false => "'$stdin'",
     };
-    // In double quotes of the script, in single quotes of gdb's shell.
+    // Quoted twice: in double quotes of the script, in single quotes of gdb's shell.
     text.extend(b"    stdin=$(printf %s \"$scratch/input\" | sed \"s/'/'\\\\\\\\''/g\")\n");
     text.extend(b"    ");
     if variables.is_empty() {
@@ -255,7 +254,7 @@ fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &
     text
 }
 
-/// What gdb is told to stop at, where no signal ends the program.
+/// Returns the gdb commands that stop at a Rust panic or at exit, for failures without a signal.
 fn stops_at(class: &Class) -> &'static [u8] {
     match tool(class) {
         "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
@@ -264,7 +263,7 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// The words in front of the program that set its variables; none where it has none of its own.
+/// Generates the `env` command before the program; empty if no variable is to be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);
@@ -276,7 +275,7 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
             b"env -- "
         });
         if sandboxed {
-            // As it had there; what the target sets comes behind it.
+            // As in ddfuzz's sandbox; the target's own variables come later.
             line.extend(b"HOME=\"$scratch/cwd\" ");
         }
         line.extend(own);
@@ -291,11 +290,7 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     line
 }
 
-fn holds_equals(program: &Path) -> bool {
-    program.as_os_str().as_bytes().contains(&b'=')
-}
-
-/// The words of the program and its arguments.
+/// Generates the shell words of the program and its arguments.
 fn command(target: &Target) -> Vec<u8> {
     let mut line = b"\"$program\"".to_vec();
     let mut named = 0;
@@ -306,7 +301,8 @@ fn command(target: &Target) -> Vec<u8> {
     line
 }
 
-/// The variables of sanitizers, our options behind the user's own.
+/// Generates the variables with sanitizer options. Our options come after the user's own, because
+/// of two equal options the last one counts.
 fn sanitizer_variables(target: &Target) -> Vec<u8> {
     let mut words = Vec::new();
     for name in Sanitizer::ALL.map(Sanitizer::variable) {

@@ -1,7 +1,6 @@
-//! What a study of many utilities came to (`studies/CAMPAIGN.json`).
+//! Results of a study of many utilities (`studies/CAMPAIGN.json`): types, reading and writing.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,40 +9,41 @@ use crate::reader;
 use ddfuzz_model::files::{FileError, OsText, folder};
 use ddfuzz_triage::Subject;
 
-/// A study: the utilities that were run on a machine, and how their runs ended.
+/// Result of a study: the utilities that were fuzzed on one machine, and how their runs ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRecord {
-    /// Version of this record's schema.
+    /// Version of the JSON schema ([`StudyRecord::VERSION`]).
     pub v: u32,
-    /// The campaign's id.
+    /// Id of the study's campaign.
     pub campaign: String,
-    /// The machine.
+    /// Host name of the machine.
     pub host: String,
-    /// Its system, as it names itself.
+    /// Name of the operating system, from `/etc/os-release`.
     pub system: String,
-    /// The version of its kernel.
+    /// Version of the kernel.
     pub kernel: String,
-    /// When the study began, RFC 3339 in UTC.
+    /// Start of the study, as RFC 3339 in UTC.
     pub started: String,
-    /// The seed of all inputs.
+    /// Seed from which all inputs are generated.
     pub seed: u64,
-    /// The name of the list of utilities.
+    /// Name of the list of utilities.
     pub list: String,
-    /// Which part of how many of the list is run here, from 1; `None` for all of it.
+    /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
-    /// The parts of the sandbox that the utilities ran in.
+    /// Parts of the sandbox in which the utilities ran.
     pub sandbox: Vec<String>,
-    /// The results of the utilities, in the order of the list.
+    /// Results of the utilities, in the order of the list.
     pub utilities: Vec<UtilityRecord>,
 }
 
 impl StudyRecord {
-    /// The version of the record's schema that is written.
+    /// Current version of the JSON schema.
     pub const VERSION: u32 = 1;
 
-    /// Joins another record of the same study: of each utility the result with more progress stays,
-    /// of other fields the lesser text, so that the order of the records does not matter.
+    /// Merges another record of the same study. For each utility the result with more runs stays;
+    /// the other fields come from the record whose JSON text sorts first, so that the order of
+    /// merging does not matter.
     pub fn join(&mut self, other: &StudyRecord) {
         let head = |study: &StudyRecord| {
             let utilities = Vec::new();
@@ -51,14 +51,13 @@ impl StudyRecord {
                 utilities,
                 ..study.clone()
             };
-            (serde_json::to_string(&head).unwrap_or_default(), head)
+            serde_json::to_string(&head).unwrap_or_default()
         };
-        let (ours, theirs) = (head(self), head(other));
-        if theirs.0 < ours.0 {
+        if head(other) < head(self) {
             let utilities = std::mem::take(&mut self.utilities);
             *self = StudyRecord {
                 utilities,
-                ..theirs.1
+                ..other.clone()
             };
         }
         for theirs in &other.utilities {
@@ -76,8 +75,7 @@ impl StudyRecord {
     }
 }
 
-/// Labels of utilities that were not run, or not any more. They hold for one call: a program may
-/// be installed behind it, or allowed.
+/// Labels that say why a utility was not run in this call; a later call tries it again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -86,87 +84,87 @@ pub const REFUSALS: [&str; 5] = [
     "no-channel",
 ];
 
-/// Whether a label says why a utility was not run.
+/// Checks whether the label says why a utility was not run.
 pub fn is_refusal(label: &str) -> bool {
     REFUSALS.contains(&label)
 }
 
-/// The result of one utility.
+/// Result of fuzzing one utility in a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
-    /// What the list calls it.
+    /// Name of the utility in the list of utilities.
     pub utility: String,
-    /// Its place in the whole list, from 0.
+    /// Index of the utility in the whole list, from 0.
     pub place: u64,
-    /// The package that it is of; `None` where no package owns it, or it is missing.
+    /// Package that contains the program; `None` if no package owns it or it is missing.
     pub package: Option<String>,
-    /// The package's version.
+    /// Version of the package.
     pub version: Option<String>,
-    /// The program's path; `None` where it is missing.
+    /// Path of the program; `None` if it is missing.
     pub path: Option<OsText>,
-    /// What is special about it (`missing`, `setuid`, `loops-on-empty-input`, …).
+    /// Label of a special utility, such as `missing` or `setuid`; `None` for normal ones.
     pub label: Option<String>,
-    /// More about that, for people.
+    /// Explanation of the label, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Runs by channel and kind of input, in the order of the first of each.
+    /// Numbers of runs by channel and kind of input.
     pub tallies: Vec<Tally>,
-    /// Runs that ended in each group.
+    /// Numbers of runs that ended in each group.
     pub groups: Vec<GroupTally>,
-    /// Whether all runs of the present count are made.
+    /// Whether all runs that the study asks for are done.
     pub done: bool,
 }
 
 impl UtilityRecord {
-    /// All runs.
+    /// Sums the tallies of all channels and kinds of input.
     pub fn total(&self) -> Tally {
         Tally::total(&self.tallies)
     }
 
-    /// Whether there was a run.
+    /// Checks whether the utility was run at all.
     pub fn is_run(&self) -> bool {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Of two records of one utility the greater one has more progress. Ties are broken by the
-    /// text, so that the order of the records does not matter.
+    /// Ranks records of the same utility by progress: more runs is greater. The JSON text breaks
+    /// ties, so that the order of merging does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
     }
 }
 
-/// How runs by one channel, on one kind of input, ended.
+/// Numbers of runs over one channel with one kind of input, by how the runs ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
+    /// How the input reached the program: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
     pub channel: String,
-    /// The kind of input: as the classic generator names it, `keys`, or `empty`.
+    /// Kind of input: a name of the classic generator, `keys`, or `empty`.
     pub kind: String,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Of them, those that crashed.
+    /// Number of runs that crashed.
     pub crashes: u64,
-    /// Of them, those over their time limit.
+    /// Number of runs over the time limit.
     pub hangs: u64,
-    /// Of them, those over their memory limit.
+    /// Number of runs over the memory limit.
     pub ooms: u64,
-    /// Of them, those that ended with an exit status of 126 or more, and no crash.
+    /// Number of runs without a crash whose exit status was 126 or more.
     pub high_exits: u64,
-    /// Of them, those over their time limit that do end, given some times as long.
+    /// Number of runs over the time limit that end when given several times the limit.
     #[serde(default)]
     pub slow: u64,
 }
 
 impl Tally {
-    /// The sum of some, of no channel and kind.
+    /// Sums tallies; channel and kind of the sum are empty.
     pub fn total(tallies: &[Tally]) -> Tally {
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
         total
     }
 
-    /// Adds the counts of another one.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -177,36 +175,34 @@ impl Tally {
     }
 }
 
-/// Runs of a utility that ended in one group.
+/// Number of runs of one utility that ended in one group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTally {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The first 12 hex digits of the major key.
+    /// Major key of the group, its first 12 hex digits.
     pub major: String,
-    /// Runs.
+    /// Number of runs that ended in the group.
     pub runs: u64,
-    /// How often the reproducer fails when it is run again; `None` while it was not.
+    /// How often the reproducer fails when it is run again; `None` if it was not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
 }
 
-/// How often a reproducer fails again.
+/// How often a reproducer failed when it was run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// Runs by plain `execve` with random addresses that ended in the group.
+    /// Number of re-runs (plain `execve`, with address randomization) that ended in the same group.
     pub hits: u32,
-    /// Runs made.
+    /// Number of re-runs.
     pub tries: u32,
-    /// Where some of them did not: runs without random addresses that did, of as many.
+    /// Number of further re-runs without address randomization that ended in the group, of `tries`;
+    /// `None` if all of the first failed.
     pub fixed_hits: Option<u32>,
 }
 
 impl Reader {
-    /// The studies whose results the directory holds, by their campaigns' ids.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads the results of all studies in the directory, sorted by campaign id.
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
@@ -220,19 +216,16 @@ impl Reader {
 }
 
 impl Store {
-    /// Writes the result of a study.
-    ///
-    /// # Errors
-    /// When the file cannot be written; the one before then stands.
+    /// Writes the result of a study. If that fails, the earlier file stays.
     pub fn write_study(&self, study: &StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&study.campaign)?;
         json::write(&path, study)
     }
 
-    /// Takes a study of another directory; one that is there already is joined with it.
+    /// Merges a study of another directory into this one.
     pub(super) fn take_study(&self, theirs: StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&theirs.campaign)?;
-        // A new one joins itself, and stands in order like all that are joined.
+        // Joining a new study with itself sorts it.
         let mut joined = json::read::<StudyRecord>(&path)?.unwrap_or_else(|| theirs.clone());
         joined.join(&theirs);
         json::write(&path, &joined)
@@ -244,24 +237,21 @@ impl Store {
         Ok(folder.join(format!("{campaign}.json")))
     }
 
-    /// Sets what an entry is of: with fewer arguments than it was found with, say.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuch`] where the entry was not filed; when the file cannot be written.
+    /// Replaces the command recorded in the entry's `crash.json`, for example after its arguments
+    /// were minimized. Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file
+    /// cannot be written.
     pub fn set_subject(&mut self, id: &EntryId, subject: &Subject) -> Result<(), StoreError> {
         let folder = id.folder(self.reader().root());
         let Some(entry) = self.reader().entry(id)? else {
-            return Err(StoreError::NoSuch { path: folder });
+            return Err(StoreError::NoSuch(folder));
         };
         let mut crash = entry.crash;
         crash.of = Some(Box::new(subject.clone()));
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Where the log of the minimization of an entry's options stands; the folder is there.
-    ///
-    /// # Errors
-    /// When the folder cannot be made.
+    /// Returns the log path for minimizing the entry's command-line options, and creates its
+    /// folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -1,89 +1,85 @@
-//! The journal of `triage` in an output directory (`triage.jsonl`).
-
-use std::io::ErrorKind;
+//! The journal of `ddfuzz triage` (`triage.jsonl`): one line for each input that was run, so that
+//! an interrupted triage continues where it stopped.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Kind, Reader, Store, StoreError, layout};
+use crate::{Kind, Reader, Store, StoreError, json, layout};
 use ddfuzz_exec::{Ended, Way};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_model::files::{Appender, FileError};
+use ddfuzz_model::files::Appender;
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
-/// The result of running one content on one target.
+/// One line of the journal: the result of running one input on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Version of the line's schema.
+    /// Version of the line's schema ([`Triaged::VERSION`]).
     pub v: u32,
-    /// The campaign whose counts it belongs to.
+    /// Id of the campaign that the line belongs to.
     pub campaign: String,
-    /// The target: its program's content, arguments, environment, limits and the version of keys.
+    /// Hash of the target: program file, arguments, environment, limits and version of the keys.
     pub target: ContentHash,
-    /// The content.
+    /// Hash of the input.
     pub input: ContentHash,
-    /// Its length, in bytes.
+    /// Size of the input, in bytes.
     pub size: u64,
-    /// How the last try ended.
+    /// End of the last run: exit status, signal, timeout or out of memory.
     pub ended: Ended,
-    /// Tries that crashed so.
+    /// Number of runs that ended in this crash.
     pub hits: u32,
-    /// Tries made.
+    /// Number of runs made.
     pub tries: u32,
-    /// Whether a record was made of this very input. Else it was run for its keys only, and
-    /// `crash` is that of another input with the same keys.
+    /// Whether a full crash record was made for this very input. Otherwise only its keys were
+    /// computed, and `crash` is the record of another input with the same keys.
     pub examined: bool,
-    /// The crash; null where there was none.
+    /// The crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
 }
 
 impl Triaged {
-    /// The version of the line's schema that is written.
+    /// Current version of the line's schema.
     pub const VERSION: u32 = 1;
 }
 
-/// What is kept in memory of one crash: what the table of groups needs.
+/// Summary of a crash: the fields that the table of groups needs in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrashLine {
-    /// Which kind of finding.
+    /// Kind of failure: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Which bug.
+    /// Major key, which identifies the bug.
     pub major: Key,
-    /// Which way into it.
+    /// Minor key, which identifies the call path to the bug.
     pub minor: Key,
-    /// For matching across rebuilds.
+    /// Stable key, made of function names, which stays the same when the program is rebuilt.
     pub stable: Option<Key>,
-    /// How far the keys can be trusted.
+    /// Confidence that the keys identify the bug.
     pub confidence: Confidence,
-    /// An estimate.
+    /// Estimated severity of the crash.
     pub severity: Severity,
-    /// Why that estimate.
+    /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// The way of execution.
+    /// Way of execution that showed the crash.
     pub way: Way,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code: function and line, or module and offset.
     pub place: Option<String>,
-    /// What it said.
+    /// Error message of the program, its runtime or a sanitizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The same as `file:line`, where that is known, the path as the program has it.
+    /// Location of the crash as `file:line`, from the debug information; `None` if unknown.
     #[serde(default)]
     pub source: Option<String>,
-    /// The GNU build id of the main program.
+    /// GNU build id of the program.
     pub build: Option<String>,
 }
 
-/// The lines of `triage.jsonl`, to be added to.
+/// The journal of `triage`, open for appending.
 #[derive(Debug)]
 pub struct TriageJournal(Appender);
 
 impl Store {
-    /// Opens the journal of `triage`, and returns its lines in the order they were written. A torn
-    /// last line is dropped, and a damaged one is passed over: its input is run again.
-    ///
-    /// # Errors
-    /// When the file cannot be read or written.
+    /// Opens the journal for appending and returns its existing lines, oldest first. A torn last
+    /// line is removed; a damaged line is skipped, so that its input runs again.
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
         let appender = Appender::open(&path)?;
@@ -92,17 +88,10 @@ impl Store {
 }
 
 impl Reader {
-    /// The whole lines of the journal of `triage`, in the order they were written; none where there
-    /// is no such journal. A torn or damaged line is passed over.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// Reads the journal's lines, oldest first; empty without a journal. Damaged lines are skipped.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            text => text.map_err(FileError::at("read", &path))?,
-        };
+        let text = json::bytes(&path)?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');
         let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
         Ok(lines.collect())
@@ -110,22 +99,14 @@ impl Reader {
 }
 
 impl TriageJournal {
-    /// Adds a line, which survives the death of the process at once.
-    ///
-    /// # Errors
-    /// When it cannot be written whole.
+    /// Appends a line. The line survives the death of the process, but not yet a power failure.
+    /// Fails if the line cannot be written completely.
     pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
-            path: self.0.path().to_owned(),
-            why: error.to_string(),
-        })?;
+        let text = json::line_of(self.0.path(), line)?;
         Ok(self.0.append(&text)?)
     }
 
-    /// Writes all lines through to the device, so that they survive a power cut, too.
-    ///
-    /// # Errors
-    /// When the system cannot.
+    /// Flushes all lines to the storage device, so that they survive a power failure.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.0.sync()?)
     }

@@ -1,4 +1,4 @@
-//! The one writer of an output directory.
+//! The only writer of an output directory: opening, locking, repairing, and writing campaign data.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,13 +10,16 @@ use serde::Serialize;
 use crate::campaign::{self, DirectoryState};
 use crate::group::{self, GroupIndex};
 use crate::reader::State;
-use crate::{Build, Campaign, CampaignFile, Kind, Reader, StoreError, hash_of, json, layout};
+use crate::{
+    Build, Campaign, CampaignFile, Kind, Reader, StoreError, VERSION, hash_of, json, layout,
+};
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 
-/// An output directory that this process alone writes to.
+/// An output directory that this process alone may write to, protected by a lock file.
 ///
-/// Whatever a method has written when it returns survives a power cut, statistics aside. After
-/// an error (a full disk, say) everything stored before stands, and the call may be made again.
+/// Data written by a method survives a power failure once the method has returned, except
+/// statistics. After an error such as a full disk all earlier data is intact, and the call can be
+/// repeated.
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
@@ -25,26 +28,21 @@ pub struct Store {
     file: CampaignFile,
     resumed: bool,
     stats: Option<Appender>,
-    /// Held until the store is dropped.
+    /// Lock file that keeps other processes from writing to the directory.
     _lock: Lock,
 }
 
 impl Store {
-    /// Opens the directory for writing. A missing or empty one is made to belong to `campaign`;
-    /// one that belongs to a campaign already keeps it ([`Store::resumed`] tells). What a killed
-    /// writer left unfinished is repaired.
-    ///
-    /// # Errors
-    /// [`StoreError::NotOurs`], [`StoreError::OtherVersion`], [`StoreError::InUse`], a damaged
-    /// campaign file; nothing in the directory is changed then.
+    /// Opens the directory for writing. A missing or empty directory is created for `campaign`; a
+    /// directory that has a campaign keeps it ([`Store::resumed`] is true then). Work that a killed
+    /// writer left unfinished is repaired. Errors: [`StoreError::NotOurs`],
+    /// [`StoreError::OtherVersion`], [`StoreError::InUse`], or a damaged campaign file; the
+    /// directory is not changed then.
     pub fn create_or_resume(root: &Path, campaign: Campaign) -> Result<Store, StoreError> {
         Store::open(root, Some(campaign))
     }
 
-    /// Opens the directory for reading ([`Reader::open`]).
-    ///
-    /// # Errors
-    /// Those of [`Reader::open`].
+    /// Opens the directory for reading only. Errors: See [`Reader::open`].
     pub fn open_read(root: &Path) -> Result<Reader, StoreError> {
         Reader::open(root)
     }
@@ -54,10 +52,17 @@ impl Store {
         folder::create_all(root)?;
         let lock = Lock::acquire(&root.join(layout::LOCK))
             .map_err(|error| StoreError::of_lock(root, error))?;
-        // Again, now that nobody else can change it.
+        // Examine again, now that no other process can change the directory.
         let (mut file, mut unwritten) = match campaign::examine(root)? {
             DirectoryState::Ours(file) => (*file, false),
-            DirectoryState::Nothing => (CampaignFile::of(None), true),
+            DirectoryState::Nothing => {
+                let file = CampaignFile {
+                    version: VERSION,
+                    current: None,
+                    others: Vec::new(),
+                };
+                (file, true)
+            }
         };
         let is_new = unwritten;
         let resumed = file.current.is_some();
@@ -86,26 +91,24 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads all groups and writes the records that do not say what their entries say.
+    /// Reads all groups, and rewrites each group's record that does not match its entries.
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
-        for kind in Kind::ALL {
-            for major in group::majors(root, kind)? {
-                let Some(index) = GroupIndex::read(root, kind, &major)? else {
-                    continue;
-                };
-                let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
-                let text = json::text_of(&path, &index.record)?;
-                if json::bytes(&path)?.as_ref() != Some(&text) {
-                    atomic::write(&path, &text)?;
-                }
-                self.groups.insert((kind, major), index);
+        for (kind, major) in group::all(root)? {
+            let Some(index) = GroupIndex::read(root, kind, &major)? else {
+                continue;
+            };
+            let path = layout::group_folder(root, kind, &major).join(layout::GROUP);
+            let text = json::text_of(&path, &index.record)?;
+            if json::bytes(&path)?.as_ref() != Some(&text) {
+                atomic::write(&path, &text)?;
             }
+            self.groups.insert((kind, major), index);
         }
         self.move_what_never_fails()
     }
 
-    /// Moves the crashes that do not come again where a killed writer has not.
+    /// Moves crashes that never failed again to `flaky/`, where a killed writer has not done so.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
@@ -117,26 +120,23 @@ impl Store {
         Ok(())
     }
 
-    /// The same directory for reading.
+    /// Returns a reader of the directory.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The campaign file of the directory.
+    /// Returns the content of the campaign file (`ddfuzz.json`).
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
 
-    /// Whether the directory belonged to a campaign when it was opened.
+    /// Returns whether the directory already had a campaign when it was opened.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Makes the directory belong to a new campaign; the findings of the earlier one stay, its
-    /// checkpoint counts no more.
-    ///
-    /// # Errors
-    /// When the campaign file cannot be written.
+    /// Replaces the directory's campaign by a new one. The findings of the earlier campaign stay;
+    /// its checkpoint is ignored from now on.
     pub fn begin(&mut self, campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(earlier) = file.current.replace(campaign) {
@@ -145,11 +145,7 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Records the build of the program that the directory's campaign runs from here on, or what
-    /// has become of groups with the one it runs.
-    ///
-    /// # Errors
-    /// When the campaign file cannot be written.
+    /// Records the build that the campaign runs from now on, or the status of groups with it.
     pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(campaign) = &mut file.current {
@@ -169,10 +165,8 @@ impl Store {
         Ok(())
     }
 
-    /// Saves the campaign's checkpoint, which [`Reader::load_state`] reads.
-    ///
-    /// # Errors
-    /// When it cannot be written; the earlier checkpoint then stands.
+    /// Saves the campaign's checkpoint, which [`Reader::load_state`] reads. Fails if the file
+    /// cannot be written; the previous checkpoint stays.
     pub fn save_state<T: Serialize>(&self, state: &T) -> Result<(), StoreError> {
         let campaign = self.file.current.as_ref();
         let saved = State {
@@ -184,16 +178,10 @@ impl Store {
         json::write(&self.reader.root().join(layout::STATE), &saved)
     }
 
-    /// Appends a line to the campaign's statistics.
-    ///
-    /// # Errors
-    /// When it cannot be written whole.
+    /// Appends a line to the campaign's statistics (`stats.jsonl`).
     pub fn append_stats<T: Serialize>(&mut self, line: &T) -> Result<(), StoreError> {
         let path = self.reader.root().join(layout::STATS);
-        let text = serde_json::to_vec(line).map_err(|error| StoreError::Unwritable {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let text = json::line_of(&path, line)?;
         let mut stats = match self.stats.take() {
             Some(stats) => stats,
             None => Appender::open(&path)?,
@@ -203,10 +191,7 @@ impl Store {
         Ok(answer?)
     }
 
-    /// Adds an input to the corpus, and returns its file.
-    ///
-    /// # Errors
-    /// When it cannot be written.
+    /// Adds an input to the corpus and returns its path.
     pub fn add_to_corpus(&mut self, input: &[u8]) -> Result<PathBuf, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));
@@ -217,12 +202,9 @@ impl Store {
         Ok(path)
     }
 
-    /// Installs a bundled program for the reproducer scripts, as `bin/HASH/NAME`, and returns its
-    /// file. The hash of its content is in the path so that another version of it, installed or
-    /// merged later, never changes what an older script runs.
-    ///
-    /// # Errors
-    /// When `name` is not a plain file name, or the file cannot be written.
+    /// Installs a bundled program as `bin/HASH/NAME` for the `reproduce.sh` scripts, and returns
+    /// its path. `HASH` is the hash of the program, so that a later version does not change what
+    /// older scripts run. Fails if `name` is not a plain file name, or the file cannot be written.
     pub fn install_program(&mut self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
         let root = self.reader.root();
         let mut parts = Path::new(name).components();
@@ -246,13 +228,12 @@ impl Store {
     }
 }
 
-/// Writes the record of a group.
 pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result<(), StoreError> {
     let folder = layout::group_folder(root, kind, &index.record.major.short());
     json::write(&folder.join(layout::GROUP), &index.record)
 }
 
-/// Creates a file that may be there already with the same content.
+/// Creates a file; an existing file, which has the same content, is left as it is.
 pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match atomic::create_new(path, bytes) {
         Err(error) if error.is_existing() => Ok(()),
@@ -260,8 +241,8 @@ pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     }
 }
 
-/// Removes all temporary files below `root`, which the caller has locked. Links are not followed.
-/// What cannot be listed or removed stays, which does no harm.
+/// Removes all temporary files below `root`, whose lock the caller holds. Symbolic links are not
+/// followed; errors are ignored, because leftovers do no harm.
 pub(super) fn sweep(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else {
         return;

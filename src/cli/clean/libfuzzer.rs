@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::cli::cargo::libfuzzer::{Attached, FuzzerOutput, Process, Scratch, flag};
 use crate::corpus::{Merged, Ruler};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
-use crate::report::clean::Counted;
+use crate::report::clean::LibFuzzerCoverage;
 
 /// A run may take so many times its limit, in seconds at least [`LEAST_SECONDS`]: that it ends well
 /// within the limit is known already, by a process that does nothing else.
@@ -112,7 +112,7 @@ impl Ruler for LibFuzzer {
         let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
         let added = new_files(&into);
         Ok(Merged {
-            all: Counted { cov, ft },
+            all: LibFuzzerCoverage { cov, ft },
             added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
         })
     }

@@ -16,7 +16,7 @@ use crate::campaign::Minimizing;
 use crate::delta::Dd;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
-use crate::report::{hexdump, size};
+use crate::report::{size, text};
 use job::{Judge, baseline_crash, check_baseline_test};
 
 /// The heading of the options about tests in the help.
@@ -336,7 +336,7 @@ fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
         true => (&differing.inserted, &differing.removed),
         false => (&differing.removed, &differing.inserted),
     };
-    let line = |bytes: &[u8]| hexdump::line(bytes, 16);
+    let line = |bytes: &[u8]| text::hex_line(bytes, 16);
     match (passing.is_empty(), failing.is_empty()) {
         (false, true) => format!("at {at}  - {}", line(passing)),
         (true, _) => format!("at {at}  + {}", line(failing)),

@@ -12,9 +12,9 @@ use crate::cli::cargo::project::{fuzz_binaries, nearest_fuzz_crate};
 use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
 use crate::exec::{Channel, Program, Target, bundled};
 use crate::report::export::{
-    Called, EntryFunction, FuzzProject, Input, Linked, Reproducer, Taking, base64, c_array,
-    c_entry_test, c_program_test, hexdump, interestingness_test, rust_call_test, rust_fuzz_test,
-    rust_program_test,
+    EntryFunction, FuzzProject, Input, InputSource, LinkedHarness, ProgramCall, Reproducer, base64,
+    c_array, c_entry_test, c_program_test, hexdump, interestingness_test, rust_call_test,
+    rust_fuzz_test, rust_program_test,
 };
 use crate::store::{Reader, hash_of};
 
@@ -85,8 +85,8 @@ impl ExportRequest<'_> {
             Form::CArray => c_array(group),
             Form::Hexdump => hexdump(&group.input),
             Form::Base64 => base64(&group.input),
-            Form::Script => return self.script(Taking::Anywhere),
-            Form::Creduce => return self.script(Taking::File),
+            Form::Script => return self.script(InputSource::Anywhere),
+            Form::Creduce => return self.script(InputSource::File),
         };
         Ok(text.into_bytes())
     }
@@ -107,7 +107,7 @@ impl ExportRequest<'_> {
             return Ok(rust_fuzz_test(group, self.input, project));
         }
         let (program, facts) = self.program(&target)?;
-        let called = Called {
+        let called = ProgramCall {
             program: &from_package(&program, self.package),
             target: &target.by_main(),
             sanitizers: &self.sanitizers(&facts),
@@ -129,7 +129,7 @@ impl ExportRequest<'_> {
                 (false, false) => None,
             };
             if let Some(function) = function {
-                let linked = Linked {
+                let linked = LinkedHarness {
                     function,
                     target: &target,
                     sanitizers: &self.sanitizers(&facts),
@@ -139,7 +139,7 @@ impl ExportRequest<'_> {
             }
         }
         let (program, facts) = self.program(&target)?;
-        let called = Called {
+        let called = ProgramCall {
             program: &program,
             target: &target.by_main(),
             sanitizers: &self.sanitizers(&facts),
@@ -147,14 +147,14 @@ impl ExportRequest<'_> {
         Ok(c_program_test(group, &called, self.file))
     }
 
-    fn script(&self, taking: Taking) -> Result<Vec<u8>, Failure> {
+    fn script(&self, source: InputSource) -> Result<Vec<u8>, Failure> {
         let target = self.chosen.target(self.reader)?;
         let file = self.chosen.entry().reproducer();
         let name = file.file_name().unwrap_or(OsStr::new("input"));
         let ddfuzz = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
         let way = self.chosen.entry().crash.way;
         Ok(interestingness_test(
-            taking,
+            source,
             name,
             &self.chosen.entry().crash,
             (&target, way),

@@ -10,7 +10,7 @@ use crate::cli::{Exit, Failure, Output, ui};
 use crate::files::atomic;
 use crate::minimize::Claim;
 use crate::minimize::log::{OsText, StartLine};
-use crate::report::{Pass, Shrinking, Step, curve, passes_table, size, svg};
+use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, size, svg};
 
 /// So many reductions are listed; of more, only with -v.
 const LISTED: usize = 20;
@@ -31,7 +31,7 @@ pub struct LogShowArgs {
 #[derive(Serialize)]
 struct Shown<'a> {
     start: &'a StartLine,
-    steps: &'a [Step],
+    steps: &'a [Reduction],
     passes: &'a [Pass],
     tests: u64,
     executed: u64,
@@ -43,7 +43,7 @@ struct Shown<'a> {
 pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Usage)?;
     let lines = log.lines.iter().map(|(_, line)| line);
-    let shrinking = Shrinking::of(&start, lines);
+    let shrinking = MinimizationHistory::of(&start, lines);
     let name = args.log.display().to_string();
     if let Some(file) = &args.svg {
         draw(&shrinking, &args.log, file, args.force)?;
@@ -64,7 +64,7 @@ pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn title(name: &str, shrinking: &Shrinking) -> String {
+fn title(name: &str, shrinking: &MinimizationHistory) -> String {
     let sizes = shrinking.sizes();
     let claim = match shrinking.claim {
         Some(claim) => claim.to_string(),
@@ -73,7 +73,12 @@ fn title(name: &str, shrinking: &Shrinking) -> String {
     format!("{name}: {}, {sizes}, {claim}", shrinking.search)
 }
 
-fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(), Failure> {
+fn draw(
+    shrinking: &MinimizationHistory,
+    log: &Path,
+    file: &Path,
+    force: bool,
+) -> Result<(), Failure> {
     if is_same_file(log, file) {
         let message = format!("{} is the log, which is only read", file.display());
         return Err(Failure::usage(message)
@@ -95,7 +100,7 @@ fn draw(shrinking: &Shrinking, log: &Path, file: &Path, force: bool) -> Result<(
     })
 }
 
-fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
+fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String {
     let width = ui::stdout_width();
     let mut text = format!(
         "{name} with {}, {}\n\n{}",
@@ -122,7 +127,7 @@ fn text(name: &str, shrinking: &Shrinking, output: &Output) -> String {
 }
 
 /// The reductions, the last ones where there are many.
-fn steps(shrinking: &Shrinking, all: bool) -> String {
+fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {
         true => 0,

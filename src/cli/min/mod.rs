@@ -23,9 +23,9 @@ use crate::campaign::{Finished, Minimizing, Variants};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
-use crate::report::export::{Taking, interestingness_test};
+use crate::report::export::{InputSource, interestingness_test};
 use crate::report::text::{cut, printable};
-use crate::report::{claim, hexdump, place, size};
+use crate::report::{claim, place, size, text};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
 use call::CallFiles;
 use job::{CrashJob, minimize_by_test};
@@ -405,7 +405,7 @@ fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Resu
     let name = args.input.as_deref().and_then(Path::file_name);
     let name = name.unwrap_or(OsStr::new("input"));
     let built = std::env::current_exe().unwrap_or_else(|_| "ddfuzz".into());
-    let text = interestingness_test(Taking::Anywhere, name, crash, (target, way), &built);
+    let text = interestingness_test(InputSource::Anywhere, name, crash, (target, way), &built);
     let written = match args.results.force {
         true => atomic::write_program(file, &text),
         false => match atomic::create_new_program(file, &text) {
@@ -444,7 +444,7 @@ fn result_text(record: &MinRecord, finished: &Finished) -> String {
     );
     let mut row = |name: &str, value: String| text.push_str(&format!("{name:<7}{value}\n"));
     if record.output.is_some() {
-        row("input", hexdump::line(&finished.minimized.text, 16));
+        row("input", text::hex_line(&finished.minimized.text, 16));
     }
     if let Some(call) = &record.call {
         row("args", count(call.args_before, call.args.len() - 1));

@@ -15,7 +15,7 @@ use crate::campaign::study::{StudySettings, StudySummary};
 use crate::campaign::{new_study, study};
 use crate::exec::sandbox::{Offered, keep_files, offers};
 use crate::exec::{Limits, Sandbox};
-use crate::report::study::{StudyCall, StudyResult, table};
+use crate::report::study::{StudyResult, table};
 use crate::report::{EndedBy, size};
 use crate::store::{Campaign, Kind, Store};
 use reports::Studied;
@@ -153,7 +153,7 @@ fn report(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let studied = Studied::read(store.reader())?;
-    let call = StudyCall {
+    let call = StudyResult {
         runs: summary.runs,
         runs_per_s: summary.runs_per_s(),
         seconds: summary.fuzzed.as_secs_f64(),
@@ -167,6 +167,7 @@ fn report(
             (false, None) => EndedBy::Runs,
         },
         settings: config::settings().cloned(),
+        ..StudyResult::default()
     };
     // Before the result: where one of them cannot be written, the one answer is an error.
     args.reports.write(&studied.rows)?;
@@ -185,7 +186,7 @@ fn report(
         },
         store.reader().root().display(),
     );
-    let result = StudyResult::new(call, &studied.rows, &studied.groups);
+    let result = call.with_results(&studied.rows, &studied.groups);
     output.result(&text, &result);
     let of_crash = |group: &&crate::report::study::StudyGroup| group.view.kind == Kind::Crash;
     if let Some(group) = studied.groups.iter().find(of_crash) {

@@ -6,7 +6,7 @@ use crate::cli::reports::{may_be_written, output_beside, write_report};
 use crate::cli::results::is_standard;
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::report::study::{
-    CSV_HEADER, Comparison, Row, StudyGroup, StudyIn, compare, comparison_text, csv, html,
+    CSV_HEADER, Comparison, NamedStudy, Row, StudyGroup, compare, comparison_text, csv, html,
     markdown, rows, study_groups,
 };
 use crate::store::{Reader, StoreError};
@@ -163,7 +163,7 @@ impl CompareArgs {
             let studied = Studied::read(&Reader::open(out)?)?;
             match studied.is_empty() {
                 true => Err(Studied::none(out)),
-                false => Ok(StudyIn {
+                false => Ok(NamedStudy {
                     name: out.to_string_lossy().into_owned(),
                     rows: studied.rows,
                 }),

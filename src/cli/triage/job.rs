@@ -15,7 +15,7 @@ use crate::exec::{Ended, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
-use crate::store::foreign::{Input, Inputs, Promise};
+use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Quick, Triager};
 
@@ -284,20 +284,20 @@ fn compare(file: &Input, outcome: Outcome, tally: &Tally, output: &Output) {
     let crashed = outcome.route.is_some();
     let kind = outcome.route.map(|route| tally.routes[route].line.kind);
     let over = matches!(kind, Some(Kind::Hang | Kind::Oom));
-    let agrees = match (named.promise, outcome.ended) {
-        (Promise::Signal(named), Ended::Signal(seen)) => named == seen,
-        (Promise::Signal(_), _) => false,
-        (Promise::Crash | Promise::Leak, _) if over => false,
-        (Promise::Crash | Promise::Leak, _) => crashed,
-        (Promise::Timeout, ended) => ended == Ended::Timeout,
-        (Promise::OutOfMemory, _) => kind == Some(Kind::Oom),
-        (Promise::Slow, _) => true,
+    let agrees = match (named.reported_end, outcome.ended) {
+        (ReportedEnd::Signal(named), Ended::Signal(seen)) => named == seen,
+        (ReportedEnd::Signal(_), _) => false,
+        (ReportedEnd::Crash | ReportedEnd::Leak, _) if over => false,
+        (ReportedEnd::Crash | ReportedEnd::Leak, _) => crashed,
+        (ReportedEnd::Timeout, ended) => ended == Ended::Timeout,
+        (ReportedEnd::OutOfMemory, _) => kind == Some(Kind::Oom),
+        (ReportedEnd::Slow, _) => true,
     };
     if !agrees {
         let path = crate::report::text::printable(&file.path.to_string_lossy());
         output.detail(&format!(
             "{path}: named {}, ended {}",
-            named.said(),
+            named.describe(),
             outcome.ended
         ));
     }

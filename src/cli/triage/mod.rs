@@ -22,7 +22,7 @@ use crate::report::{
     CannotTell, SameBy, TriageGroup, TriageResult, triage_cannot_tell, triage_doubts,
     triage_groups_table, triage_summary, triage_table,
 };
-use crate::store::{HadGroups, Kind, KnownGroups, Reader, StoreError};
+use crate::store::{BaselineGroups, Kind, KnownGroups, Reader, StoreError};
 use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
@@ -249,7 +249,7 @@ fn exit(result: &TriageResult) -> Exit {
 
 /// Another output directory.
 pub struct Against {
-    had: HadGroups,
+    had: BaselineGroups,
     /// A crash of each of its groups, which stands for them.
     crashes: Vec<Crash>,
 }
@@ -257,7 +257,7 @@ pub struct Against {
 impl Against {
     /// Reads the groups of the directory.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
-        let had = HadGroups::read(out)?;
+        let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;
         let mut crashes = Vec::new();
         for kind in Kind::ALL {

@@ -218,24 +218,24 @@ pub fn find_inputs(
         }
         foreign::find(path, &mut found)?;
     }
-    for own in out.map_or_else(Vec::new, |out| found.pass_over(out)) {
+    for own in out.map_or_else(Vec::new, |out| found.exclude_output(out)) {
         let own = own.display();
         output.detail(&format!("skipped {own}: the output directory"));
     }
     for directory in &found.directories {
-        let idle = directory.inputs == 0 && directory.passed_over.is_empty();
+        let idle = directory.inputs == 0 && directory.skipped.is_empty();
         if idle && directory.layout == foreign::Layout::Plain {
             continue;
         }
         let path = printable(&directory.path.to_string_lossy());
         let inputs = size::counted(directory.inputs, "input");
-        let passed = match directory.passed_over.len() as u64 {
+        let passed = match directory.skipped.len() as u64 {
             0 => String::new(),
             count => format!(", {} skipped", size::grouped(count)),
         };
         let layout = directory.layout.name();
         output.say(&format!("{path}: {layout}, {inputs}{passed}"));
-        for (path, why) in &directory.passed_over {
+        for (path, why) in &directory.skipped {
             let path = printable(&path.to_string_lossy());
             output.detail(&format!("skipped {path}: {why}"));
         }

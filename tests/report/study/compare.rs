@@ -2,21 +2,21 @@
 
 use ddfuzz::report::SameBy;
 use ddfuzz::report::study::{
-    Change, Comparison, StudyGroup, StudyIn, compare, comparison_text, rows,
+    Change, Comparison, NamedStudy, StudyGroup, compare, comparison_text, rows,
 };
 use ddfuzz::store::{GroupTally, Kind, StudyRecord};
 
 use super::{HOSTILE, ended_in, group, small, study, tally, utility};
 
-fn named(name: &str, studies: &[StudyRecord], groups: &[StudyGroup]) -> StudyIn {
-    StudyIn {
+fn named(name: &str, studies: &[StudyRecord], groups: &[StudyGroup]) -> NamedStudy {
+    NamedStudy {
         name: name.to_owned(),
         rows: rows(studies, groups),
     }
 }
 
 /// A study of `ul` that ended in these groups.
-fn of_ul(name: &str, groups: &[StudyGroup]) -> StudyIn {
+fn of_ul(name: &str, groups: &[StudyGroup]) -> NamedStudy {
     let mut record = utility(
         "ul",
         0,

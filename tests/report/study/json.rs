@@ -2,29 +2,28 @@
 
 use ddfuzz::exec::Way;
 use ddfuzz::report::EndedBy;
-use ddfuzz::report::study::{StudyCall, StudyResult, rows};
+use ddfuzz::report::study::{StudyResult, rows};
 use ddfuzz::store::Kind;
 use serde_json::{Value, json};
 
 use super::{group, small};
 
-fn call(ways: Vec<Way>) -> StudyCall {
-    StudyCall {
+fn call(ways: Vec<Way>) -> StudyResult {
+    StudyResult {
         runs: 1600,
         runs_per_s: 800.0,
         seconds: 2.0,
         new_groups: 1,
         ways,
-        resumed: false,
         ended_by: EndedBy::Runs,
-        settings: None,
+        ..StudyResult::default()
     }
 }
 
 fn value(ways: Vec<Way>) -> Value {
     let (studies, groups) = small();
     let rows = rows(&studies, &groups);
-    serde_json::to_value(StudyResult::new(call(ways), &rows, &groups)).unwrap()
+    serde_json::to_value(call(ways).with_results(&rows, &groups)).unwrap()
 }
 
 #[test]
@@ -83,6 +82,6 @@ fn several_ways_of_execution_have_no_one_name() {
 #[test]
 fn a_group_of_two_utilities_stands_for_both_and_counts_once() {
     let hang = |utility| group(utility, Kind::Hang, "same", 2);
-    let result = StudyResult::new(call(Vec::new()), &[], &[hang("a"), hang("b")]);
+    let result = call(Vec::new()).with_results(&[], &[hang("a"), hang("b")]);
     assert_eq!((result.hangs, result.other_groups.len()), (1, 2));
 }

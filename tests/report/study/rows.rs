@@ -17,7 +17,11 @@ fn rows_stand_in_the_order_of_the_list_with_marks_and_groups() {
     assert_eq!(marks(&rows[2]), None);
     assert_eq!(rows[0].channels(), ["stdin", "cp a.txt"]);
     assert_eq!(rows[0].total().runs, 1000);
-    let kinds: Vec<Kind> = rows[0].groups.iter().map(|group| group.kind).collect();
+    let kinds: Vec<Kind> = rows[0]
+        .groups
+        .iter()
+        .map(|group| group.tally.kind)
+        .collect();
     assert_eq!(kinds, [Kind::Crash, Kind::Hang]);
 }
 
@@ -45,7 +49,7 @@ fn campaigns_of_one_machine_and_version_are_one_row() {
     let rows = rows(&[one("c1"), one("c2")], &[]);
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].total().runs, rows[0].total().crashes), (20, 2));
-    assert_eq!((rows[0].groups.len(), rows[0].groups[0].runs), (1, 2));
+    assert_eq!((rows[0].groups.len(), rows[0].groups[0].tally.runs), (1, 2));
     assert_eq!(rows[0].groups[0].found, None);
 }
 
@@ -95,7 +99,7 @@ fn a_group_that_only_a_minimization_met_is_no_mark() {
         vec![utility("ul", 0, vec![tally("stdin", "all", 10, 1, 0)])],
     )];
     let rows = rows(&studies, &[group("ul", Kind::Hang, "slip", 2)]);
-    assert_eq!((rows[0].groups.len(), rows[0].groups[0].runs), (1, 0));
+    assert_eq!((rows[0].groups.len(), rows[0].groups[0].tally.runs), (1, 0));
     assert_eq!(rows[0].marks().unwrap().symbols(), "●");
 }
 

@@ -194,7 +194,7 @@ impl GuidedEngine<'_> {
             Request::Keep => {
                 // Workers give each other what they find.
                 let mut store = lock(self.session.store);
-                let is_new = !store.reader().keeps(body);
+                let is_new = !store.reader().has_in_corpus(body);
                 store.add_to_corpus(body)?;
                 self.corpus += u64::from(is_new);
                 Reply::Done

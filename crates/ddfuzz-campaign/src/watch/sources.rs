@@ -143,7 +143,7 @@ impl Sources {
                     .push(format!("warning: {path} is not watched: {error}"));
             }
         }
-        found.pass_over(&self.out);
+        found.exclude_output(&self.out);
         for (path, why) in std::mem::take(&mut found.unread) {
             if path.exists() && self.said.insert(path.clone()) {
                 let path = path.display();

@@ -9,7 +9,7 @@ use super::subset::{KeptFile, KeptSet, Reserve};
 use super::{CleanError, Doing, Engine, Watcher};
 use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
-use ddfuzz_store::report::clean::{Counted, OwnCount};
+use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
 /// Rounds of runs: a feature that is not reached each time may be missing in one of them.
 const TRIES: u32 = 3;
@@ -107,7 +107,7 @@ pub trait Ruler: Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// The count of all files of both lists.
-    pub all: Counted,
+    pub all: LibFuzzerCoverage,
     /// The contents of the other files that it adds: with them the kept files count as much as all
     /// do, in this run.
     pub added: Vec<Vec<u8>>,
@@ -127,7 +127,7 @@ impl Engine<'_> {
         let Some(ruler) = self.cleaning.ruler.as_deref() else {
             return Ok(());
         };
-        let mut own = OwnCount::default();
+        let mut own = LibFuzzerCounts::default();
         let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
         let files = excluded.len() + written.len() + kept.onto.len();
         if files == 0 {

@@ -17,7 +17,7 @@ use crate::measure::{Contents, run_again};
 use crate::trim::TrimSettings;
 use crate::{ContentId, Feature, FeatureUnion, Features};
 use ddfuzz_campaign::identity;
-use ddfuzz_store::report::clean::{Cover, OwnCount};
+use ddfuzz_store::report::clean::{Cover, LibFuzzerCounts};
 use ddfuzz_store::report::size;
 
 /// Contents of the corpus that is added to whose features are in memory at once.
@@ -344,7 +344,7 @@ pub(super) struct KeptSet {
     /// How good the subset is.
     pub cover: Option<Cover>,
     /// What the target's own fuzzer counts.
-    pub own_count: Option<OwnCount>,
+    pub own_count: Option<LibFuzzerCounts>,
     /// The name of the journal that knows what the contents reach.
     pub journal: &'static str,
     /// Runs that trimming took.

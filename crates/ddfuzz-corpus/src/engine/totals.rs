@@ -5,7 +5,7 @@ use crate::measure::Contents;
 use crate::{Amount, Excluded};
 use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
-use ddfuzz_store::report::clean::{CleanGroup, Spread, Step, StepName, Unread};
+use ddfuzz_store::report::clean::{CleanGroup, Distributions, Step, StepName, UnreadFile};
 
 /// Unreadable files that are named at most.
 const NAMED: usize = 16;
@@ -22,10 +22,10 @@ pub(super) struct CleanTotals {
     pub ooms: Amount,
     pub flaky: Amount,
     pub groups: Vec<CleanGroup>,
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadFile>,
     pub runs: u64,
     pub known: u64,
-    pub spread: Spread,
+    pub spread: Distributions,
 }
 
 impl CleanTotals {
@@ -45,11 +45,11 @@ impl CleanTotals {
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
         let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
-        self.unreadable = unread[..2].iter().map(|aside| aside.amount()).sum();
+        self.unreadable = tally.unread.amount() + tally.vanished.amount();
         for aside in [&tally.oversized].into_iter().chain(unread) {
             let room = NAMED.saturating_sub(self.unread.len());
             self.unread
-                .extend(aside.examples().take(room).map(|(path, why)| Unread {
+                .extend(aside.examples().take(room).map(|(path, why)| UnreadFile {
                     file: OsText::from(path),
                     why: why.to_owned(),
                 }));
@@ -60,7 +60,7 @@ impl CleanTotals {
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
-            self.unread.push(Unread {
+            self.unread.push(UnreadFile {
                 file: OsText::from(path),
                 why: "it was removed or changed".to_owned(),
             });

@@ -13,7 +13,7 @@ use crate::{Amount, ContentId, Features};
 use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::Fresh;
 use ddfuzz_store::hash_of;
-use ddfuzz_store::report::clean::{self, CleanResult, Gained, Missing, Step, StepName};
+use ddfuzz_store::report::clean::{self, CleanResult, GainedFeature, LostFeature, Step, StepName};
 
 /// Where the check misses more than one feature in so many, this is no matter of flaky coverage:
 /// something else is wrong.
@@ -202,9 +202,9 @@ impl Engine<'_> {
     }
 }
 
-fn kept_files(kept: &KeptSet, written: &[PathBuf]) -> Vec<clean::Kept> {
+fn kept_files(kept: &KeptSet, written: &[PathBuf]) -> Vec<clean::KeptFile> {
     let files = kept.files.iter().zip(written);
-    let files = files.map(|(file, path)| clean::Kept {
+    let files = files.map(|(file, path)| clean::KeptFile {
         file: absolute(path),
         from: absolute(&file.from),
         content: file.content.clone(),
@@ -219,13 +219,13 @@ fn kept_files(kept: &KeptSet, written: &[PathBuf]) -> Vec<clean::Kept> {
     files.collect()
 }
 
-fn missing(kept: &KeptSet, written: &[PathBuf], missing: &Features) -> Vec<Missing> {
+fn missing(kept: &KeptSet, written: &[PathBuf], missing: &Features) -> Vec<LostFeature> {
     let held_by = |feature| {
         let mut files = kept.files.iter().zip(written);
         let found = files.find(|(file, _)| file.features.contains(feature));
         found.map(|(_, path)| absolute(path))
     };
-    let missing = missing.as_slice().iter().map(|feature| Missing {
+    let missing = missing.as_slice().iter().map(|feature| LostFeature {
         edge: feature.place(),
         counts: feature.counts(),
         file: held_by(*feature),
@@ -233,8 +233,8 @@ fn missing(kept: &KeptSet, written: &[PathBuf], missing: &Features) -> Vec<Missi
     missing.collect()
 }
 
-fn gained(gained: &Features) -> Vec<Gained> {
-    let gained = gained.as_slice().iter().map(|feature| Gained {
+fn gained(gained: &Features) -> Vec<GainedFeature> {
+    let gained = gained.as_slice().iter().map(|feature| GainedFeature {
         edge: feature.place(),
         counts: feature.counts(),
     });

@@ -1,32 +1,31 @@
-//! The result of `check`, for scripts and as a table.
+//! The result of `ddfuzz check` (are known crashes fixed?): as JSON and as a table.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::groups::render_columns;
+use super::groups::{or_dash, remove_column, render_columns};
 use super::json::lossy;
 use super::size;
-use super::triage::is_or_are;
+use super::triage::undecided_lines;
 use crate::{Kind, Status};
 
-/// The result of `check`.
+/// Result of `ddfuzz check`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckResult {
-    /// The groups.
+    /// The checked groups.
     pub groups: Vec<CheckedGroup>,
-    /// How many of them do not fail any more.
+    /// Number of groups that no longer fail.
     pub fixed: u64,
-    /// How many fail as they did.
+    /// Number of groups that fail with the same crash as before.
     pub same: u64,
-    /// How many fail otherwise.
+    /// Number of groups that fail with another crash than before.
     pub other: u64,
-    /// Of how many nothing can be said: what was run could not show them.
+    /// Number of groups without a verdict, because the program as run could not show the crash.
     pub cannot_tell: u64,
-    /// How many fail now and then, so that nothing can be said.
+    /// Number of groups without a verdict, because they fail in some runs only.
     pub flaky: u64,
-    /// Groups of a study whose programs are gone; present where there are any.
+    /// Number of groups not run, because their program (of a study) no longer exists; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
 }
@@ -34,47 +33,47 @@ pub struct CheckResult {
 /// One group in the result of `check`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
-    /// The first 12 hex digits of the major key on record.
+    /// Recorded major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death it was.
+    /// Recorded class of the crash, such as `segv`.
     pub class: String,
-    /// Where it was in the user's code.
+    /// Recorded location of the crash in the user's code.
     pub frame: Option<String>,
-    /// What became of it.
+    /// Verdict: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Why nothing can be said; null where something can.
+    /// Reason why there is no verdict; null if there is one.
     pub why: Option<String>,
-    /// What to do so that something can be said; null where something can.
+    /// Advice how to get a verdict; null if there is one.
     pub hint: Option<String>,
-    /// How it fails now; null where it does not.
-    pub now: Option<Now>,
-    /// The input that says so; of a fixed group, its least one.
+    /// The current failure; null if the group no longer fails.
+    pub now: Option<CurrentFailure>,
+    /// The input that decided the verdict; for a fixed group, the smallest input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Inputs that were run.
+    /// Number of inputs that were run.
     pub inputs: u64,
-    /// Which utility that is an input of; present in a study of many.
+    /// Utility that the input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
 }
 
-/// How an input fails now.
+/// Failure of an input with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Now {
-    /// What kind of death.
+pub struct CurrentFailure {
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// The first 12 hex digits of the major key.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// The first 12 hex digits of the minor key.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub frame: Option<String>,
 }
 
 impl CheckResult {
-    /// Adds a group.
+    /// Adds a group and counts its verdict.
     pub fn add(&mut self, group: CheckedGroup) {
         match group.status {
             Status::Fixed => self.fixed += 1,
@@ -87,59 +86,45 @@ impl CheckResult {
     }
 }
 
-/// Why nothing can be said of some groups, and what to do: two lines for each reason.
-fn doubts(result: &CheckResult) -> String {
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for group in &result.groups {
-        if let (Some(why), Some(hint)) = (&group.why, &group.hint) {
-            let groups = reasons.entry((why, hint)).or_default();
-            groups.push(&group.major);
-        }
-    }
-    let each = reasons.into_iter().map(|((why, hint), groups)| {
-        let are = is_or_are(groups.len());
-        let groups = groups.join(", ");
-        format!("cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}\n")
-    });
-    each.collect()
-}
-
-/// The groups, one line each, no line longer than `width` characters (`None`: as long as need be),
-/// and what they come to.
+/// Formats the groups as a table of at most `width` characters, with a summary line.
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",
     ];
-    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let rows = result.groups.iter().map(|group| {
         let now = match &group.now {
             Some(now) if group.status == Status::Same && now.major == group.major => {
-                or_none(&now.frame)
+                or_dash(&now.frame)
             }
-            Some(now) => format!("{} {} {}", now.class, now.major, or_none(&now.frame)),
+            Some(now) => format!("{} {} {}", now.class, now.major, or_dash(&now.frame)),
             None => "-".to_owned(),
         };
         vec![
-            or_none(&group.utility),
+            or_dash(&group.utility),
             group.status.name().to_owned(),
             group.kind.folder().to_owned(),
             group.major.clone(),
             group.class.clone(),
-            or_none(&group.frame),
+            or_dash(&group.frame),
             now,
             group.file.to_string_lossy().into_owned(),
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if result.groups.iter().all(|group| group.utility.is_none()) {
-        // Of one program only.
-        header.remove(0);
-        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+        remove_column("UTILITY", &mut header, &mut rows);
     }
     let table = match result.groups.is_empty() {
         true => String::new(),
         false => render_columns(&header, rows, width, &["KIND"]),
     };
+    let undecided = result.groups.iter().filter_map(|group| {
+        let (why, hint) = group.why.as_deref().zip(group.hint.as_deref())?;
+        Some((why, hint, group.major.as_str()))
+    });
+    let undecided: String = (undecided_lines(undecided).iter())
+        .map(|lines| format!("{lines}\n"))
+        .collect();
     let cannot_tell = match result.cannot_tell {
         0 => String::new(),
         count => format!("; {} undecided", size::grouped(count)),
@@ -152,8 +137,7 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         ),
     };
     format!(
-        "{table}{}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
-        doubts(result),
+        "{table}{undecided}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
         size::counted(result.groups.len() as u64, "group"),
         size::grouped(result.fixed),
         size::grouped(result.same),

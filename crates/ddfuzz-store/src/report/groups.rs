@@ -1,58 +1,55 @@
-//! Groups in the terminal: tables of all, and a block of lines for one.
+//! Groups of crashes in the terminal: a table of all groups, and a block of lines for one group.
+//! Also the rendering of all tables in columns.
 
 use std::path::Path;
 
 use super::text::{cut, printable, shell_word};
-use super::{Extent, GroupView, Shrinking, Trace, VariantView, hexdump, size};
-use crate::Kind;
+use super::view::Finding;
+use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
 use ddfuzz_triage::Severity;
 
-/// Characters between two columns.
+/// Blanks between two columns.
 const GAP: &str = "  ";
 
-/// Columns that a narrow terminal does without, the first to go first: where a group is says more
-/// than how bad it is thought to be.
-const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
+/// Columns that are dropped, in this order, if the terminal is too narrow.
+pub(super) const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
-/// The groups of an output directory, one line each, no line longer than `width` characters
-/// (`None`: as long as need be).
+/// Formats the groups of an output directory as a table of at most `width` characters.
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
     ];
     let rows = groups.iter().map(|group| {
         vec![
-            group.utility.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(&group.utility),
             group.kind.folder().to_owned(),
             group.major.short(),
             group.class.to_string(),
             severity(group.severity).to_owned(),
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
-            group.standing(),
-            group.place.clone().unwrap_or_else(|| "-".to_owned()),
+            group.status_text(),
+            or_dash(&group.place),
             group.severity_reason.clone(),
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     if groups.iter().all(|group| group.utility.is_none()) {
-        // Of one program only.
-        header.remove(0);
-        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+        remove_column("UTILITY", &mut header, &mut rows);
     }
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// What each pass of a minimization did, one line each, like [`groups_table`].
-pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
-    let units = shrinking.units().to_uppercase();
+/// Formats the passes of a minimization as a table: tests, reductions and rules of each.
+pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> String {
+    let units = history.units().to_uppercase();
     let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
-    let rows = shrinking.passes.iter().map(|pass| {
+    let rows = history.passes.iter().map(|pass| {
         let rules = pass.rules.iter();
         let rules: Vec<String> = rules
             .map(|(rule, count)| format!("{rule} {}", size::grouped(*count)))
             .collect();
-        [
+        vec![
             pass.name.clone(),
             size::grouped(pass.tests),
             size::grouped(pass.executed),
@@ -64,21 +61,22 @@ pub fn passes_table(shrinking: &Shrinking, width: Option<usize>) -> String {
             rules.join(", "),
         ]
     });
-    render(header, rows.collect(), width)
+    render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// [`render_columns`] of a fixed number of columns, of which those of [`SPARED`] may go.
-pub(super) fn render<const N: usize>(
-    header: [&str; N],
-    rows: Vec<[String; N]>,
-    width: Option<usize>,
-) -> String {
-    let rows = rows.into_iter().map(Vec::from).collect();
-    render_columns(&header, rows, width, &SPARED)
+pub(super) fn or_dash(text: &Option<String>) -> String {
+    text.clone().unwrap_or_else(|| "-".to_owned())
 }
 
-/// Columns as wide as their widest cell. Where lines are too long, those named in `spared`
-/// go, one after the other, and then the lines lose their ends.
+pub(super) fn remove_column(name: &str, header: &mut Vec<&str>, rows: &mut [Vec<String>]) {
+    if let Some(at) = header.iter().position(|column| *column == name) {
+        header.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
+}
+
+/// Formats a table whose columns are as wide as their widest cell. If lines exceed `width`, the
+/// columns named in `spared` are dropped one by one, and then lines are cut.
 pub(super) fn render_columns(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -116,88 +114,47 @@ pub(super) fn render_columns(
     text
 }
 
-/// Bytes of the reproducer that are shown.
+/// Number of reproducer bytes in a block.
 const SHOWN: usize = 16;
 
-/// Lines of what a harness makes of the reproducer that are shown, and characters of each.
+/// Maximum number of lines, and of characters per line, of the reproducer as parsed by the harness.
 const DEBUG: (usize, usize) = (16, 100);
 
-/// What a group is, and what it crashes of.
-#[derive(Clone, Copy, Debug)]
-pub struct Cause<'a> {
-    /// The kind of finding.
-    pub kind: Kind,
-    /// The first 12 hex digits of the major key.
-    pub major: &'a str,
-    /// What kind of death.
-    pub class: &'a str,
-    /// Which utility, in a study of many.
-    pub utility: Option<&'a str>,
-    /// The group's estimate.
-    pub severity: Severity,
-    /// Why that estimate.
-    pub severity_reason: &'a str,
-    /// Where in the user's code.
-    pub place: Option<&'a str>,
-    /// What it said, and its stacks.
-    pub trace: &'a Trace,
-}
-
-/// Some lines on one group: what, what it said, where in the user's code, how far it was reduced,
-/// the claim, the reproducer, how to run it again, and where its file and log are. Where a harness
-/// with structured input has told what it makes of the reproducer, the first lines of that follow.
-/// Variants have a line each before them.
+/// Formats one group as a block of lines: class, message, location, sizes, claim, reproducer,
+/// script, file and log; variants and the reproducer as parsed by the harness follow.
 pub fn block(view: &GroupView) -> String {
-    head(&cause_of(view, &view.major.short())) + &figures(view, false)
+    head(&Finding::from(view)) + &figures(view, false)
 }
 
-/// The same with the stacks and the source, and how to look at it in gdb.
+/// Formats one group like [`block`], with stacks, source lines and the gdb command.
 pub fn block_in_full(view: &GroupView) -> String {
     let trace = view.trace.text(Extent::WHOLE);
-    head(&cause_of(view, &view.major.short())) + &trace + &figures(view, true)
+    head(&Finding::from(view)) + &trace + &figures(view, true)
 }
 
-/// What a group is, what it said, its place, and the inner part of its stacks with the source.
-pub fn cause(cause: &Cause<'_>) -> String {
-    head(cause) + &cause.trace.text(Extent::SHORT)
+/// Formats what failed and where: class, message, location, the innermost frames and source lines.
+pub fn cause(finding: &Finding) -> String {
+    head(finding) + &finding.trace.text(Extent::SHORT)
 }
 
-fn cause_of<'a>(view: &'a GroupView, major: &'a str) -> Cause<'a> {
-    Cause {
-        kind: view.kind,
-        major,
-        class: &view.class.0,
-        utility: view.utility.as_deref(),
-        severity: view.severity,
-        severity_reason: &view.severity_reason,
-        place: view.place.as_deref(),
-        trace: &view.trace,
-    }
-}
-
-/// What, what it said, and where.
-fn head(cause: &Cause<'_>) -> String {
-    let what = match cause.kind {
-        Kind::Crash => "crash",
-        Kind::Flaky => "flaky crash",
-        Kind::Hang => "hang",
-        Kind::Oom => "out-of-memory failure",
-    };
-    let of = cause.utility;
+/// Formats class, message and location of a failure.
+fn head(finding: &Finding) -> String {
+    let of = finding.utility.as_ref();
     let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));
     let mut text = format!(
-        "{what} {}{of}: {}, {} ({})\n",
-        cause.major,
-        printable(cause.class),
-        severity(cause.severity),
-        printable(cause.severity_reason),
+        "{} {}{of}: {}, {} ({})\n",
+        finding.kind.noun(),
+        finding.major,
+        printable(&finding.class),
+        severity(finding.severity),
+        printable(&finding.severity_reason),
     );
-    let message = cause.trace.message.as_deref().unwrap_or_default();
+    let message = finding.trace.message.as_deref().unwrap_or_default();
     for (index, line) in message.lines().enumerate() {
         let name = if index == 0 { "message" } else { "" };
         text.push_str(&named(name, line));
     }
-    text + &named("where", cause.place.unwrap_or("unknown"))
+    text + &named("where", finding.place.as_deref().unwrap_or("unknown"))
 }
 
 fn figures(view: &GroupView, with_gdb: bool) -> String {
@@ -211,7 +168,7 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     let lines = [
         ("size", Some(reduced)),
         ("claim", Some(view.claim())),
-        ("input", Some(hexdump::line(&view.reproducer, SHOWN))),
+        ("input", Some(text::hex_line(&view.reproducer, SHOWN))),
         ("replay", Some(path(view.script.as_deref()))),
         ("gdb", gdb),
         ("file", Some(path(Some(&view.file)))),
@@ -228,7 +185,7 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     text + &debug.map_or_else(String::new, debug_lines)
 }
 
-/// A variant in a line: its size, who called the function that crashed, and its file.
+/// Formats a variant as one line: its size, the caller of the crashing function, and its file.
 fn line_of(variant: &VariantView) -> String {
     let bytes = size::counted(variant.size_after, "byte");
     let caller = variant.caller.as_ref();
@@ -236,13 +193,13 @@ fn line_of(variant: &VariantView) -> String {
     format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
-/// A line under its name.
+/// Formats a line of a block: a label and a value.
 fn named(name: &str, value: &str) -> String {
     let line = format!("  {name:<7} {}", printable(value));
     format!("{}\n", line.trim_end())
 }
 
-/// The first lines of a text, indented alike, under the name `debug`.
+/// Formats the first lines of the reproducer as parsed by the harness, under the label `debug`.
 fn debug_lines(debug: &str) -> String {
     let count = debug.lines().count();
     let mut text = String::new();
@@ -260,7 +217,6 @@ fn debug_lines(debug: &str) -> String {
     text
 }
 
-/// The severity by name.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Low => "low",

@@ -1,46 +1,41 @@
-//! What all pages share: one file that needs nothing else.
+//! HTML pages: their head, sortable tables, and escaping. A page is one file that loads nothing.
 
 use super::size;
 use super::text::{entity, printable};
 
-/// What stands before the first hostile text. Nothing is loaded from anywhere, and a browser is
-/// told to refuse it. The second line is a comment by which a later call knows the file for one of
-/// ddfuzz's.
+/// Start of every page, with a policy that makes browsers load nothing. Its second line is a
+/// comment that marks the file as written by ddfuzz, so that a later call may overwrite it.
 const HEAD: &str = include_str!("head.html");
 
-/// The end of a page.
 pub(super) const END: &str = "</body>\n</html>\n";
 
-/// The beginning of a page with this title.
 pub(super) fn head(title: &str) -> String {
     HEAD.replace("TITLE", &escaped(title))
 }
 
-/// What is shown, and by what it is sorted.
+/// A table cell: the text shown, and the key by which its column is sorted.
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
 }
 
 impl Cell {
-    /// A text, sorted as it reads.
     pub(super) fn text(text: &str) -> Cell {
         let text = text.to_owned();
         let key = text.clone();
         Cell { text, key }
     }
 
-    /// A number, sorted by its value.
     pub(super) fn number(number: u64) -> Cell {
         let (text, key) = (size::grouped(number), number.to_string());
         Cell { text, key }
     }
 }
 
-/// A table that sorts by a click on a column.
-pub(super) fn table(heads: &[&str], lines: impl Iterator<Item = Vec<Cell>>) -> String {
-    let heads = heads.iter();
+/// Formats a table that is sorted by a click on a column head. `heads` are separated by `, `.
+pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> String {
     let heads: String = heads
+        .split(", ")
         .map(|head| format!("<th>{}</th>", escaped(head)))
         .collect();
     let mut text = format!("<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n");
@@ -57,7 +52,7 @@ pub(super) fn table(heads: &[&str], lines: impl Iterator<Item = Vec<Cell>>) -> S
     text + "</tbody>\n</table>\n"
 }
 
-/// Text that means nothing to HTML, in an element or in an attribute in double quotes.
+/// Escapes text for HTML, in an element or a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {

@@ -1,5 +1,5 @@
-//! Results for scripts (interface.md, "JSON results"): keys are a contract, and null where
-//! nothing can be said.
+//! Results of `ddfuzz run` and errors as JSON (interface.md, "JSON results"). The keys are part of
+//! the interface; unknown values are null.
 
 use std::path::{Path, PathBuf};
 
@@ -12,111 +12,110 @@ use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::Severity;
 
-/// The result of `run`.
+/// Result of `ddfuzz run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
-    /// Runs of this call's fuzzing.
+    /// Number of fuzzing runs in this call.
     pub runs: u64,
-    /// Runs per second of it.
+    /// Fuzzing runs per second in this call.
     pub runs_per_s: f64,
-    /// Seconds of it.
+    /// Duration of the fuzzing in this call, in seconds.
     pub seconds: f64,
-    /// The groups of the output directory's `crashes`.
+    /// Groups in the output directory's `crashes`.
     pub groups: Vec<RunGroup>,
-    /// How many of them this call found first.
+    /// Number of crash groups that this call found first.
     pub new_groups: u64,
-    /// Groups of hangs.
+    /// Number of groups of hangs.
     pub hangs: u64,
-    /// Groups of runs over the memory limit.
+    /// Number of groups of out-of-memory failures.
     pub ooms: u64,
-    /// Groups of crashes that did not come again.
+    /// Number of groups of crashes that did not occur again.
     pub flaky: u64,
-    /// Runs over their time limit that are stored under `flaky` without a name: the time was over
-    /// before it was found out where they hang; absent where there are none.
+    /// Number of runs over the time limit that are stored under `flaky` because the time ended
+    /// before their location was determined; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub unnamed_hangs: u64,
-    /// The way of execution.
+    /// Way of execution.
     pub exec: Way,
-    /// Whether it went on with an earlier call's campaign.
+    /// Whether this call continued an earlier call's campaign.
     pub resumed: bool,
-    /// What ended it.
+    /// Reason why the campaign ended.
     pub ended_by: EndedBy,
-    /// Whether the program was built anew since the campaign began, so that not all of it is a
-    /// function of its seed.
+    /// Whether the program was rebuilt during the campaign; then the seed does not reproduce it.
     pub rebuilt: bool,
-    /// What speaks against fuzzing the target as it is called, as sentences.
+    /// Warnings that the target is unsuitable for fuzzing as called, as sentences.
     pub warnings: Vec<String>,
-    /// What a file of settings has added to the command line; null where nothing did.
+    /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
 }
 
-/// What ended a campaign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Reason why a campaign ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
-    /// All runs that were asked for are made.
+    /// All requested runs were made.
+    #[default]
     Runs,
-    /// The time for fuzzing is over.
+    /// The time for fuzzing has passed.
     Time,
-    /// It has found what was waited for, or nothing new for long enough.
+    /// The requested number of findings was reached, or nothing new was found for long enough.
     Until,
     /// The fuzzer that was watched has ended.
     Fuzzer,
-    /// The user stopped it.
+    /// The user stopped the campaign.
     Interrupted,
 }
 
-/// One group in the result of `run`.
+/// One group in the JSON result of `run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunGroup {
-    /// The first 12 hex digits of the major key.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// The first 12 hex digits of the minor key.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Runs of all campaigns that ended so.
+    /// Number of runs of all campaigns that ended in the group.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
-    /// Size of the best input known, in bytes.
+    /// Size of the smallest known failing input, in bytes.
     pub size_after: u64,
-    /// The claim; null while the minimization has not ended.
+    /// Proved minimality, such as `1-minimal`; null until the minimization has ended.
     pub claim: Option<String>,
-    /// Tests by how they were answered, as in the result of `min`; null like the claim.
+    /// Numbers of tests by how they were answered; null until the minimization has ended.
     pub tests: Option<Value>,
-    /// The file of the best input known.
+    /// Path of the smallest known failing input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// The minimization log; null where there is none.
+    /// Path of the minimization log; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
-    /// What a harness with structured input makes of the reproducer, as `Debug` writes it; null
-    /// where it was not told.
+    /// The reproducer in Rust's `Debug` format; null if the harness does not print it.
     pub debug: Option<String>,
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The group's estimate.
+    /// Estimated severity of the group.
     pub severity: Severity,
-    /// Why the input has its estimate.
+    /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// The first frame of the user's code; null where none is known.
+    /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
-    /// What the crash said, as `message` in `crash.json`; null where nothing did.
+    /// Error message of the program, its runtime or a sanitizer; null if there was none.
     pub message: Option<String>,
-    /// How often it fails, where it does not each time; null where it does.
+    /// How often the reproducer fails, if not every time; null if it always fails.
     pub flaky: Option<Rate>,
-    /// The same as `file:line`, where that is known, the path as the program has it.
+    /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
-    /// What became of it when the program was built anew; null where it was not.
+    /// Status of the group after the last rebuild of the program; null if there was none.
     pub status: Option<Status>,
-    /// Which utility crashed; present in a study of many.
+    /// Utility that crashed; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// Whether the target crashes so whatever the input is; absent where it does not.
+    /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// The reproducers of its other minor keys, by size; absent where there are none.
+    /// Reproducers of the group's other minor keys, by size; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<VariantView>,
 }
@@ -151,24 +150,24 @@ impl From<&GroupView> for RunGroup {
     }
 }
 
-/// An error: `{"error":{"kind","message","path","hint"}}`.
+/// An error as JSON: `{"error":{"kind","message","path","hint"}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorReport {
-    /// The error.
+    /// The error's fields.
     pub error: ErrorBody,
 }
 
-/// What an [`ErrorReport`] says.
+/// The fields of an [`ErrorReport`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorBody {
-    /// A name for scripts.
+    /// Name of the error for scripts, such as `disk-full`.
     pub kind: String,
-    /// A sentence for people.
+    /// Error message, a sentence for people.
     pub message: String,
-    /// The path concerned.
+    /// Path that the error is about.
     #[serde(serialize_with = "lossy_option")]
     pub path: Option<PathBuf>,
-    /// What to do about it.
+    /// Advice how to solve the problem.
     pub hint: Option<String>,
 }
 
@@ -186,15 +185,12 @@ impl From<&StoreError> for ErrorReport {
     }
 }
 
-/// A path as JSON; what is not UTF-8 in it stands as replacement characters, for a result with
-/// an odd name is better than none.
+/// Serializes a path; invalid UTF-8 becomes replacement characters.
 pub(super) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
 fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    match path {
-        Some(path) => lossy(path, serializer),
-        None => serializer.serialize_none(),
-    }
+    let text = path.as_ref().map(|path| path.to_string_lossy());
+    text.serialize(serializer)
 }

@@ -1,21 +1,19 @@
-//! Results for people and scripts: one file per format, from records to text.
+//! Reports for people and scripts, made of the records of an output directory. One file per report
+//! or format.
 //!
-//! Only [`GroupView::load`], [`study::study_groups`] and [`Trace::excerpt`] (the source) read
-//! files. Names from a target (functions, files, classes) are hostile text and pass through
-//! [`text::printable`].
+//! Only [`GroupView::load`], [`study::study_groups`] and [`Trace::excerpt`] (source lines) read
+//! files. Names that come from a target (functions, files, classes) may contain control characters;
+//! every report cleans them with [`text::printable`].
 
-mod chart;
 mod check;
 pub mod ci;
 pub mod clean;
 pub mod export;
 mod groups;
-pub mod hexdump;
 mod html;
 mod json;
-mod shrinking;
+mod minimization;
 pub mod size;
-mod source;
 pub mod study;
 pub mod text;
 mod trace;
@@ -23,13 +21,11 @@ mod triage;
 mod view;
 
 pub use crate::Status;
-pub use chart::{curve, svg};
-pub use check::{CheckResult, CheckedGroup, Now, check_table};
-pub use groups::{Cause, block, block_in_full, cause, groups_table, passes_table};
+pub use check::{CheckResult, CheckedGroup, CurrentFailure, check_table};
+pub use groups::{block, block_in_full, cause, groups_table, passes_table};
 pub use json::{EndedBy, ErrorBody, ErrorReport, RunGroup, RunResult};
-pub use shrinking::{Dot, Pass, Shrinking, Step};
-pub use source::Excerpt;
-pub use trace::{Extent, Stack, Trace, TraceLine};
+pub use minimization::{MinimizationHistory, Pass, Reduction, TestPoint, curve, svg};
+pub use trace::{Excerpt, Extent, Stack, Trace, TraceLine};
 pub use triage::{
     CannotTell, SameBy, TriageGroup, TriageInput, TriageResult, triage_cannot_tell, triage_doubts,
     triage_groups_table, triage_summary, triage_table,

@@ -1,21 +1,21 @@
-//! Bytes, counts and durations for people.
+//! Formatting of sizes, counts and durations for people.
 
 use std::time::Duration;
 
-/// Names of the powers of 1024, from the first.
+/// Names of the powers of 1024.
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
-/// Sizes below this are told to the byte: minima of real bugs lie there, and each byte counts.
+/// Sizes below this limit, in bytes, are exact: each byte of a small reproducer counts.
 const EXACT: u64 = 10_000;
 
-/// A size: `0 bytes`, `1 byte`, `2,121 bytes`, `40.0 KiB`, `2.1 GiB`.
+/// Formats a size in bytes: `0 bytes`, `1 byte`, `2,121 bytes`, `40.0 KiB`, `2.1 GiB`.
 pub fn bytes(size: u64) -> String {
     if size < EXACT {
         return counted(size, "byte");
     }
     let mut value = size as f64 / 1024.0;
     let mut unit = 0;
-    // What would be rounded to 1024.0 is already the next unit.
+    // A value that would be rounded to 1024.0 is shown in the next unit.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -23,7 +23,7 @@ pub fn bytes(size: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A limit, exactly as it was set: `10 bytes`, `100,000 bytes`, `64 KiB`, `256 MiB`.
+/// Formats a limit in bytes exactly as it was set: `10 bytes`, `100,000 bytes`, `64 KiB`.
 pub fn limit(size: u64) -> String {
     let (mut value, mut unit) = (size, None);
     while value >= 1024 && value.is_multiple_of(1024) && unit < Some(UNITS.len() - 1) {
@@ -36,7 +36,7 @@ pub fn limit(size: u64) -> String {
     }
 }
 
-/// A reduction: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
+/// Formats a reduction in bytes: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
 pub fn reduction(before: u64, after: u64) -> String {
     if before < EXACT && after < EXACT {
         format!("{} → {}", grouped(before), bytes(after))
@@ -45,18 +45,18 @@ pub fn reduction(before: u64, after: u64) -> String {
     }
 }
 
-/// A reduction of something counted: `12 → 3 units`.
+/// Formats a reduction in another unit: `12 → 3 units`.
 pub fn reduction_in(before: u64, after: u64, unit: &str) -> String {
     format!("{} → {}", grouped(before), counted(after, unit))
 }
 
-/// A count with its unit, in the plural except for one: `0 tests`, `1 test`, `12,345 tests`.
+/// Formats a count with its unit in singular or plural: `0 tests`, `1 test`, `12,345 tests`.
 pub fn counted(count: u64, unit: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {unit}{plural}", grouped(count))
 }
 
-/// A count in groups of three digits: `12,345`.
+/// Formats a count with commas: `12,345`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -69,7 +69,7 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A duration in its two largest units: `0 ms`, `850 ms`, `12.3 s`, `4 m 05 s`, `2 h 03 m`.
+/// Formats a duration in its two largest units: `0 ms`, `850 ms`, `12.3 s`, `4 m 05 s`, `2 h 03 m`.
 pub fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     let seconds = duration.as_secs();

@@ -1,10 +1,10 @@
-//! Text of unknown origin on a terminal, and in Markdown.
+//! Formatting of untrusted text: cutting, shell words, Markdown, bytes in hex.
 
 use std::path::Path;
 
 pub use ddfuzz_model::files::printable;
 
-/// The first `width` characters, the last of them `…` where there were more.
+/// Cuts text to `width` characters, marking a cut with `…`.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -16,7 +16,7 @@ pub fn cut(text: &str, width: usize) -> String {
     shown
 }
 
-/// The path as one word of a shell command.
+/// Quotes a path as one word of a shell command.
 pub fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&byte);
@@ -27,7 +27,7 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Text that means nothing to Markdown or HTML, and stays in its cell.
+/// Escapes text for a cell of a Markdown table.
 pub fn escaped_markdown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {
@@ -45,7 +45,7 @@ pub fn escaped_markdown(text: &str) -> String {
     shown
 }
 
-/// What stands for a character that begins or ends something in HTML, and in Markdown, too.
+/// Returns the HTML entity of a character that has a meaning in HTML and Markdown.
 pub(super) fn entity(character: char) -> Option<&'static str> {
     match character {
         '<' => Some("&lt;"),
@@ -55,7 +55,28 @@ pub(super) fn entity(character: char) -> Option<&'static str> {
     }
 }
 
-/// Text as code in Markdown. A backquote in it would end it.
+/// Formats text as inline code in Markdown, with backquotes replaced.
 pub fn markdown_code(text: &str) -> String {
     format!("`{}`", printable(text).replace('`', "'"))
+}
+
+/// Formats the first `shown` bytes as one line of hex and ASCII: `41 0a  |A.|`, `41 41  |AA| and 98
+/// more`, `(empty)`.
+pub fn hex_line(bytes: &[u8], shown: usize) -> String {
+    if bytes.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let head = &bytes[..bytes.len().min(shown.max(1))];
+    let mut line: String = head.iter().map(|byte| format!("{byte:02x} ")).collect();
+    line.push_str(" |");
+    line.extend(head.iter().map(|&byte| match byte {
+        b' '..=b'~' => byte as char,
+        _ => '.',
+    }));
+    line.push('|');
+    let more = (bytes.len() - head.len()) as u64;
+    if more > 0 {
+        line += &format!(" and {} more", super::size::grouped(more));
+    }
+    line
 }

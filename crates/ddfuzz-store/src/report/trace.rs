@@ -1,84 +1,82 @@
-//! What a crash said and where it happened, as all reports show it: its message, its stacks with
-//! the frames of runtimes folded, and the source around its place.
+//! Why and where a program crashed, as all reports show it: the message, the stacks (frames of
+//! runtimes folded), and the source lines around the crash.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::size;
-use super::source::{Excerpt, Place};
 use super::text::{cut, printable};
+use ddfuzz_model::files::regular;
 use ddfuzz_triage::said::{Tool, message};
 use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 
-/// Most frames of a recursion's cycle that are recognised.
+/// Maximum number of frames in a recursion's cycle that is detected.
 const CYCLE: usize = 10;
-/// A cycle is folded from so many repetitions on.
+/// Number of repetitions from which a cycle is folded.
 const REPEATED: usize = 3;
-/// Characters of a frame that are shown: templates have names without end.
-const WIDEST: usize = 240;
-/// Functions of the user's own, from the innermost on, in whose files the place of a crash is
-/// looked for.
+/// Maximum number of characters of a frame that are shown; template names can be very long.
+const FRAME_WIDTH: usize = 240;
+/// Number of innermost user functions whose files are tried for the source lines.
 const NEAR: usize = 4;
 
-/// The title of the stack of the crash itself.
+/// Title of the stack of the crash itself.
 const STACK: &str = "stack";
 
-/// What a crash said and where it happened.
+/// Message, stacks and source locations of a crash, ready for reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// What the program, its runtime or a sanitizer said, harmless; `None` where nobody did.
+    /// Cleaned error message of the program, its runtime or a sanitizer; `None` if there was none.
     pub message: Option<String>,
-    /// The stack of the crash; behind it, where the memory that it is about was allocated and
-    /// freed.
+    /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Where it happened in the source, the likeliest first; of what is not the innermost frame of
-    /// the user's code, which frame it is.
+    /// Source locations of the crash, likeliest first; the number is the frame's, if not the
+    /// innermost.
     places: Vec<(Place, Option<usize>)>,
-    /// Folders in which relative paths of the source may lie.
+    /// Directories in which relative source paths are searched.
     folders: Vec<PathBuf>,
-    /// When it was seen.
+    /// Time of the crash.
     seen: Option<SystemTime>,
 }
 
 /// One stack of a crash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// What it is, in one word.
+    /// Title of the stack: `stack`, `alloc`, `origin` or `freed`.
     pub title: &'static str,
-    /// Its frames, innermost first.
+    /// Frames of the stack, innermost first.
     pub frames: Vec<Frame>,
-    /// Whether there were more, which were not read.
+    /// Whether the unwinder stopped at its frame limit, so that outer frames are missing.
     pub is_cut: bool,
 }
 
-/// A line of a trace.
+/// One line of a trace as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// What begins there; empty where it goes on.
+    /// Title at the start of a section (`stack`, `source`, …); empty on its other lines.
     pub title: &'static str,
-    /// What it says, cleaned for a terminal.
+    /// Text of the line, without control characters.
     pub text: String,
-    /// Whether it is the user's code, or what the crash is about.
+    /// Whether the line is user code or the crashing source line, to be highlighted.
     pub own: bool,
 }
 
-/// How much of a trace is shown.
+/// Limits on the number of lines of a trace that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Lines of each stack.
+    /// Maximum number of lines for each stack.
     pub stack: usize,
-    /// Lines of the source before and behind the place.
+    /// Number of source lines before and after the crash location.
     pub around: u64,
 }
 
 impl Extent {
-    /// For one group that somebody looks at.
+    /// Limits for a report on one group.
     pub const WHOLE: Extent = Extent {
         stack: 32,
         around: 3,
     };
-    /// For one of several groups.
+    /// Limits for a report on several groups.
     pub const SHORT: Extent = Extent {
         stack: 8,
         around: 2,
@@ -86,8 +84,8 @@ impl Extent {
 }
 
 impl Trace {
-    /// The trace of a crash whose record lies in `folder`. Relative paths of its source are looked
-    /// for below the working directory and the folders above that one.
+    /// Makes the trace of a crash whose record is in `folder`. Relative source paths are searched
+    /// in the working directory and in the parents of `folder`.
     pub fn of(crash: &Crash, folder: Option<&Path>) -> Trace {
         let details = &crash.details;
         let of_msan = (details.report.as_ref()).is_some_and(|report| report.tool == Tool::Msan);
@@ -104,7 +102,7 @@ impl Trace {
         });
         let seen = Duration::from_millis(details.times.at_unix_ms);
         Trace {
-            // Cleaned again: a record may come from elsewhere.
+            // Cleaned again, because the record may come from another machine.
             message: details.message.as_deref().and_then(message),
             stacks: stacks
                 .map(|(title, frames)| Stack {
@@ -119,7 +117,7 @@ impl Trace {
         }
     }
 
-    /// A trace of which nothing but the message is known.
+    /// Makes a trace with only a message.
     pub fn of_message(message: Option<String>) -> Trace {
         Trace {
             message,
@@ -127,23 +125,22 @@ impl Trace {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns whether the trace has no message, stack or location.
     pub fn is_empty(&self) -> bool {
         self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()
     }
 
-    /// The message in one line: its first one.
+    /// Returns the first line of the message.
     pub fn headline(&self) -> Option<&str> {
         self.message.as_deref()?.lines().next()
     }
 
-    /// The source around the place, read now; `None` where its file is not found.
+    /// Reads the source lines around the crash; `None` if no source file is found.
     pub fn excerpt(&self, around: u64) -> Option<Excerpt> {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// The same, with the number of its frame, where that is not the innermost one of the user's
-    /// code.
+    /// Reads the source lines around the crash; the number is the frame's, if not the innermost.
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -152,7 +149,7 @@ impl Trace {
         })
     }
 
-    /// The stacks and the source, line by line. The source is read now.
+    /// Formats stacks and source as lines; reads the source file.
     pub fn lines(&self, extent: Extent) -> Vec<TraceLine> {
         let stacks = self.stacks.iter();
         let mut lines: Vec<TraceLine> = stacks.flat_map(|one| one.lines(extent.stack)).collect();
@@ -172,7 +169,7 @@ impl Trace {
         lines
     }
 
-    /// The same as text, indented under their titles.
+    /// Formats stacks and source as text, indented under section titles.
     pub fn text(&self, extent: Extent) -> String {
         let mut text = String::new();
         for line in self.lines(extent) {
@@ -183,8 +180,8 @@ impl Trace {
     }
 }
 
-/// Where a crash happened in the source, the likeliest first: where it says so itself, where it is
-/// shown to be, then the innermost functions of the user's own.
+/// Collects the source locations of a crash, likeliest first: of a failed assertion, of the crash
+/// site, then of the innermost user functions.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -200,14 +197,14 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
         })
         .take(NEAR)
         .collect();
-    let said = asserted(crash);
-    let is_said = said.is_some();
+    let asserted = assertion_place(crash);
+    let is_asserted = asserted.is_some();
     let shown = || Place::parse(crash.site()?.source.as_deref()?);
-    if let Some(said) = said.or_else(shown) {
-        // A frame there knows the whole path.
-        let known = places.iter().position(|(place, _)| place.is_at(&said));
-        let (place, frame) = known.map_or((said, None), |at| places.remove(at));
-        places.insert(0, (place, frame.filter(|_| !is_said)));
+    if let Some(likeliest) = asserted.or_else(shown) {
+        // A frame at this place has the complete path.
+        let known = places.iter().position(|(place, _)| place.is_at(&likeliest));
+        let (place, frame) = known.map_or((likeliest, None), |at| places.remove(at));
+        places.insert(0, (place, frame.filter(|_| !is_asserted)));
     }
     let report = crash.details.report.as_ref();
     let reported = report.and_then(|report| Place::parse(report.location.as_deref()?));
@@ -215,34 +212,34 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     places
 }
 
-/// Where a failed assertion of C says that it is.
-fn asserted(crash: &Crash) -> Option<Place> {
+/// Parses the location in the message of a failed C assertion.
+fn assertion_place(crash: &Crash) -> Option<Place> {
     // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
-    let said = crash.details.abort_message.as_deref()?;
-    let (before, _) = said.split_once(": Assertion `")?;
+    let message = crash.details.abort_message.as_deref()?;
+    let (before, _) = message.split_once(": Assertion `")?;
     Place::parse(before.split(": ").nth(1)?)
 }
 
-/// What stands in a line of a stack: frames by their index.
+/// A line of a stack as shown; frames are given by their index.
 enum Shown<'a> {
-    /// A function in a frame; those of runtimes are shown only where there is nothing else.
+    /// A function of a frame. Functions of runtimes are shown only if the stack has no others.
     Function {
         frame: usize,
         site: Site,
         inlined: bool,
     },
-    /// So many frames of these runtimes.
+    /// A number of consecutive frames of these runtimes, folded into one line.
     Folded(usize, Vec<&'a str>),
-    /// The lines before it, so many times more.
+    /// The previous `lines` lines occur `times` times more (recursion).
     Again { lines: usize, times: usize },
 }
 
 impl Stack {
-    /// The frames in at most so many lines: the user's own first, each in a line, runs of the
-    /// runtimes' folded to one line, and cycles of a recursion shown once.
+    /// Formats the stack in at most `most` lines: user frames first, consecutive runtime frames
+    /// folded, and recursion shown once.
     fn lines(&self, most: usize) -> Vec<TraceLine> {
         let mut shown = self.without_cycles(self.folded());
-        // Own frames come first: what a runtime did on top of them stands behind them.
+        // User frames come first; the runtime frames inside them are shown last.
         let above = match shown.first() {
             Some(Shown::Folded(..)) => Some(shown.remove(0)),
             _ => None,
@@ -289,7 +286,7 @@ impl Stack {
                 let text = format!("#{frame:<3} {site}");
                 TraceLine {
                     title: "",
-                    text: cut(&printable(&text), WIDEST) + inlined,
+                    text: cut(&printable(&text), FRAME_WIDTH) + inlined,
                     own: self.frames[*frame].own,
                 }
             }
@@ -308,8 +305,7 @@ impl Stack {
         }
     }
 
-    /// The user's own functions, with each run of the runtimes' frames folded; all frames where no
-    /// function is the user's.
+    /// Folds consecutive frames of runtimes; a stack without user functions is not folded.
     fn folded(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -351,7 +347,7 @@ impl Stack {
         frames.collect()
     }
 
-    /// The same with repeated cycles shown once.
+    /// Replaces repeated cycles of a recursion by one cycle and a count.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {
@@ -379,7 +375,7 @@ impl Stack {
         result
     }
 
-    /// What tells one line from another: functions, not where in them.
+    /// Returns a text by which lines of a recursion are compared: the function without position.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {
@@ -409,7 +405,7 @@ fn frames_in(shown: &Shown<'_>) -> usize {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Formats a list: `a`, `a and b`, `a, b and c`.
 fn listed(names: &[&str]) -> String {
     match names {
         [] => "a runtime linked into the program".to_owned(),
@@ -418,56 +414,31 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whose code a frame of a runtime is, by its module and, of one that is linked into the program,
-/// by its function; `None` where that does not tell.
+/// Returns the name of the runtime that a frame belongs to, by module or, for a runtime linked into
+/// the program, by function; `None` if unknown.
 fn runtime_of(frame: &Frame) -> Option<&str> {
-    const LINKED: [(&str, &[&str]); 3] = [
+    // Prefixes of function names.
+    const LINKED: [(&str, &str); 3] = [
         (
             "libFuzzer",
-            &[
-                "fuzzer::",
-                "libfuzzer_sys::",
-                "rust_fuzzer_test_input",
-                "test_input_wrap",
-            ],
+            "fuzzer:: libfuzzer_sys:: rust_fuzzer_test_input test_input_wrap",
         ),
         (
             "Rust's library",
-            &[
-                "std::",
-                "core::",
-                "alloc::",
-                "__rust",
-                "rust_begin_unwind",
-                "rust_panic",
-                "rust_eh_personality",
-                "<std::",
-                "<core::",
-                "<alloc::",
-            ],
+            "std:: core:: alloc:: __rust rust_begin_unwind rust_panic rust_eh_personality \
+             <std:: <core:: <alloc::",
         ),
         (
             "the sanitizer",
-            &[
-                "__asan",
-                "__hwasan",
-                "__lsan",
-                "__msan",
-                "__sanitizer",
-                "__tsan",
-                "__ubsan",
-                "__interceptor",
-                "___interceptor",
-                "__interception",
-                "__sancov",
-            ],
+            "__asan __hwasan __lsan __msan __sanitizer __tsan __ubsan __interceptor \
+             ___interceptor __interception __sancov",
         ),
     ];
     let module = frame.module.split(".so").next().unwrap_or_default();
     let name = frame.name.as_deref().unwrap_or_default();
     Some(match module {
         "exe" => {
-            let begins = |names: &&[&str]| names.iter().any(|begin| name.starts_with(begin));
+            let begins = |names: &str| names.split(' ').any(|begin| name.starts_with(begin));
             LINKED.iter().find(|(_, names)| begins(names))?.0
         }
         "ddfuzz-runtime" | "ddfuzz-copy" => "ddfuzz",
@@ -477,4 +448,145 @@ fn runtime_of(frame: &Frame) -> Option<&str> {
         module if module.starts_with("libstd-") => "Rust's library",
         module => module,
     })
+}
+
+/// File extensions of source files. Other files are never shown: a target could name any file.
+const ENDINGS: [&str; 36] = [
+    "c", "cc", "cpp", "cxx", "c++", "cu", "h", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp",
+    "tcc", "y", "l", "rl", "s", "asm", "rs", "go", "zig", "d", "swift", "m", "mm", "f", "f90",
+    "f95", "ml", "nim", "cr", "v", "pas", "adb",
+];
+/// Maximum size of a source file, in bytes.
+const LARGEST: u64 = 16 << 20;
+/// Maximum number of characters of a source line that are shown.
+const SOURCE_WIDTH: usize = 140;
+/// Replacement of a tab.
+const TAB: &str = "    ";
+
+/// A source location: file and line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Path of the file, as in the debug information.
+    pub file: String,
+    /// Line number, from 1.
+    pub line: u64,
+}
+
+impl Place {
+    /// Parses `FILE:LINE` or `FILE:LINE:COLUMN`.
+    pub fn parse(text: &str) -> Option<Place> {
+        let (rest, last) = text.rsplit_once(':')?;
+        let last: u64 = last.parse().ok()?;
+        let (file, line) = match rest.rsplit_once(':') {
+            Some((file, line)) => match line.parse() {
+                Ok(line) => (file, line),
+                Err(_) => (rest, last),
+            },
+            None => (rest, last),
+        };
+        (!file.is_empty() && line > 0).then(|| Place {
+            file: file.to_owned(),
+            line,
+        })
+    }
+
+    /// Returns whether both are the same line; the path of `other` may lack leading parts.
+    pub(super) fn is_at(&self, other: &Place) -> bool {
+        self.line == other.line && Path::new(&self.file).ends_with(&other.file)
+    }
+
+    /// Finds the file; a relative path is searched in `folders`. `None` if it is not a source file.
+    fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
+        let file = Path::new(&self.file);
+        let ending = file.extension()?.to_str()?.to_ascii_lowercase();
+        if !ENDINGS.contains(&ending.as_str()) {
+            return None;
+        }
+        if file.is_absolute() {
+            return Some(file.to_owned());
+        }
+        // A path must not leave the folders.
+        let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !file.components().all(stays) {
+            return None;
+        }
+        let file: PathBuf = file
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect();
+        let mut candidates = folders.iter().map(|folder| folder.join(&file));
+        candidates.find(|candidate| candidate.is_file())
+    }
+}
+
+/// Source lines around a location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Absolute path of the file.
+    pub file: PathBuf,
+    /// Number of the line that the excerpt is about.
+    pub line: u64,
+    /// Number of the first line in the excerpt.
+    pub first: u64,
+    /// The lines, without control characters.
+    pub text: Vec<String>,
+    /// Whether the file was modified after the crash, so that its lines may differ.
+    pub is_newer: bool,
+}
+
+impl Excerpt {
+    /// Reads the lines around a location; `None` if the file or the line does not exist.
+    pub(super) fn read(
+        place: &Place,
+        folders: &[PathBuf],
+        around: u64,
+        seen: Option<SystemTime>,
+    ) -> Option<Excerpt> {
+        let file = place.found(folders)?;
+        let bytes = regular::read(&file, LARGEST).ok()?;
+        let first = place.line.saturating_sub(around).max(1);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.lines().skip(usize::try_from(first - 1).ok()?);
+        let count = usize::try_from(place.line - first + 1 + around).ok()?;
+        let text: Vec<String> = lines.take(count).map(cleaned).collect();
+        // A line beyond the end of the file belongs to another version of it.
+        let reaches = text.len() as u64 > place.line - first;
+        let modified = file.metadata().and_then(|facts| facts.modified()).ok();
+        reaches.then(|| Excerpt {
+            file: std::path::absolute(&file).unwrap_or(file),
+            line: place.line,
+            first,
+            text,
+            is_newer: seen.zip(modified).is_some_and(|(seen, then)| then > seen),
+        })
+    }
+
+    /// Formats file and line, with a note if the file was modified since.
+    pub(super) fn title(&self) -> String {
+        let newer = match self.is_newer {
+            true => ", written after the crash was seen",
+            false => "",
+        };
+        let file = self.file.to_string_lossy();
+        printable(&format!("{file}:{}{newer}", self.line))
+    }
+
+    /// Formats the lines with their numbers; `true` marks the line that the excerpt is about.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (String, bool)> {
+        let last = self.first + self.text.len().saturating_sub(1) as u64;
+        let wide = last.to_string().len();
+        (self.first..).zip(&self.text).map(move |(number, text)| {
+            let is_it = number == self.line;
+            let mark = if is_it { '>' } else { ' ' };
+            let line = format!("{mark} {number:>wide$} | {text}");
+            (line.trim_end().to_owned(), is_it)
+        })
+    }
+}
+
+fn cleaned(line: &str) -> String {
+    cut(
+        &printable(line.trim_end().replace('\t', TAB).as_str()),
+        SOURCE_WIDTH,
+    )
 }

@@ -1,147 +1,143 @@
-//! The result of `triage`, for scripts and as tables.
+//! The result of `ddfuzz triage`: as JSON and as tables.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 
-use super::groups::{render, severity};
+use super::groups::{SPARED, or_dash, remove_column, render_columns, severity};
 use super::json::{RunGroup, lossy};
 use super::{Trace, size};
 use crate::Kind;
 use ddfuzz_exec::Way;
 use ddfuzz_triage::{Confidence, Severity};
 
-/// The result of `triage`.
+/// Result of `ddfuzz triage`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
-    /// All inputs.
+    /// The triaged inputs.
     pub inputs: Vec<TriageInput>,
-    /// The groups that they fall into.
+    /// The groups of the inputs' crashes.
     pub groups: Vec<TriageGroup>,
-    /// The groups of the output directory as they are minimized; absent where that was not asked
-    /// for.
+    /// Groups of the output directory with minimized inputs; omitted if not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub minimized: Vec<RunGroup>,
-    /// Different contents among the inputs; each was run once.
+    /// Number of different contents among the inputs; each was run once.
     pub contents: u64,
-    /// Inputs that crashed in some of their tries only.
+    /// Number of inputs that crashed in some runs only.
     pub flaky: u64,
-    /// Inputs that do not crash.
+    /// Number of inputs that do not crash.
     pub healthy: u64,
-    /// Inputs that could not be read.
+    /// Number of inputs that could not be read.
     pub unread: u64,
-    /// Whether the user stopped it: inputs that were not run are left out.
+    /// Whether the user stopped the triage; inputs that were not run are left out.
     pub interrupted: bool,
-    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
-    /// `-fsanitize=` names them, and `debug-assertions` of Rust; null where that is not known.
+    /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
+    /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with that these runs cannot show: that no input crashes
-    /// does not mean that they are fixed.
+    /// Groups of the directory to compare with (`--against`) that the program as run cannot show.
     pub cannot_tell: Vec<CannotTell>,
 }
 
-/// A group of another output directory of which runs say nothing.
+/// A group of another output directory for which the triage gives no verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CannotTell {
-    /// The first 12 hex digits of its major key.
+    /// Major key of the group, its first 12 hex digits.
     pub major: String,
-    /// What kind of death it was.
+    /// Recorded class of the crash, such as `segv`.
     pub class: String,
-    /// Why nothing can be said of it.
+    /// Reason why there is no verdict.
     pub why: String,
-    /// What to do so that something can be said.
+    /// Advice how to get a verdict.
     pub hint: String,
 }
 
 /// One input in the result of `triage`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageInput {
-    /// Its file.
+    /// Path of the input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// How the run ended; null where it was not run.
+    /// How the run ended; null if the input was not run.
     pub ended: Option<String>,
-    /// What kind of death; null where it does not crash.
+    /// Class of the crash, such as `segv`; null if the input does not crash.
     pub class: Option<String>,
-    /// The first 12 hex digits of the major key.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: Option<String>,
-    /// The first 12 hex digits of the minor key.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: Option<String>,
-    /// The way of execution.
+    /// Way of execution.
     pub way: Option<Way>,
-    /// How far the keys can be trusted.
+    /// Confidence that the keys identify the bug.
     pub confidence: Option<Confidence>,
-    /// Tries that crashed so.
+    /// Number of runs that ended in this crash.
     pub hits: u32,
-    /// Tries made.
+    /// Number of runs made.
     pub tries: u32,
-    /// Why it was not run; null where it was.
+    /// Reason why the input was not run; null if it was.
     pub error: Option<String>,
 }
 
 /// One group in the result of `triage`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageGroup {
-    /// The first 12 hex digits of the major key.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: String,
-    /// The highest estimate of its ways in, each through its least input.
+    /// Highest severity of the group's minor keys, each estimated by its smallest input.
     pub severity: Severity,
-    /// Why that estimate.
+    /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Inputs in it.
+    /// Number of inputs in the group.
     pub count: u64,
-    /// The first 12 hex digits of its minor keys.
+    /// Minor keys of the group, their first 12 hex digits.
     pub minors: Vec<String>,
-    /// The stable key of the least input, whole; null without symbols.
+    /// Stable key (function names) of the smallest input, all hex digits; null without symbols.
     pub stable: Option<String>,
-    /// The first frame of the user's code, of the least input.
+    /// Location of the smallest input's crash in the user's code; null if unknown.
     pub frame: Option<String>,
-    /// What the crash of the least input said; null where nothing did.
+    /// Error message of the smallest input's crash; null if there was none.
     pub message: Option<String>,
-    /// The same, and its stacks, where they are at hand.
+    /// Message and stacks of the smallest input's crash, if available.
     #[serde(skip)]
     pub trace: Trace,
-    /// The same as `file:line`, where that is known, the path as the program has it.
+    /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
-    /// The file of the least input.
+    /// Path of the smallest input.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,
-    /// Size of the least input, in bytes.
+    /// Size of the smallest input, in bytes.
     pub size: u64,
-    /// Whether the user has muted it.
+    /// Whether the user has muted the group (`--known`).
     pub known: bool,
-    /// Whether the directory to compare with has no such group; null where there is none, and where
-    /// that cannot be told.
+    /// Whether the directory to compare with (`--against`) lacks the group; null if unknown.
     pub new: Option<bool>,
-    /// Why it cannot be told; null where it can.
+    /// Reason why `new` is unknown; null otherwise.
     pub why: Option<String>,
-    /// By what the directory to compare with has it; null where it has not.
+    /// How the group was matched with the directory to compare with; null if it was not.
     pub same_by: Option<SameBy>,
-    /// Whether the target crashes so whatever the input is; absent where it does not.
+    /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// The build id of the program, by which stable keys are compared or not.
+    /// GNU build id of the program. Stable keys of one build are not compared.
     #[serde(skip)]
     pub build: Option<String>,
 }
 
-/// By what two groups are the same.
+/// How two groups of different runs were matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SameBy {
-    /// The major key.
+    /// The groups have equal major keys.
     Key,
-    /// The names of functions, where the program was built anew.
+    /// The groups have equal function names; the program was rebuilt in between.
     Names,
 }
 
 impl TriageGroup {
-    /// What is to be said of it beside the others.
+    /// Returns the group's entry in the column NEWS: muted, new, known, …
     fn news(&self) -> &'static str {
         match (self.known, self.new, self.same_by) {
             (true, ..) => "muted",
@@ -154,58 +150,53 @@ impl TriageGroup {
     }
 }
 
-/// The groups of a triage, one line each, no line longer than `width` characters (`None`: as long
-/// as need be). Whether they are new stands there only where that is known of one.
+/// Formats the groups as a table. Lines have at most `width` characters (`None`: no limit). The
+/// column NEWS is dropped if it is empty.
 pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> String {
-    let news = groups.iter().any(|group| !group.news().is_empty());
     let row = |group: &TriageGroup| {
-        [
+        vec![
             group.kind.folder().to_owned(),
             group.major.clone(),
             group.class.clone(),
             severity(group.severity).to_owned(),
             size::grouped(group.count),
             group.news().to_owned(),
-            group.frame.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(&group.frame),
             size::bytes(group.size),
             group.representative.to_string_lossy().into_owned(),
             group.severity_reason.clone(),
         ]
     };
-    let header = [
+    let mut header = vec![
         "KIND", "GROUP", "CLASS", "SEVERITY", "COUNT", "NEWS", "WHERE", "SIZE", "FILE", "WHY",
     ];
-    let rows: Vec<[String; 10]> = groups.iter().map(row).collect();
-    if news {
-        return render(header, rows, width);
+    let mut rows: Vec<Vec<String>> = groups.iter().map(row).collect();
+    if groups.iter().all(|group| group.news().is_empty()) {
+        remove_column("NEWS", &mut header, &mut rows);
     }
-    // The same without the column that would be empty.
-    let fewer = |[a, b, c, d, e, _, g, h, i, j]: [String; 10]| [a, b, c, d, e, g, h, i, j];
-    let [a, b, c, d, e, _, g, h, i, j] = header;
-    let rows = rows.into_iter().map(fewer).collect();
-    render([a, b, c, d, e, g, h, i, j], rows, width)
+    render_columns(&header, rows, width, &SPARED)
 }
 
-/// The inputs of a triage, one line each, like [`triage_groups_table`].
+/// Formats the inputs as a table. Lines have at most `width` characters (`None`: no limit).
 pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
     let rows = result.inputs.iter().map(|input| {
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        [
-            or_none(&input.major),
-            or_none(&input.class),
-            or_none(input.error.as_ref().map_or(&input.ended, |_| &input.error)),
+        let ended = input.error.as_ref().or(input.ended.as_ref());
+        vec![
+            or_dash(&input.major),
+            or_dash(&input.class),
+            or_dash(&ended.cloned()),
             format!("{}/{}", input.hits, input.tries),
             input.file.to_string_lossy().into_owned(),
         ]
     });
-    render(header, rows.collect(), width)
+    render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// What is to be known of groups of which nothing but the class is: they may hold several bugs.
-/// `None` where each has more.
+/// Formats a note on groups for which only the class is known, because one such group may contain
+/// several bugs; `None` if there are none.
 pub fn triage_doubts(result: &TriageResult) -> Option<String> {
-    // Of an exit status that the user has named there is never more.
+    // For an exit status that the user declared a crash, only the class is ever known.
     let rests_on_class = |group: &&TriageGroup| {
         group.frame.is_none() && group.kind != Kind::Flaky && !group.class.starts_with("exit:")
     };
@@ -219,8 +210,8 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     })
 }
 
-/// What cannot be told by the comparison with another directory, `None` where all can: of groups
-/// whether they are new, and of groups that were not met whether they are fixed.
+/// Formats what a comparison with another directory could not decide: whether groups are new, and
+/// whether missing groups are fixed. `None` if all is decided.
 pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     let mut lines = Vec::new();
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -234,30 +225,38 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
         let groups = groups.join(", ");
         lines.push(format!("cannot tell whether {groups} {are} new: {why}"));
     }
-    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for group in result.cannot_tell.iter().filter(|_| result.healthy > 0) {
-        let of_reason = reasons.entry((&group.why, &group.hint)).or_default();
-        of_reason.push(&group.major);
-    }
-    for ((why, hint), groups) in reasons {
-        let are = is_or_are(groups.len());
-        let groups = groups.join(", ");
-        lines.push(format!(
-            "cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}"
-        ));
-    }
+    let undecided = result.cannot_tell.iter().filter(|_| result.healthy > 0);
+    let undecided = undecided.map(|group| (&*group.why, &*group.hint, &*group.major));
+    lines.extend(undecided_lines(undecided));
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The verb for so many groups.
-pub(super) fn is_or_are(groups: usize) -> &'static str {
+/// Formats for which groups it is undecided whether they are fixed: two lines for each reason and
+/// advice. `groups` are reason, advice and major key.
+pub(super) fn undecided_lines<'a>(
+    groups: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+) -> Vec<String> {
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (why, hint, major) in groups {
+        reasons.entry((why, hint)).or_default().push(major);
+    }
+    let lines = reasons.into_iter().map(|((why, hint), groups)| {
+        let are = is_or_are(groups.len());
+        let groups = groups.join(", ");
+        format!("cannot tell whether {groups} {are} fixed: {why}\n  to find out: {hint}")
+    });
+    lines.collect()
+}
+
+/// Returns the verb that fits the number of groups.
+fn is_or_are(groups: usize) -> &'static str {
     match groups {
         1 => "is",
         _ => "are",
     }
 }
 
-/// What a triage came to, in a line.
+/// Formats the counts of a triage as one line.
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;
     let mut parts = vec![format!(

@@ -1,37 +1,37 @@
-//! What reports show of one group.
+//! The data that all reports show of one group.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Trace;
 use super::json::lossy;
-use super::text::shell_word;
+use super::text::{printable, shell_word};
+use super::{Trace, TriageGroup, size};
 use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
 
-/// The reproducer of another minor key than the one that a group is shown through.
+/// Reproducer of a further minor key of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariantView {
-    /// The first 12 hex digits of its minor key.
+    /// Minor key of the variant, its first 12 hex digits.
     pub minor: String,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
     /// Size of the reproducer, in bytes.
     pub size_after: u64,
-    /// What is claimed of it.
+    /// Proved minimality of the reproducer, such as `1-minimal`.
     pub claim: String,
-    /// The user's code that called the function which crashed; null where it is not known.
+    /// The user function that called the crashing function; null if unknown.
     pub caller: Option<String>,
-    /// The file of the reproducer, absolute.
+    /// Absolute path of the reproducer.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
 }
 
 impl VariantView {
-    /// The view of an entry with a result.
+    /// Makes the view of an entry; `None` if its minimization has not ended.
     fn of(entry: &Entry) -> Option<VariantView> {
         let minimized = entry.minimized.as_ref()?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
@@ -46,64 +46,60 @@ impl VariantView {
     }
 }
 
-/// What reports show of one group, through one of its entries (its representative).
+/// Data that reports show of one group, taken from one of its entries (its representative).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The major key.
+    /// Major key of the group.
     pub major: Key,
-    /// The minor key of the entry.
+    /// Minor key of the entry.
     pub minor: Key,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// The group's estimate.
+    /// Estimated severity of the group.
     pub severity: Severity,
-    /// Why the entry has its estimate.
+    /// Reason for the estimated severity of the entry.
     pub severity_reason: String,
-    /// Where in the user's code ([`place`]).
+    /// Location of the crash in the user's code ([`place`]).
     pub place: Option<String>,
-    /// The same as `file:line` or `file:line:column`, where that is known, the path as the program
-    /// has it.
+    /// Location of the crash as `file:line` or `file:line:column`, from the debug information.
     pub source: Option<String>,
-    /// What the entry's crash said, and its stacks.
+    /// Message and stacks of the entry's crash.
     pub trace: Trace,
-    /// How often it fails, where it does not each time; all of all where only that is known.
+    /// How often the reproducer fails, if not every time. A rate of 100 % means that its failures
+    /// are known to be irregular, not how often.
     pub flaky: Option<Rate>,
-    /// Runs of all campaigns that ended so; where none did, inputs of minimizations that have met
-    /// it.
+    /// Number of runs that ended in the group; if none, number of crashes met during minimizations.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
-    /// The best input known.
+    /// Content of the smallest known failing input.
     pub reproducer: Vec<u8>,
-    /// How the minimization ended; `None` where it has not.
+    /// Result of the minimization; `None` until it has ended.
     pub minimized: Option<Minimized>,
-    /// The file of the best input known, absolute.
+    /// Absolute path of the smallest known failing input.
     pub file: PathBuf,
-    /// The minimization log, absolute; `None` where there is none.
+    /// Absolute path of the minimization log; `None` if there is none.
     pub log: Option<PathBuf>,
-    /// The script that shows the crash, absolute; `None` where there is none.
+    /// Absolute path of `reproduce.sh`; `None` if there is none.
     pub script: Option<PathBuf>,
-    /// Whether that script shows it in gdb, too.
+    /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// What became of the group when the program was last built anew, where that is on record.
+    /// Status of the group after the last rebuild of the program, if recorded.
     pub status: Option<Status>,
-    /// Which utility crashed, in a study of many.
+    /// Utility that crashed, in a study of many utilities.
     pub utility: Option<String>,
-    /// The reproducers of its other minor keys, by size.
+    /// Reproducers of the group's other minor keys, by size.
     pub variants: Vec<VariantView>,
 }
 
 impl GroupView {
-    /// The view of an entry of a directory; `None` where it is gone.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// Reads the view of an entry, also if it has moved to `flaky/`; `None` if it no longer exists.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
-            // It has turned out not to come again.
+            // The crash may have moved to `flaky/`.
             None => id.among(Kind::Flaky),
         };
         let (group, entry) = (reader.group(id.kind(), id.major())?, reader.entry(&id)?);
@@ -113,9 +109,6 @@ impl GroupView {
     }
 
     /// Reads the view of `group` through `entry`.
-    ///
-    /// # Errors
-    /// When the entry's input cannot be read.
     pub fn load(group: &Group, entry: &Entry) -> Result<GroupView, StoreError> {
         let size_before = match &entry.minimized {
             Some(minimized) => minimized.size_before,
@@ -151,18 +144,18 @@ impl GroupView {
         })
     }
 
-    /// Size of the best input known, in bytes.
+    /// Returns the size of the smallest known failing input, in bytes.
     pub fn size_after(&self) -> u64 {
         self.reproducer.len() as u64
     }
 
-    /// The minor key of the entry (12 hex digits), where another one of the group has a result,
-    /// too: it is a variant then.
+    /// Returns the entry's minor key (12 hex digits) if the group has several reproducers, else
+    /// `None`.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
 
-    /// The group, as one of its variants where it has several results.
+    /// Returns the group's name for messages, as `variant MINOR of group MAJOR` if it has variants.
     pub fn name(&self) -> String {
         let major = self.major.short();
         match self.variant() {
@@ -171,21 +164,20 @@ impl GroupView {
         }
     }
 
-    /// Tests that the minimization executed, where it has ended and says so.
+    /// Returns the number of tests that the minimization executed; `None` until it has ended.
     pub fn tests_executed(&self) -> Option<u64> {
         let tests = &self.minimized.as_ref()?.tests;
         tests.get("executed").and_then(Value::as_u64)
     }
 
-    /// The command that shows the crash in gdb, where the script can.
+    /// Returns the shell command that shows the crash in gdb, if `reproduce.sh` supports it.
     pub fn gdb(&self) -> Option<String> {
         let script = self.script.as_deref().filter(|_| self.has_gdb)?;
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// The claim by name, and what is to be known of the group beside it: that it does not come
-    /// each time, what became of it. `-` where nothing is.
-    pub fn standing(&self) -> String {
+    /// Returns claim, flakiness and status of the group in a few words; `-` if there are none.
+    pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
             true => format!("flaky {}/{}", rate.hits, rate.tries),
@@ -200,7 +192,7 @@ impl GroupView {
         }
     }
 
-    /// The claim as a sentence with what it rests on.
+    /// Returns the claim as a sentence: the minimality, its proof, and flakiness.
     pub fn claim(&self) -> String {
         let claim = self.claim_alone();
         match self.flaky {
@@ -215,8 +207,7 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// The claim in a word or two, where the minimization has ended: no proof is needed that
-    /// nothing can be removed from an empty input.
+    /// Returns the claim in a word or two (`1-minimal`, `empty input`); `None` until minimized.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {
@@ -227,15 +218,15 @@ impl GroupView {
     }
 }
 
-/// What is claimed of a result, as a sentence with what that rests on.
+/// Formats the claim of a minimization as a sentence with its proof.
 pub fn claim(minimized: &Minimized) -> String {
-    let tests = super::size::counted(minimized.proved.of, "test");
+    let tests = size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
     match minimized.is_proved() {
         _ if minimized.any_input => "crashes on any input".to_owned(),
         true if minimized.size_after == 0 => "crashes on the empty input".to_owned(),
         true if minimized.untried > 0 => {
-            let bytes = super::size::counted(minimized.untried, "byte");
+            let bytes = size::counted(minimized.untried, "byte");
             format!(
                 "{claim}, proved by {tests}; the budget ended before {bytes} were replaced by 0"
             )
@@ -249,7 +240,7 @@ pub fn claim(minimized: &Minimized) -> String {
     }
 }
 
-/// The representatives of the minor keys that `shown` does not show, as far as they have results.
+/// Collects the reproducers of the minor keys that `shown` does not show.
 fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
@@ -273,7 +264,7 @@ fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
-/// How often the crash of an entry comes, where that is not each time.
+/// Returns how often the entry's crash occurs, if not in every run.
 fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
@@ -283,12 +274,133 @@ fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
-/// Where in the user's code a crash happened, by function and line where they are known, else by
-/// module and offset.
+/// Returns the location of a crash in the user's code: function and line, else module and offset.
 pub fn place(crash: &Crash) -> Option<String> {
     crash.site().map(|site| site.to_string())
 }
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// One group of crashes, as blocks in the terminal and CI reports show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    pub kind: Kind,
+    /// Major key, which identifies the bug; its first 12 hex digits.
+    pub major: String,
+    /// Class of the crash, such as `segv`.
+    pub class: String,
+    /// Utility that crashed, in a study of many utilities.
+    pub utility: Option<String>,
+    /// Estimated severity of the group.
+    pub severity: Severity,
+    /// Reason for the estimated severity.
+    pub severity_reason: String,
+    /// Location of the crash in the user's code.
+    pub place: Option<String>,
+    /// Message and stacks of the crash.
+    pub trace: Trace,
+    /// Location of the crash as `file:line`, with the path from the debug information.
+    pub source: Option<String>,
+    /// Number of runs or inputs in the group.
+    pub count: u64,
+    /// Size of the input as found, in bytes; `None` if it was not reduced.
+    pub size_before: Option<u64>,
+    /// Size of the smallest known failing input, in bytes.
+    pub size: u64,
+    /// Claim of minimality, as a sentence.
+    pub claim: Option<String>,
+    /// Path of the smallest known failing input.
+    pub file: PathBuf,
+    /// Path of `reproduce.sh`.
+    pub script: Option<PathBuf>,
+    /// Whether `reproduce.sh` can also show the crash in gdb.
+    pub has_gdb: bool,
+    /// Whether the group is new; `None` if unknown.
+    pub is_new: Option<bool>,
+}
+
+impl From<&GroupView> for Finding {
+    fn from(view: &GroupView) -> Finding {
+        let claim = view.minimized.as_ref().map(|_| view.claim());
+        Finding {
+            kind: view.kind,
+            major: view.major.short(),
+            class: view.class.to_string(),
+            utility: view.utility.clone(),
+            severity: view.severity,
+            severity_reason: view.severity_reason.clone(),
+            place: view.place.clone(),
+            trace: view.trace.clone(),
+            source: view.source.clone(),
+            count: view.runs_seen,
+            size_before: (view.size_before != view.size_after()).then_some(view.size_before),
+            size: view.size_after(),
+            claim,
+            file: view.file.clone(),
+            script: view.script.clone(),
+            has_gdb: view.has_gdb,
+            is_new: None,
+        }
+    }
+}
+
+impl From<&TriageGroup> for Finding {
+    fn from(group: &TriageGroup) -> Finding {
+        Finding {
+            kind: group.kind,
+            major: group.major.clone(),
+            class: group.class.clone(),
+            utility: None,
+            severity: group.severity,
+            severity_reason: group.severity_reason.clone(),
+            place: group.frame.clone(),
+            trace: group.trace.clone(),
+            source: group.source.clone(),
+            count: group.count,
+            size_before: None,
+            size: group.size,
+            claim: None,
+            file: group.representative.clone(),
+            script: None,
+            has_gdb: false,
+            is_new: match (group.known, group.new) {
+                (true, _) => Some(false),
+                (false, new) => new,
+            },
+        }
+    }
+}
+
+impl Finding {
+    /// Returns kind, class and location of the group in one line.
+    pub(super) fn title(&self) -> String {
+        let place = match &self.place {
+            Some(place) => format!(" in {place}"),
+            None => String::new(),
+        };
+        let of = match &self.utility {
+            Some(utility) => format!(" of {utility}"),
+            None => String::new(),
+        };
+        printable(&format!("{} {}{of}{place}", self.kind.noun(), self.class))
+    }
+
+    /// Returns the title and the first line of the crash message.
+    pub(super) fn titled_message(&self) -> String {
+        match self.trace.headline() {
+            Some(headline) => format!("{}: {headline}", self.title()),
+            None => self.title(),
+        }
+    }
+
+    /// Formats the size, and the size before if the input was reduced.
+    pub(super) fn reduction(&self) -> String {
+        match self.size_before {
+            Some(before) => size::reduction(before, self.size),
+            None => size::bytes(self.size),
+        }
+    }
 }

@@ -1,21 +1,20 @@
-//! How scripts without ddfuzz give a target its input: the same files, names and keystrokes.
+//! Shell code by which scripts without ddfuzz pass the input to the target: as a file, under a
+//! name, as two files, or as keystrokes at a terminal.
 //!
-//! They expect the input at `$input`, the program at `$program` where they name it, and a directory
-//! of their own at `$scratch`.
+//! The script sets `$input` (the input file), `$scratch` (an empty temporary directory) and, where
+//! it uses it, `$program` before this code.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use ddfuzz_exec::{Channel, Target, Terminal, sample_text};
-use ddfuzz_model::files::Base64;
-use ddfuzz_model::files::shell::quoted;
+use ddfuzz_model::files::{Base64, shell::quoted};
 
-/// What stands for the input file in an argument.
+/// Placeholder for the input file in a target's arguments.
 const INPUT_MARK: &[u8] = b"@@";
-/// Characters in a line of base64.
+/// Characters per line of base64.
 const LINE: usize = 76;
 
-/// Splits the input at its first file separator.
+/// Shell code that splits the input at its first separator byte into two files.
 const TWO_FILES: &str = r#"at=$(od -An -v -tu1 "$input" |
     awk '{ for (i = 1; i <= NF; i++) { if ($i == 28) { print n + 0; exit }; n++ } }')
 head -c "${at:-$(wc -c <"$input")}" "$input" >"$scratch/first"
@@ -25,43 +24,11 @@ head -c "${at:-$(wc -c <"$input")}" "$input" >"$scratch/first"
 
 const KEYS: &str = include_str!("keys.awk");
 
-/// Types the keys, with pauses in which the program comes to wait for the next one, and ends what
-/// is left. Runs beside the program, whose number and terminal stand in files.
-const TYPE: &str = r#"type_keys() {
-    tries=0
-    while [ ! -s "$scratch/pid" ] && [ "$tries" -lt 100 ]; do
-        tries=$((tries + 1))
-        sleep 0.1
-    done
-    pid=$(cat "$scratch/pid")
-    sleep 0.5
-    while read -r rows columns key; do
-        kill -0 "$pid" 2>/dev/null || exit 0
-        if [ "$rows" -gt 0 ]; then
-            stty rows "$rows" cols "$columns" <"$(cat "$scratch/tty")"
-        else
-            printf "$key"
-        fi
-        sleep 0.1
-    done <"$scratch/keys"
-    sleep 0.5
-    kill -HUP "$pid" 2>/dev/null
-    tries=0
-    while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 50 ]; do
-        tries=$((tries + 1))
-        sleep 0.1
-    done
-    kill -KILL "$pid" 2>/dev/null
-}
-command -v script >/dev/null || {
-    echo "$0: script is missing, which makes a terminal (package bsdutils, of util-linux)" >&2
-    exit 70
-}
-shell=${SHELL-}
-export scratch program shell
-"#;
+/// Shell function that types the keys into the terminal with pauses, then ends the program. It runs
+/// beside the program and reads the program's process id and terminal from files.
+const TYPE: &str = include_str!("type_keys.sh.in");
 
-/// The lines that put the input in its place.
+/// Returns the shell lines that put the input where the target expects it.
 pub fn place_input(target: &Target) -> Vec<u8> {
     match &target.channel {
         Channel::Plain => Vec::new(),
@@ -84,22 +51,22 @@ fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
     text.push_str("' >\"$scratch/keys\" || exit 70\n");
     if target.names_file() {
         text.push_str("base64 -d >\"$scratch/sample\" <<'END' || exit 70\n");
-        let all = Base64(sample_text().to_vec()).text();
-        let mut rest = all.as_str();
-        while !rest.is_empty() {
-            let (line, behind) = rest.split_at(rest.len().min(LINE));
-            text.push_str(line);
-            text.push('\n');
-            rest = behind;
-        }
+        text.push_str(&base64_lines(sample_text()));
         text.push_str("END\n");
     }
     text.push_str(TYPE);
     text.into_bytes()
 }
 
-/// An argument as a shell word; `named` counts the files that were named before it. `plain` is the
-/// word for the file of an input that goes there as it is.
+/// Encodes the bytes as base64 with padding, in lines of 76 characters as in coreutils.
+pub fn base64_lines(bytes: &[u8]) -> String {
+    let text = Base64(bytes.to_vec()).text();
+    let lines = text.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Quotes an argument as a shell word and replaces each `@@` by the input file. `named` counts the
+/// files inserted so far; `plain` is the word for an input file that is passed unchanged.
 pub fn argument(target: &Target, arg: &OsStr, plain: &[u8], named: &mut usize) -> Vec<u8> {
     let mut rest = arg.as_bytes();
     let mut word = Vec::new();
@@ -127,7 +94,7 @@ fn file(target: &Target, plain: &[u8], named: usize) -> Vec<u8> {
     }
 }
 
-/// The variables that a run at a terminal has besides the target's own, as words in front of them.
+/// Returns the variables that a target at a terminal needs, as shell words before the command.
 pub fn variables(target: &Target) -> &'static [u8] {
     match &target.channel {
         Channel::Terminal(_) => b"TERM=xterm ",
@@ -135,8 +102,8 @@ pub fn variables(target: &Target) -> &'static [u8] {
     }
 }
 
-/// The lines that run `command`, words without a redirection; `stdin` is the word for the file of
-/// an input that goes there. The status is the program's, or 128 and the signal that ended it.
+/// Returns the shell lines that run `command` with `stdin` (a shell word) as its standard input.
+/// Their exit status is the program's, or 128 plus the number of the signal that killed it.
 pub fn run(target: &Target, command: &[u8], stdin: &[u8]) -> Vec<u8> {
     if let Channel::Terminal(terminal) = &target.channel {
         let size = format!("stty rows {} cols {}\n", terminal.rows, terminal.columns);

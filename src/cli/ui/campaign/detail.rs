@@ -9,7 +9,7 @@ use std::path::Path;
 use super::model::Tab;
 use crate::minimize::log::{Line, Source, TestLine};
 use crate::report::text::printable;
-use crate::report::{Extent, Shrinking, Step, Trace, TraceLine, size};
+use crate::report::{Extent, MinimizationHistory, Reduction, Trace, TraceLine, size};
 use crate::store::{EntryId, Reader};
 use crate::triage::Crash;
 
@@ -125,7 +125,7 @@ pub struct Log {
     /// Length of what was read, in bytes: whole lines.
     read: u64,
     /// How the input shrank; `None` before the first line.
-    pub(super) shrinking: Option<Shrinking>,
+    pub(super) shrinking: Option<MinimizationHistory>,
     /// The last lines, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
@@ -177,7 +177,7 @@ impl Log {
 
     fn count(&mut self, line: &Line) {
         if let Line::Start(start) = line {
-            self.shrinking = Some(Shrinking::of(start, []));
+            self.shrinking = Some(MinimizationHistory::of(start, []));
         }
         let Some(shrinking) = &mut self.shrinking else {
             return;
@@ -189,7 +189,7 @@ impl Log {
             }
             Line::Reduce(step) => {
                 shrinking.size_after = step.size;
-                shrinking.steps.push(Step {
+                shrinking.steps.push(Reduction {
                     i: step.i,
                     executed: shrinking.executed,
                     rule: step.rule.clone(),

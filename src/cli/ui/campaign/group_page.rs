@@ -6,7 +6,7 @@ use super::detail::{Detail, ROW};
 use super::draw::{clock, keys, left, plain, rule, span, spread};
 use super::model::{Course, Group, Tab, kind};
 use crate::report::text::cut;
-use crate::report::{TraceLine, curve, hexdump, size};
+use crate::report::{TraceLine, curve, size, text};
 
 /// Width from which a row of the dump has sixteen bytes.
 const WIDE: usize = 78;
@@ -157,7 +157,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
         .skip(first)
         .take(room)
         .map(|(row, bytes)| {
-            let (hex, text) = split(hexdump::line(bytes, columns));
+            let (hex, text) = split(text::hex_line(bytes, columns));
             let wide = columns * 3;
             Line::from(format!("{:08x}  {hex:<wide$} {text}", row * columns))
         })

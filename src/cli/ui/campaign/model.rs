@@ -419,7 +419,7 @@ impl Group {
             size: view.size_after(),
             shrinks: false,
             tests: view.tests_executed(),
-            claim: (view.minimized.as_ref()).map(|_| printable(&view.standing())),
+            claim: (view.minimized.as_ref()).map(|_| printable(&view.status_text())),
             sentence: printable(&view.claim()),
             file: printable(&view.file.to_string_lossy()),
         }

@@ -1,12 +1,12 @@
-//! JUnit's XML, as CI servers list tests.
+//! Findings as JUnit XML, which CI servers show as a list of tests.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Finding, Findings};
 use crate::report::Extent;
 
-/// One suite with a test case a group: a failure, or skipped where the group is known; and one that
-/// passes where nothing was found.
+/// Formats the findings as one test suite with a test case for each group: failed, or skipped if
+/// the group is known. Without groups it has one passing test case.
 pub fn junit(findings: &Findings) -> String {
     let mut suite = TestSuite::new(findings.target.as_str());
     if findings.groups.is_empty() {
@@ -20,18 +20,14 @@ pub fn junit(findings: &Findings) -> String {
     suite.set_system_out(findings.summary.as_str());
     let mut report = Report::new("ddfuzz");
     report.add_test_suite(suite);
-    // Its strings are cleaned of what XML cannot hold, and a string takes all that is written.
+    // quick-junit removes characters invalid in XML, and writing to a string never fails.
     report.to_string().unwrap_or_default()
 }
 
 fn case(group: &Finding) -> TestCase {
-    let mut status = match group.is_new {
-        Some(false) => TestCaseStatus::skipped(),
-        _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
-    };
-    let known = match group.is_new {
-        Some(false) => "known: ",
-        _ => "",
+    let (mut status, known) = match group.is_new {
+        Some(false) => (TestCaseStatus::skipped(), "known: "),
+        _ => (TestCaseStatus::non_success(NonSuccessKind::Failure), ""),
     };
     let script = match &group.script {
         Some(script) if group.has_gdb => {

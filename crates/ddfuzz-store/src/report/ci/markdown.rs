@@ -1,16 +1,16 @@
-//! A summary in Markdown, as CI servers show it beside a job.
+//! Findings as Markdown, which CI servers show as a job summary.
 
 use super::{Finding, Findings};
 use crate::report::groups::severity;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
 use crate::report::{Extent, html, size};
 
-/// Groups of which all is said; servers refuse a summary of more than a megabyte.
+/// Maximum number of groups shown with stacks, because servers refuse summaries above a megabyte.
 const IN_FULL: usize = 50;
 
-/// A heading, what was found in a line, a table of the groups, and of each what it said, its stacks
-/// with the source, and how to reproduce it. The first line is a comment by which a later call
-/// knows the file for one of ddfuzz's.
+/// Formats the findings: a heading, a summary line, a table of the groups, and for each group its
+/// message, stacks, source lines and reproduction command. The first line is a comment that marks
+/// the file as written by ddfuzz, so that a later call may overwrite it.
 pub fn markdown(findings: &Findings) -> String {
     let mut text = format!(
         "<!-- ddfuzz -->\n## ddfuzz: {}\n\n{}\n",
@@ -37,16 +37,12 @@ pub fn markdown(findings: &Findings) -> String {
     text
 }
 
-/// What a group said, its stacks with the source, and how to reproduce it, folded under its title.
+/// Formats a group as a folded section: message, stacks, source lines, and reproduction command.
 fn in_full(group: &Finding) -> String {
-    // Markdown means nothing in a line of HTML.
+    // Markdown is not interpreted in a line of HTML.
     let title = html::escaped(&format!("{} {}", group.major, group.title()));
-    let message = group
-        .trace
-        .message
-        .as_deref()
-        .map(block)
-        .unwrap_or_default();
+    let message = group.trace.message.as_deref().unwrap_or_default();
+    let message = block(message);
     let trace = block(&group.trace.text(Extent::WHOLE));
     let how = match &group.script {
         Some(script) => format!("sh {}", shell_word(script)),
@@ -63,7 +59,7 @@ fn in_full(group: &Finding) -> String {
     )
 }
 
-/// Lines of code; empty where there is none. Its fence is longer than any in it.
+/// Formats lines as a code block whose fence is longer than any in the lines; may be empty.
 fn block(lines: &str) -> String {
     if lines.trim().is_empty() {
         return String::new();
@@ -86,7 +82,7 @@ fn row(group: &Finding) -> String {
     format!(
         "| {news} | {} | {} | {} | {}: {} | {} | {} | {} |\n",
         code(&group.major),
-        escaped(&format!("{} {}", group.what(), group.class)),
+        escaped(&format!("{} {}", group.kind.noun(), group.class)),
         or_none(&group.place),
         severity(group.severity),
         escaped(&group.severity_reason),

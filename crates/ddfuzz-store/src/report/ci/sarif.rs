@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, the format of code scanning.
+//! Findings as SARIF 2.1.0, the format of code scanning.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 use super::{Finding, Findings};
 use crate::Kind;
 use crate::report;
-use crate::report::source::{Excerpt, Place};
 use crate::report::text::printable;
+use crate::report::trace::{Excerpt, Place};
 use ddfuzz_triage::{Severity, Site};
 
 const SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// Lines of the source before and after the place.
+/// Number of source lines before and after the crash location.
 const AROUND: u64 = 3;
-/// Frames of a stack.
+/// Maximum number of frames of a stack.
 const FRAMES: usize = 64;
 
-/// A SARIF log with one run of ddfuzz, whose rules are the classes and whose results are the
-/// groups. A result is identified by its major key, and is new or unchanged where that is known.
+/// Formats the findings as a SARIF log with one run. Its rules are the crash classes, its results
+/// the groups, identified by major key and marked as new or unchanged if known.
 pub fn sarif(findings: &Findings) -> String {
     let classes: BTreeSet<&str> = findings
         .groups
@@ -43,7 +43,7 @@ pub fn sarif(findings: &Findings) -> String {
     format!("{log:#}\n")
 }
 
-/// An object of those of these members that are there.
+/// Makes a JSON object of the members that have a value.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     let there = members.into_iter();
     let there = there.filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -86,7 +86,7 @@ fn result(group: &Finding) -> Value {
     ])
 }
 
-/// The place in the source, or the input's file: viewers ignore results without a file.
+/// Returns the crash location, or else the input's path: viewers ignore results without a file.
 fn location(group: &Finding) -> Value {
     let place = group.place.as_deref().unwrap_or_default();
     let function = place.rsplit_once(" at ").map(|(function, _)| function);
@@ -115,7 +115,7 @@ fn logical(function: &str) -> Value {
     json!([{ "fullyQualifiedName": function, "kind": "function" }])
 }
 
-/// The lines around a place, with their text.
+/// Returns the source lines around a location, as a SARIF region with text.
 fn region(excerpt: Excerpt) -> Value {
     json!({
         "startLine": excerpt.first,
@@ -124,8 +124,7 @@ fn region(excerpt: Excerpt) -> Value {
     })
 }
 
-/// A stack with all its frames, as viewers fold them themselves. Inlined functions of the target
-/// have separate frames.
+/// Returns a stack with all its frames. Inlined functions of the target are separate frames.
 fn stack(stack: &report::Stack) -> Value {
     let frames = stack.frames.iter().take(FRAMES).flat_map(|frame| {
         let own = frame.own_sites();
@@ -163,7 +162,7 @@ fn stack_frame(site: &Site, module: &str) -> Value {
     json!({ "location": location, "module": module })
 }
 
-/// A file as a URI, relative to the root of the sources where it is relative.
+/// Returns a file as a URI; a relative path is relative to the root of the sources.
 fn artifact(file: &str) -> Value {
     let mut uri = String::new();
     for byte in file.bytes() {

@@ -1,109 +1,19 @@
-//! Exported tests in C: a program that runs a program on the input, and one that calls the entry
-//! function of a harness. Both judge how another process ended.
+//! Exported tests in C: one runs a program on the input, the other calls the entry function of a
+//! harness. Both start a process and judge how it ended.
 
 use std::os::unix::ffi::OsStrExt;
 
 use super::dumps::{elements, string};
-use super::{Called, Need, Reproducer, needs, statuses, time_limit};
+use super::{ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-const WITH_PATH: &str = "
-// The argument with the input's path in place of each @@.
-static char *with_path(const char *argument, const char *path) {
-    char *text = malloc(strlen(argument) * (strlen(path) + 1) + 1);
-    if (!text) exit(2);
-    char *end = text;
-    while (*argument)
-        if (argument[0] == '@' && argument[1] == '@') {
-            end = stpcpy(end, path);
-            argument += 2;
-        } else {
-            *end++ = *argument++;
-        }
-    *end = 0;
-    return text;
-}
-";
+/// C code of the test of a program, after the constants.
+const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
 
-const NEEDS: &str = "
-static int has(const char *bytes, size_t size, const char *text) {
-    return memmem(bytes, size, text, strlen(text)) != NULL;
-}
-
-// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, 'int'. Two of
-// them are of its runtime, which other sanitizers have, too.
-static int has_type(const char *bytes, size_t size) {
-    for (size_t at = 1; at + 2 < size; at++) {
-        size_t end = at + 1;
-        if (bytes[at] != '\\'' || bytes[at - 1]) continue;
-        while (end + 1 < size && (isalnum((unsigned char)bytes[end]) ||
-                                  bytes[end] == '_' || bytes[end] == ' ' || bytes[end] == '*'))
-            end++;
-        if (end > at + 1 && bytes[end] == '\\'' && !bytes[end + 1] &&
-            strcmp(bytes + at, \"'bool'\") && strcmp(bytes + at, \"'BOOL'\"))
-            return 1;
-    }
-    return 0;
-}
-
-// What the program was to be compiled with to show this crash, and was not; NULL where there is
-// nothing, and of a script.
-static const char *lacking(const char *program) {
-    struct stat facts;
-    const char *flag = NULL;
-    int file = open(program, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &facts)) return NULL;
-    size_t size = facts.st_size;
-    char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (bytes == MAP_FAILED || size < 4 || memcmp(bytes, \"\\177ELF\", 4)) return NULL;
-    for (int i = 0; !flag && needs[i].flag; i++) {
-        int found = 0;
-        for (int j = 0; needs[i].texts[j]; j++) found |= has(bytes, size, needs[i].texts[j]);
-        if (!found || (needs[i].checked && !has_type(bytes, size))) flag = needs[i].flag;
-    }
-    munmap(bytes, size);
-    return flag;
-}
-";
-
-const PROGRAM_MAIN: &str = "
-static void start(const char *program, const char *path, const char *scratch) {
-    enum { COUNT = sizeof arguments / sizeof *arguments };
-    char *argv[COUNT + 1] = {(char *)program};
-    for (int i = 0; arguments[i]; i++) argv[i + 1] = with_path(arguments[i], path);
-    int in = open(takes_file ? \"/dev/null\" : path, O_RDONLY);
-    if (in < 0 || dup2(in, 0) < 0) refuse(path);
-    if (env_only && (clearenv() || setenv(\"TMPDIR\", scratch, 1))) refuse(\"TMPDIR\");
-    if (chdir(scratch)) refuse(scratch); // unless it has another
-    surround(scratch);
-    limit_all();
-    execv(program, argv);
-    refuse(program);
-}
-
-int main(int argc, char **argv) {
-    char program[PATH_MAX];
-    if (!realpath(argc > 1 ? argv[1] : PROGRAM, program)) return perror(program), 2;
-    const char *lacks = lacking(program);
-    if (lacks) return fprintf(stderr, \"cannot tell: compile %s with %s\\n\", program, lacks), 2;
-    char scratch[] = \"/tmp/ddfuzz-XXXXXX\", path[sizeof scratch + 8];
-    if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
-    if (!mkdtemp(scratch)) return perror(scratch), 2;
-    sprintf(path, \"%s/input\", scratch);
-    FILE *file = fopen(path, \"wb\");
-    if (!file || fwrite(input, 1, INPUT_SIZE, file) != INPUT_SIZE || fclose(file))
-        return perror(path), 2;
-    pid_t pid = fork();
-    if (pid == 0) start(program, path, scratch);
-    return finish(pid, scratch);
-}
-";
-
-/// A program that runs the target on the input and ends with 0 where that is fixed, with 1 where
-/// it still fails, with 2 where that cannot be told. Its first argument names another program.
-/// `file` is the name of its own file.
-pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> String {
+/// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
+/// if it still fails, and 2 if that cannot be decided. Its first argument names another program to
+/// run; `file` is the name of the C file.
+pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
     for argument in &target.args {
@@ -124,7 +34,7 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> Strin
          static const char PROGRAM[] = {};\n\
          // @@ is replaced by the path of a file with the input; without @@ the input is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
-         static const int takes_file = {}, env_only = {};\n{}{}{NEEDS}{WITH_PATH}{PROGRAM_MAIN}",
+         static const int takes_file = {}, env_only = {};\n{}{}{PROGRAM_MAIN}",
         of.title(),
         elements(&of.input),
         of.input.len(),
@@ -136,127 +46,57 @@ pub fn c_program_test(of: &Reproducer, called: &Called<'_>, file: &str) -> Strin
     )
 }
 
-/// The table of what a program needs to show the crash.
+/// Generates the table of what the target must be compiled with to show the crash.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
          static const struct {\n    const char *texts[8];\n    int checked;\n    const char *flag;\n\
          } needs[] = {\n",
     );
-    for Need {
-        texts,
-        checked,
-        flag,
-    } in needs(of)
-    {
-        let texts = texts.iter().map(|text| string(text.as_bytes()));
+    for need in needs(of) {
+        let texts = need.texts.iter().map(|text| string(text.as_bytes()));
         let texts: Vec<String> = texts.collect();
         table.push_str(&format!(
             "    {{{{{}, NULL}}, {}, {}}},\n",
             texts.join(", "),
-            i32::from(checked),
-            string(flag.as_bytes()),
+            i32::from(need.checked),
+            string(need.flag.as_bytes()),
         ));
     }
     table + "    {{NULL}, 0, NULL},\n};\n"
 }
 
-/// Whose entry function a harness has.
+/// The entry function of a harness that a C test calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFunction {
-    /// `target_main` of ddfuzz's own targets, which returns an exit status.
+    /// `target_main` of ddfuzz's bundled targets, which returns an exit status.
     TargetMain,
-    /// `LLVMFuzzerTestOneInput`, and `LLVMFuzzerInitialize` where there is one.
+    /// `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has it.
     LibFuzzer,
 }
 
-/// A harness that C can be linked with.
+/// A harness with which an exported C test is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linked<'a> {
-    /// Its entry.
+pub struct LinkedHarness<'a> {
+    /// The entry function of the harness.
     pub function: EntryFunction,
-    /// Its variables and its directory.
+    /// Environment variables and working directory of the run.
     pub target: &'a Target,
-    /// Its sanitizers, as `-fsanitize=` names them.
+    /// Sanitizers of the harness, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
-    /// The name of the test's own file.
+    /// Name of the C file.
     pub file: &'a str,
 }
 
-const LIBFUZZER: &str = "int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
+const LIBFUZZER: &str = include_str!("templates/libfuzzer.c.in");
 
-// What custom mutators ask of libFuzzer, which is not there: nothing is mutated.
-__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
-    (void)data;
-    (void)most;
-    return size;
-}
+const TARGET_MAIN: &str = include_str!("templates/target_main.c.in");
 
-static int call(const uint8_t *data, size_t size, int argc, char **argv) {
-    if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(&argc, &argv);
-    LLVMFuzzerTestOneInput(data, size);
-    return 0;
-}
-";
+const ENTRY_MAIN: &str = include_str!("templates/entry.c.in");
 
-const TARGET_MAIN: &str = "int target_main(const uint8_t *data, size_t size);
-
-static int call(const uint8_t *data, size_t size, int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    return target_main(data, size);
-}
-";
-
-const ENTRY_MAIN: &str = "
-// Overwrites what calls have left on the stack: a pointer there would hide a leak.
-__attribute__((noinline)) static void forget(void) {
-    volatile char below[1 << 17];
-    for (size_t i = 0; i < sizeof below; i++) below[i] = 0;
-}
-
-// A copy of exactly its size, so that what reads beyond it can be noticed.
-static int child(int argc, char **argv) {
-    uint8_t *copy = malloc(INPUT_SIZE ? INPUT_SIZE : 1);
-    if (!copy) return 0;
-    memcpy(copy, input, INPUT_SIZE);
-    int status = call(copy, INPUT_SIZE, argc, argv);
-    free(copy);
-    forget();
-    return status;
-}
-
-// Sanitizers read their options when a program begins: so it begins anew.
-static void start(char **argv, const char *scratch) {
-    surround(scratch);
-    limit_all();
-    if (setenv(CHILD, \"1\", 1)) refuse(CHILD);
-    execv(\"/proc/self/exe\", argv);
-    refuse(\"/proc/self/exe\");
-}
-
-int main(int argc, char **argv) {
-    if (getenv(CHILD)) {
-        unsetenv(CHILD);
-        return child(argc, argv);
-    }
-    const char *lacks = lacking();
-    if (lacks)
-        return fprintf(stderr, \"cannot tell: compile test and harness with -fsanitize=%s\\n\", lacks), 2;
-    char scratch[] = \"/tmp/ddfuzz-XXXXXX\";
-    if (pipe2(refusal, O_CLOEXEC)) return perror(\"pipe\"), 2;
-    if (!mkdtemp(scratch)) return perror(scratch), 2;
-    pid_t pid = fork();
-    if (pid == 0) start(argv, scratch);
-    // No sanitizer is to judge this process, too.
-    _exit(finish(pid, scratch));
-}
-";
-
-/// A program to be linked with the harness (not with libFuzzer, which has a `main`): it ends with
-/// 0 where the entry returns, with 1 where it still fails, with 2 where that cannot be told.
-pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
+/// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
+/// if the entry function returns, 1 if it still fails, and 2 if that cannot be decided.
+pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     let function = match linked.function {
         EntryFunction::LibFuzzer => LIBFUZZER,
         EntryFunction::TargetMain => TARGET_MAIN,
@@ -283,8 +123,7 @@ pub fn c_entry_test(of: &Reproducer, linked: Linked<'_>) -> String {
     )
 }
 
-/// The sanitizers to compile it with: those of the build that crashed, and the one that reported
-/// it.
+/// Returns the sanitizers to compile with: those needed to show the crash and the harness's own.
 fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     let mut flags: Vec<&str> = Vec::new();
     for flag in of.sanitizers.iter().chain(sanitizers) {
@@ -295,16 +134,15 @@ fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     flags
 }
 
-/// How it is compiled and run. gcc has neither libFuzzer nor MemorySanitizer.
-fn header(linked: Linked<'_>, flags: &[&str]) -> String {
+/// Generates the comment with compiler commands. libFuzzer, MSan and HWASan need clang.
+fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     let clang = linked.function == EntryFunction::LibFuzzer
         || flags
             .iter()
             .any(|flag| matches!(*flag, "memory" | "hwaddress"));
-    let (cc, cxx) = if clang {
-        ("clang", "clang++")
-    } else {
-        ("cc", "c++")
+    let (cc, cxx) = match clang {
+        true => ("clang", "clang++"),
+        false => ("cc", "c++"),
     };
     let flags = match flags.join(",") {
         none if none.is_empty() => String::new(),
@@ -321,196 +159,60 @@ fn header(linked: Linked<'_>, flags: &[&str]) -> String {
     )
 }
 
-/// The function that says which sanitizer is missing without which this crash does not show.
+/// Generates the C function that names a missing sanitizer without which the crash is invisible.
 fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
     for flag in &of.sanitizers {
-        let condition = match Sanitizer::of_flag(flag) {
+        let (gcc, clang) = match Sanitizer::of_flag(flag) {
             _ if of.leaks() => {
-                text.push_str(
-                    "__attribute__((weak)) int __lsan_do_recoverable_leak_check(void);\n",
-                );
-                lines.push_str(&format!(
-                    "    if (!__lsan_do_recoverable_leak_check) return \"{flag}\";\n"
-                ));
+                text += "__attribute__((weak)) int __lsan_do_recoverable_leak_check(void);\n";
+                let check = "if (!__lsan_do_recoverable_leak_check)";
+                lines += &format!("    {check} return \"{flag}\";\n");
                 continue;
             }
-            Some(Sanitizer::Asan) => is_off("ADDRESS", "address"),
-            Some(Sanitizer::Hwasan) => is_off("HWADDRESS", "hwaddress"),
-            Some(Sanitizer::Msan) => is_off("MEMORY", "memory"),
-            Some(Sanitizer::Tsan) => is_off("THREAD", "thread"),
+            Some(Sanitizer::Asan) => ("ADDRESS", "address"),
+            Some(Sanitizer::Hwasan) => ("HWADDRESS", "hwaddress"),
+            Some(Sanitizer::Msan) => ("MEMORY", "memory"),
+            Some(Sanitizer::Tsan) => ("THREAD", "thread"),
             Some(Sanitizer::Lsan) => continue,
-            // Of single checks of UndefinedBehaviorSanitizer nothing is defined.
+            // Compilers define nothing for single checks of UndefinedBehaviorSanitizer.
             Some(Sanitizer::Ubsan) | None => {
-                text.push_str(
-                    "#if !defined(__clang__)\n\
-                     __attribute__((weak)) void __ubsan_handle_builtin_unreachable(void *);\n\
-                     #endif\n",
-                );
-                lines.push_str(&format!(
+                text += "#if !defined(__clang__)\n\
+                         __attribute__((weak)) void __ubsan_handle_builtin_unreachable(void *);\n\
+                         #endif\n";
+                lines += &format!(
                     "#if !defined(__clang__)\n    \
                          if (!__ubsan_handle_builtin_unreachable) return \"{flag}\";\n\
                      #elif !__has_feature(undefined_behavior_sanitizer)\n    \
                          return \"{flag}\";\n#endif\n"
-                ));
+                );
                 continue;
             }
         };
-        lines.push_str(&format!(
-            "#if {condition}\n    return \"{flag}\";\n#endif\n"
-        ));
+        lines += &format!(
+            "#if !defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)\n    \
+                 return \"{flag}\";\n#endif\n"
+        );
     }
     format!("{text}static const char *lacking(void) {{\n{lines}    return NULL;\n}}\n\n")
 }
 
-/// What holds for the preprocessor where a sanitizer is off.
-fn is_off(gcc: &str, clang: &str) -> String {
-    format!("!defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)")
-}
+pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 
-pub(super) const INCLUDES: &str = "#define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-";
+/// C code of the exported tests that starts a process, waits for it, and decides if it failed.
+const TEXT: &str = include_str!("templates/process.c.in");
 
-/// How the process begins and ends; the constants stand before.
-const TEXT: &str = "
-// What cannot be started says so there; closed when it is.
-static int refusal[2];
-
-static void refuse(const char *what) {
-    perror(what);
-    if (write(refusal[1], what, 1) == 1) _exit(2);
-    _exit(3);
-}
-
-// What the process that is to fail begins with.
-static void limit(int resource, unsigned long value) {
-    struct rlimit was;
-    if (!value || getrlimit(resource, &was)) return;
-    was.rlim_cur = was.rlim_max < value ? was.rlim_max : value;
-    setrlimit(resource, &was);
-}
-
-static void limit_all(void) {
-    struct rlimit none = {0, 0};
-    // SIGPROF ends what takes much more processor time; the timer outlives execve.
-    struct itimerval most = {{0, 0}, {TIME_MS * 2 / 1000 + 1, 0}};
-    limit(RLIMIT_DATA, DATA);
-    limit(RLIMIT_STACK, STACK);
-    setrlimit(RLIMIT_CORE, &none);
-    setpgid(0, 0);
-    if (TIME_MS) setitimer(ITIMER_PROF, &most, NULL);
-}
-
-// They stand after the user's own options: of one given twice the later one holds.
-static void tell_sanitizers(const char *scratch) {
-    for (int i = 0; sanitizers[i]; i++) {
-        char value[2 * PATH_MAX];
-        const char *own = getenv(sanitizers[i]);
-        snprintf(value, sizeof value, \"%s%s%s:log_path=%s/report\", own ? own : \"\",
-                 own && *own ? \":\" : \"\", OPTIONS, scratch);
-        setenv(sanitizers[i], value, 1);
-    }
-}
-
-// The variables that the process has besides, and its directory.
-static void surround(const char *scratch) {
-    if (sandboxed && setenv(\"HOME\", scratch, 1)) refuse(\"HOME\"); // as it had there
-    for (int i = 0; variables[i][0] && variables[i][1]; i++)
-        setenv(variables[i][0], variables[i][1], 1);
-    tell_sanitizers(scratch);
-    if (*directory && chdir(directory)) refuse(directory);
-}
-
-// Shows the reports that sanitizers have left, and removes them; how many there were.
-static int reports(const char *scratch) {
-    int count = 0;
-    DIR *dir = opendir(scratch);
-    for (struct dirent *found; dir && (found = readdir(dir));) {
-        char path[PATH_MAX], text[4096];
-        if (strncmp(found->d_name, \"report.\", 7)) continue;
-        snprintf(path, sizeof path, \"%s/%s\", scratch, found->d_name);
-        FILE *report = fopen(path, \"rb\");
-        for (size_t read; report && (read = fread(text, 1, sizeof text, report)) > 0;)
-            fwrite(text, 1, read, stderr);
-        if (report) fclose(report);
-        unlink(path);
-        count++;
-    }
-    if (dir) closedir(dir);
-    return count;
-}
-
-// The process's status; of one that goes on, that of SIGKILL.
-static int ending(pid_t pid, struct rusage *used) {
-    int status;
-    for (long left = SECONDS * 100L; left > 0; left--) {
-        if (wait4(pid, &status, WNOHANG, used) == pid) return status;
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    }
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL);
-    wait4(pid, &status, 0, used);
-    return status;
-}
-
-// 1 where it still fails, else 0.
-static int judge(int status, const struct rusage *used, const char *scratch) {
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    long ms = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000 +
-              (used->ru_utime.tv_usec + used->ru_stime.tv_usec) / 1000;
-    int reported = reports(scratch);
-    if (TIME_MS && (signal == SIGPROF || signal == SIGKILL || ms > TIME_MS))
-        return fprintf(stderr, \"it still hangs: it took %ld ms of processor time\\n\", ms), 1;
-    if (MEMORY && (unsigned long)used->ru_maxrss > MEMORY / 1024)
-        return fprintf(stderr, \"it still fails: it took %ld KiB of memory\\n\", used->ru_maxrss), 1;
-    if (signal) return fprintf(stderr, \"it still fails: signal %d ends it\\n\", signal), 1;
-    if (FAILED(code))
-        return fprintf(stderr, \"it still fails: it ends with status %d\\n\", code), 1;
-    if (reported) return fprintf(stderr, \"it still fails: a sanitizer has reported it\\n\"), 1;
-    return 0;
-}
-
-// The test's own status; the directory is removed, with the input in it.
-static int finish(pid_t pid, const char *scratch) {
-    char byte, path[PATH_MAX];
-    struct rusage used = {0};
-    close(refusal[1]);
-    int failed = pid < 0 ? 0 : judge(ending(pid, &used), &used, scratch);
-    snprintf(path, sizeof path, \"%s/input\", scratch);
-    unlink(path);
-    if (rmdir(scratch)) fprintf(stderr, \"what it wrote is left in %s\\n\", scratch);
-    if (pid < 0 || read(refusal[0], &byte, 1) > 0) return 2;
-    return failed;
-}
-";
-
-/// What is known of the sanitizers of the process.
+/// What is known about the sanitizers of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
-    /// It has one.
+    /// Whether the process may have a sanitizer.
     pub(super) sanitized: bool,
-    /// It has one of those that need terabytes of address space.
+    /// Whether a sanitizer maps terabytes of address space, which rules out a limit on it.
     pub(super) shadowed: bool,
 }
 
-/// Its limits, variables and directory, what its sanitizers are told, and the functions that start
-/// it, wait and judge.
+/// Generates limits, environment, sanitizer options, and the code that runs and judges a process.
 pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
     let mut variables = String::new();
     for (name, value) in &target.env {
@@ -526,17 +228,11 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
     let sanitizers = sanitizers.join(", ");
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
-    // As a backstop twice the memory, as writable private memory.
-    let data = if build.shadowed {
-        0
-    } else {
-        memory.saturating_mul(2)
-    };
-    let stack = if of.class.0 == "stackoverflow" {
-        8 << 20
-    } else {
-        0
-    };
+    // As a backstop: twice the limit, as writable private memory.
+    let twice = memory.saturating_mul(2);
+    let data = if build.shadowed { 0 } else { twice };
+    let overflows = of.class.0 == "stackoverflow";
+    let stack = if overflows { 8 << 20 } else { 0 };
     format!(
         "// Limits: seconds in all; of processor time in ms, on memory and stack in bytes; 0: none.\n\
          #define SECONDS {}\n#define TIME_MS {}\n#define MEMORY {memory}UL\n\
@@ -549,7 +245,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // empty: the present one\n\
          static const int sandboxed = {};\n{TEXT}",
-        of.patience().as_secs().max(1),
+        of.run_limit().as_secs().max(1),
         time_limit(of, build.sanitized).unwrap_or(0),
         string(options.as_bytes()),
         string(directory.unwrap_or_default()),

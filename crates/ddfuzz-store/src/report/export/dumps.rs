@@ -1,32 +1,13 @@
-//! The bytes of an input as text: base64, hex, an array and a string literal of C.
+//! The bytes of an input as text: hex dump, C array and C string literal.
 
 use std::fmt::Write;
 
 use super::Reproducer;
-use ddfuzz_model::files::Base64;
 
-/// Characters of a line, as `base64` of coreutils has them.
-const BASE64_WIDTH: usize = 76;
-
-/// The bytes in base64 with padding, in lines of 76 characters, as `base64 -d` reads them.
-pub fn base64(input: &[u8]) -> String {
-    let text = Base64(input.to_vec()).text();
-    let mut lines = String::with_capacity(text.len() + text.len() / BASE64_WIDTH + 1);
-    for (at, character) in text.chars().enumerate() {
-        if at > 0 && at % BASE64_WIDTH == 0 {
-            lines.push('\n');
-        }
-        lines.push(character);
-    }
-    lines.push('\n');
-    lines
-}
-
-/// Bytes of a line.
 const HEXDUMP_WIDTH: usize = 16;
 
-/// All bytes, 16 a line: the offset, two columns of eight in hex, the printable ASCII; the size in
-/// the last line. `xxd -r` does not read it; base64 is for machines.
+/// Formats all bytes as a hex dump, 16 a line: offset, hex in two columns, ASCII; the last line is
+/// the size. `xxd -r` cannot read it back.
 pub fn hexdump(input: &[u8]) -> String {
     let mut text = String::new();
     for (line, bytes) in input.chunks(HEXDUMP_WIDTH).enumerate() {
@@ -52,7 +33,7 @@ pub fn hexdump(input: &[u8]) -> String {
     text
 }
 
-/// An array of the bytes and its size, named by the group.
+/// Generates a C array of the input and its size, named after the group.
 pub fn c_array(of: &Reproducer) -> String {
     let name = of.identifier();
     format!(
@@ -65,10 +46,9 @@ pub fn c_array(of: &Reproducer) -> String {
     )
 }
 
-/// Bytes of a line of an array.
 const ARRAY_WIDTH: usize = 12;
 
-/// The elements of an array of bytes, in lines; of no bytes one 0, for C has no empty arrays.
+/// Generates the elements of a C array; one 0 for no bytes, because C has no empty arrays.
 pub(super) fn elements(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "    0x00, // none of the input: its size is 0\n".to_owned();
@@ -80,12 +60,12 @@ pub(super) fn elements(bytes: &[u8]) -> String {
     lines.collect()
 }
 
-/// The bytes as a string literal. Escapes are octal: those in hex would take in what follows.
+/// Quotes bytes as a C string, with octal escapes: a hex escape would include digits that follow.
 pub(super) fn string(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {
         match byte {
-            // Two question marks may begin a trigraph.
+            // Two question marks may start a trigraph.
             b'"' | b'\\' | b'?' => text.extend(['\\', byte as char]),
             b' '..=b'~' => text.push(byte as char),
             _ => text.push_str(&format!("\\{byte:03o}")),

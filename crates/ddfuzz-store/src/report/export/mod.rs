@@ -1,5 +1,5 @@
-//! Reproducers in other forms: pure functions from the bytes and the record of a group to text,
-//! one file a language.
+//! Exporting a reproducer as text: tests in Rust and C, dumps, and interestingness tests. All are
+//! pure functions of a [`Reproducer`]; one file a form.
 
 mod c_tests;
 mod dumps;
@@ -10,45 +10,46 @@ use std::time::Duration;
 
 use super::text::printable;
 use crate::Kind;
-use ddfuzz_exec::facts::ASSERTIONS;
-use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer};
+use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer, facts::ASSERTIONS};
 use ddfuzz_triage::Class;
 
-pub use c_tests::{EntryFunction, Linked, c_entry_test, c_program_test};
-pub use dumps::{base64, c_array, hexdump};
+pub use crate::reproduce::channel::base64_lines as base64;
+pub use c_tests::{EntryFunction, LinkedHarness, c_entry_test, c_program_test};
+pub use dumps::{c_array, hexdump};
 pub use rust_tests::{
-    Called, FuzzProject, Input, LITERAL_BYTES, rust_call_test, rust_fuzz_test, rust_program_test,
+    FuzzProject, Input, LITERAL_BYTES, ProgramCall, rust_call_test, rust_fuzz_test,
+    rust_program_test,
 };
-pub use script::{Taking, interestingness_test};
+pub use script::{InputSource, interestingness_test};
 
-/// Least time that an exported test gives a run that should end at once.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Minimum time that an exported test gives a run that should end at once.
+const MIN_RUN_LIMIT: Duration = Duration::from_secs(60);
 
-/// What exported forms say of a group, through one of its inputs.
+/// Data of a group from which all exported tests, dumps and scripts are generated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproducer {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// The first 12 hex digits of the major key.
+    /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// What kind of death.
+    /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub place: Option<String>,
-    /// The best input known.
+    /// Content of the smallest known failing input.
     pub input: Vec<u8>,
-    /// How the run on the input as found ended.
+    /// How the run of the input as found ended.
     pub ended: Ended,
-    /// Limits of that run.
+    /// Limits of the run of the input as found.
     pub limits: Limits,
-    /// What a program has to be compiled with to show it, as `-fsanitize=` names it.
+    /// Sanitizers that a program needs to show the crash, as in `-fsanitize=`.
     pub sanitizers: Vec<String>,
-    /// Whether it takes Rust's overflow checks or debug assertions to show it.
+    /// Whether the crash shows only with Rust's overflow checks or debug assertions.
     pub debug_assertions: bool,
 }
 
 impl Reproducer {
-    /// What names the group in a language: `group_0123456789ab_rustpanic`.
+    /// Returns an identifier for the group: `group_0123456789ab_rustpanic`.
     pub fn identifier(&self) -> String {
         let mut name = format!("group_{}_", self.major);
         for character in self.class.0.chars() {
@@ -62,22 +63,19 @@ impl Reproducer {
         name.trim_end_matches('_').to_owned()
     }
 
-    /// One line on the group for a comment. It ends with no backslash, which would continue a
-    /// comment of C.
+    /// Returns one line on the group for a comment, without a final backslash (C would join lines).
     fn title(&self) -> String {
-        let what = match self.kind {
-            Kind::Crash => "crash",
-            Kind::Flaky => "flaky crash",
-            Kind::Hang => "hang",
-            Kind::Oom => "out-of-memory failure",
-        };
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),
             None => String::new(),
         };
         let class = printable(&self.class.0);
-        let title = format!("Group {} of ddfuzz, a {what}: {class}{place}", self.major);
-        // `??/` is a backslash, too, to compilers that know trigraphs.
+        let title = format!(
+            "Group {} of ddfuzz, a {}: {class}{place}",
+            self.major,
+            self.kind.noun()
+        );
+        // `??/` is also a backslash for compilers with trigraphs.
         let title = title.replace("??", "? ?");
         match title.ends_with('\\') {
             true => title + ".",
@@ -85,36 +83,34 @@ impl Reproducer {
         }
     }
 
-    /// How long a run may take that is to pass: a hang's limit with room for a slow machine, and
-    /// much more for anything else, whose time says nothing.
-    fn patience(&self) -> Duration {
+    /// Returns the time limit of a run: for a hang twice its limit, otherwise a minute or more.
+    fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind {
             Kind::Hang => limit,
-            _ => limit.max(PATIENCE),
+            _ => limit.max(MIN_RUN_LIMIT),
         }
     }
 
-    /// The limit on memory in bytes, of a group that runs over one.
+    /// Returns the memory limit in bytes of an out-of-memory group; `None` for other groups.
     fn memory(&self) -> Option<u64> {
         (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Whether it is a leak, which sanitizers look for only when they are told to.
+    /// Returns whether the crash is a leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
         self.class.sanitizer() == Some(Sanitizer::Lsan)
     }
 }
 
-/// The status of a Go program that panics.
+/// Exit status of a Go program that panics.
 const GO_PANIC: i32 = 2;
 
-/// Processor time that a program may take to start with a sanitizer, and without, in milliseconds:
-/// ddfuzz does not count it.
+/// CPU time to start a program without and with a sanitizer, in ms; ddfuzz does not count it.
 const START_MS: [u64; 2] = [20, 150];
 
-/// The exit statuses that are failures. Signals are in any case, and those statuses by which a
-/// shell says that a signal ended what it ran (129 to 159); so is a sanitizer's report.
+/// Returns the exit statuses that count as failures. Signals, statuses 129 to 159 (a shell's report
+/// of a signal) and sanitizer reports always count.
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],
@@ -128,26 +124,25 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
     all
 }
 
-/// Processor time in milliseconds beyond which a run of a program hangs; `None` of another group.
+/// Returns the CPU time limit of a hang, in ms; `None` for other groups.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
     (of.kind == Kind::Hang).then(|| limit.saturating_add(START_MS[usize::from(sanitized)]))
 }
 
-/// What stands in the file of a program that can show the group's crash, and how to make one that
-/// has it.
+/// What a program must be compiled with to show the crash, and how its file is checked for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Need {
-    /// One of these texts has to be there.
+    /// Texts of which the program's file must contain one.
     texts: Vec<&'static str>,
-    /// One of the type names that only code has which UndefinedBehaviorSanitizer checks: the
-    /// runtimes of others have its functions, too.
+    /// Whether the file must also contain a type name written by UndefinedBehaviorSanitizer's
+    /// checks, because other sanitizers' runtimes contain its functions.
     checked: bool,
-    /// What to compile it with.
+    /// The compiler flag.
     flag: String,
 }
 
-/// What a program needs to show the group's crash.
+/// Returns what a program must be compiled with to show the group's crash.
 fn needs(of: &Reproducer) -> Vec<Need> {
     let sanitizers = of.sanitizers.iter().map(|flag| {
         let sanitizer = Sanitizer::of_flag(flag).unwrap_or(Sanitizer::Ubsan);

@@ -1,32 +1,30 @@
-//! Exported tests in Rust, with the standard library alone: of a program, of a harness of a
+//! Exported tests in Rust that use only the standard library: of a program, of a harness of a
 //! cargo-fuzz project, and of a function of the crate under test.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Need, Reproducer, needs, statuses, time_limit};
 use crate::Kind;
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-/// A program with all that an exported test gives it.
+/// A program and how an exported test calls it.
 #[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
-    /// The program: absolute, or relative to the manifest's directory of a test of Rust.
+pub struct ProgramCall<'a> {
+    /// Path of the program: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub program: &'a Path,
-    /// Arguments (with `@@` for the input), variables and directory, as its `main` takes them.
+    /// Arguments (with `@@` for the input), environment and working directory of the program.
     pub target: &'a Target,
-    /// Its sanitizers, as `-fsanitize=` names them.
+    /// Sanitizers of the program, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
 }
 
-impl Called<'_> {
-    /// Whether it may have a sanitizer.
+impl ProgramCall<'_> {
+    /// Returns whether the program may have a sanitizer.
     pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
         !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
     }
 
-    /// Whether it may have one that needs terabytes of address space.
+    /// Returns whether the program may have a sanitizer that maps terabytes of address space.
     pub(super) fn is_shadowed(&self, of: &Reproducer) -> bool {
         let known = self.sanitizers.iter();
         let mut all = known
@@ -58,27 +56,20 @@ const TO_STDIN: &str = r#"    let input = std::fs::File::open(scratch.input()).e
     command.args(ARGUMENTS.iter().map(|argument| OsStr::from_bytes(argument)));
 "#;
 
-const WITH_PATH: &str = r#"
-/// The argument with the input's path in place of each `@@`.
-fn with_path(argument: &[u8], path: &[u8]) -> OsString {
-    let (mut rest, mut text) = (argument, Vec::new());
-    while let Some(at) = rest.windows(2).position(|pair| pair == b"@@") {
-        text.extend_from_slice(&rest[..at]);
-        text.extend_from_slice(path);
-        rest = &rest[at + 2..];
-    }
-    text.extend_from_slice(rest);
-    OsString::from_vec(text)
-}
-"#;
+const WITH_PATH: &str = include_str!("templates/with_path.rs.in");
 
-/// A `#[test]` that runs the program on the input, and fails if a signal ends it, or what else
-/// ends it where it crashes; of a hang, if it does not end.
-pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>) -> String {
+/// Generates a `#[test]` that runs the program on the input. The test fails if the program crashes,
+/// fails in the way recorded or, for a hang, exceeds its limit.
+pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall<'_>) -> String {
     let name = of.identifier();
     let takes_file = called.target.takes_file();
     let uses = uses(takes_file);
-    let arguments: Vec<String> = called.target.args.iter().map(quoted).collect();
+    let arguments = called
+        .target
+        .args
+        .iter()
+        .map(|argument| word(argument.as_bytes()));
+    let arguments: Vec<String> = arguments.collect();
     let needs = needs(of);
     format!(
         "// {}\n\n{uses}\n\
@@ -111,7 +102,7 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &Called<'_>)
     )
 }
 
-/// What it imports: no more than it uses.
+/// Returns the `use` lines, without unused imports.
 fn uses(takes_file: bool) -> String {
     let mut uses = PROGRAM_USES.to_owned();
     if !takes_file {
@@ -121,15 +112,11 @@ fn uses(takes_file: bool) -> String {
     uses
 }
 
-fn quoted(bytes: &OsString) -> String {
-    word(bytes.as_bytes())
-}
-
-/// The statement that makes the command. Only a shell can set limits.
-fn start(of: &Reproducer, called: &Called<'_>) -> String {
+/// Generates the statement that creates the command; limits are set by a shell.
+fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
-        // As a backstop twice the memory, as writable private memory.
+        // As a backstop: twice the limit, as writable private memory.
         limits.push_str(&format!("ulimit -d {}; ", (bytes / 512).max(1)));
     }
     if of.class.0 == "stackoverflow" {
@@ -144,8 +131,8 @@ fn start(of: &Reproducer, called: &Called<'_>) -> String {
     }
 }
 
-/// The statements on its directory and variables.
-fn surroundings(called: &Called<'_>) -> String {
+/// Generates the statements that set working directory and environment.
+fn surroundings(called: &ProgramCall<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
         Some(cwd) => format!("    command.current_dir({});\n", text(cwd.as_os_str())),
@@ -155,7 +142,7 @@ fn surroundings(called: &Called<'_>) -> String {
         lines.push_str("    command.env_clear().env(\"TMPDIR\", &scratch.0);\n");
     }
     if !called.target.sandbox.is_off() {
-        // As it had there.
+        // As in ddfuzz's sandbox.
         lines.push_str("    command.env(\"HOME\", &scratch.0);\n");
     }
     for (name, value) in &called.target.env {
@@ -165,16 +152,16 @@ fn surroundings(called: &Called<'_>) -> String {
             text(value)
         ));
     }
-    // Also in a program that had none they are to abort.
+    // Sanitizers must also abort in a program that was found without any.
     lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
     lines
 }
 
-/// The statements that say whether it failed.
+/// Generates the statements that decide whether the program failed.
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
-    // By these a shell says that a signal ended what it ran.
+    // A shell reports with these statuses that a signal ended its command.
     all.push("129..=159".to_owned());
     let all = all.join(" | ");
     format!(
@@ -187,8 +174,8 @@ fn judge(of: &Reproducer) -> String {
     )
 }
 
-/// The functions by which sanitizers are told to fail as they did, and their reports are read.
-fn sanitizers(of: &Reproducer, called: &Called<'_>) -> String {
+/// Generates the functions that set sanitizer options and read sanitizer reports.
+fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
         true => "",
@@ -235,13 +222,13 @@ fn reports(scratch: &Path) -> String {{
     )
 }
 
-/// The statements that ask whether the program can show the crash.
+/// Generated statements that refuse a program which cannot show the crash.
 const LACKS: &str = r#"    let lacks = lacking(&program);
     let path = program.display();
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// The functions that say what the program is to be compiled with, and is not.
+/// Generates the functions that find out what the program should have been compiled with.
 fn lacking_function(needs: &[Need]) -> String {
     if needs.is_empty() {
         return String::new();
@@ -263,79 +250,22 @@ fn lacking_function(needs: &[Need]) -> String {
     )
 }
 
-const LACKING: &str = r#"
-/// What the program was to be compiled with to show this crash, and was not. Of a script that is
-/// not known.
-fn lacking(program: &Path) -> Option<&'static str> {
-    let bytes = std::fs::read(program).expect("it can be read");
-    let has = |text: &&str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-    let is_there = |(texts, checked, _): &(&[&str], bool, &str)| {
-        texts.iter().any(has) && (!checked || has_type(&bytes))
-    };
-    let missing = NEEDS.iter().find(|need| !is_there(need));
-    missing.filter(|_| bytes.starts_with(b"\x7fELF")).map(|(_, _, flag)| *flag)
-}
-
-/// Whether the name of a type stands there as UndefinedBehaviorSanitizer is told it, `'int'`. Two
-/// of them are of its runtime, which other sanitizers have, too.
-fn has_type(bytes: &[u8]) -> bool {
-    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_ *".contains(byte);
-    bytes.split(|byte| *byte == 0).any(|text| match text {
-        [b'\'', name @ .., b'\''] => {
-            !name.is_empty() && name.iter().all(letter) && name != b"bool" && name != b"BOOL"
-        }
-        _ => false,
-    })
-}
-"#;
+const LACKING: &str = include_str!("templates/lacking.rs.in");
 
 /// A harness of a cargo-fuzz project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzProject<'a> {
-    /// The directory of its manifest, absolute or relative to the manifest's of the test.
+    /// Directory of the project: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub dir: &'a Path,
-    /// The name of the harness.
+    /// Name of the harness.
     pub harness: &'a OsStr,
 }
 
-const FUZZ_USES: &str = "use std::ffi::OsStr;
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-";
+/// Generated statements that build and run the harness without sanitizers, on stable Rust.
+const BY_CARGO: &str = include_str!("templates/cargo.rs.in");
 
-/// On stable Rust, without sanitizers.
-const BY_CARGO: &str = r#"    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--bin", HARNESS]);
-    build.arg("--manifest-path").arg(dir.join("Cargo.toml"));
-    let built = build.output().expect("cargo can be started");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{HARNESS} cannot be built:\n{said}");
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--bin", HARNESS]);
-    command.arg("--manifest-path").arg(dir.join("Cargo.toml"));
-    command.arg("--").args(FLAGS).arg(scratch.input());
-"#;
-
-/// The crash does not show without a sanitizer: it takes the nightly toolchain.
-const BY_CARGO_FUZZ: &str = r#"    let cargo_fuzz = |job: &str| {
-        let mut command = Command::new("cargo");
-        // The toolchain of this test is named there.
-        command.env_remove("RUSTUP_TOOLCHAIN");
-        command.args(["+nightly", "fuzz", job, "--fuzz-dir"]).arg(&dir);
-        command.args(["--sanitizer", SANITIZER]).arg(HARNESS);
-        command
-    };
-    let built = cargo_fuzz("build").output().expect("cargo can be started");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{HARNESS} cannot be built:\n{said}");
-    let mut command = cargo_fuzz("run");
-    command.arg(scratch.input()).arg("--").args(FLAGS);
-"#;
+/// Generated statements that build and run the harness with a sanitizer, which needs nightly Rust.
+const BY_CARGO_FUZZ: &str = include_str!("templates/cargo_fuzz.rs.in");
 
 const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
     let passes = ended.as_ref().is_ok_and(|status| status.success());
@@ -344,11 +274,10 @@ const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
 }
 "#;
 
-/// A `#[test]` that runs the harness on the input and fails unless that ends with success. Where
-/// the crash does not show without a sanitizer it asks `cargo fuzz`, else `cargo run`: on stable
-/// Rust, with the target directory that the project has anyway.
+/// Generates a `#[test]` that runs the harness on the input and fails unless the run succeeds. It
+/// calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run` with stable Rust.
 pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_>) -> String {
-    // Those of cargo-fuzz; it has one for each build, and none of them checks as UBSan does.
+    // The sanitizers of cargo-fuzz, which has one for each build; none of them checks like UBSan.
     let known = ["address", "leak", "memory", "thread"];
     let (job, sanitizer) = match of.sanitizers.first() {
         Some(flag) => {
@@ -364,8 +293,9 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
         _ => String::new(),
     };
     let name = of.identifier();
+    let uses = uses(false).replace("{CommandExt, ExitStatusExt}", "CommandExt");
     format!(
-        "// {}\n\n{FUZZ_USES}\n\
+        "// {}\n\n{uses}\n\
          /// The input that causes the failure.\n{}\n\
          /// The cargo-fuzz project, relative to the Cargo.toml of this test.\n\
          const PROJECT: &[u8] = {};\n\
@@ -384,8 +314,8 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
     )
 }
 
-/// A `#[test]` that evaluates the expression `call`, in which `INPUT` is the input: it fails when
-/// that panics. What would end the process ends all tests with it.
+/// Generates a `#[test]` that evaluates the expression `call`, in which `INPUT` is the input. The
+/// test fails if the expression panics; a crash ends the whole test process.
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     format!(
         "// {}\n\n\
@@ -398,8 +328,7 @@ pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     )
 }
 
-/// The constants of the limits on a run: of processor time in milliseconds, and of memory in
-/// bytes, where there are such limits.
+/// Generates the limits of a run: wall time, CPU time in ms, memory in bytes (`None`: no limit).
 pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) -> String {
     let time = match time {
         Some(limit) => format!("Some(Duration::from_millis({limit}))"),
@@ -409,134 +338,28 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
         "/// Limit on the time of a run.\nconst LIMIT: Duration = Duration::from_millis({});\n\
          /// Limit on its CPU time.\nconst TIME: Option<Duration> = {time};\n\
          /// Limit on its memory, in bytes.\nconst MEMORY: Option<u64> = {memory:?};\n",
-        of.patience().as_millis(),
+        of.run_limit().as_millis(),
     )
 }
 
-/// A directory of the test's own, and the run of a program within its limits. A program
-/// that goes on is killed with all that it has started in its process group; what it says is
-/// read all the time, for one that hangs may say without an end.
-pub(super) const RUN: &str = r#"
-/// A directory that is removed when the test has ended.
-struct Scratch(PathBuf);
+/// Generated code that runs a program within its limits, in a temporary directory. A program over a
+/// limit is killed with its process group; its output is read all the time, because a hanging
+/// program may print without end.
+pub(super) const RUN: &str = include_str!("templates/run.rs.in");
 
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let name = format!("ddfuzz-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a directory for temporary files");
-        Scratch(path)
-    }
-
-    fn input(&self) -> PathBuf {
-        let path = self.0.join("input");
-        std::fs::write(&path, INPUT).expect("a file for the input");
-        path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// How the command ended, or which limit it went over, and what it said last.
-fn run(command: &mut Command) -> (Result<ExitStatus, String>, String) {
-    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.process_group(0).spawn().expect("it can be started");
-    let mut stderr = child.stderr.take().expect("it was asked for");
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let (mut last, mut part) = (Vec::new(), [0; 4096]);
-        while let Ok(read @ 1..) = stderr.read(&mut part) {
-            last.extend_from_slice(&part[..read]);
-            let excess = last.len().saturating_sub(4096);
-            last.drain(..excess);
-        }
-        let _ = sender.send(last);
-    });
-    let end = Instant::now() + LIMIT;
-    let ended = loop {
-        // What it has used can be read for as long as nobody has asked how it ended.
-        let dead = is_dead(child.id());
-        let over = over_limit(child.id());
-        if let Some(over) = over.or_else(|| late(end).filter(|_| !dead)) {
-            break Err(over);
-        }
-        if dead {
-            break Ok(child.wait().expect("its end can be waited for"));
-        }
-        std::thread::sleep(Duration::from_millis(if MEMORY.is_some() { 1 } else { 5 }));
-    };
-    if ended.is_err() {
-        let group = format!("-{}", child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    let said = receiver.recv_timeout(Duration::from_secs(5));
-    let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
-    (ended, said)
-}
-
-fn late(end: Instant) -> Option<String> {
-    (Instant::now() >= end).then(|| format!("it does not end within {LIMIT:?}"))
-}
-
-fn read(id: u32, name: &str) -> String {
-    let bytes = std::fs::read(format!("/proc/{id}/{name}")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// What the kernel tells of a process after its name, which may hold anything.
-fn facts(id: u32) -> Vec<String> {
-    let stat = read(id, "stat");
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.map(str::to_owned).collect()
-}
-
-fn is_dead(id: u32) -> bool {
-    let facts = facts(id);
-    facts.first().is_none_or(|state| state == "Z" || state == "X")
-}
-
-/// Which limit a process is over, with the children that it has waited for.
-fn over_limit(id: u32) -> Option<String> {
-    if let Some(limit) = TIME {
-        // In hundredths of a second.
-        let facts = facts(id);
-        let used = facts.iter().skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok());
-        if Duration::from_millis(used.sum::<u64>() * 10) > limit {
-            return Some(format!("it takes more than {limit:?} of processor time"));
-        }
-    }
-    if let Some(limit) = MEMORY {
-        let status = read(id, "status");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        if peak.is_some_and(|peak| peak * 1024 > limit) {
-            return Some(format!("it takes more than {limit} bytes of memory"));
-        }
-    }
-    None
-}
-"#;
-
-/// The most bytes of an input that stand in the text; a larger one is a file beside it.
+/// Maximum number of input bytes in a literal; a larger input becomes a separate file.
 pub const LITERAL_BYTES: usize = 4096;
 
-/// Where the bytes of an input stand.
+/// Where an exported test has the bytes of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// In the text.
+    /// In a literal of the test.
     Inline(&'a [u8]),
-    /// In the file of this path, relative to the text's.
+    /// In a file with this path, relative to the test's file.
     File(&'a str),
 }
 
 impl Input<'_> {
-    /// The constant `INPUT`.
     pub(super) fn constant(self) -> String {
         match self {
             Input::Inline(bytes) => {
@@ -550,11 +373,12 @@ impl Input<'_> {
     }
 }
 
-/// Characters of a line, more or less.
+/// Approximate number of characters per line of a literal.
 const WIDTH: usize = 80;
 
-/// A byte string literal, continued on new lines behind each `width` characters and each line end
-/// of the bytes. A continuation passes over blanks that follow, so there they are escaped.
+/// Quotes bytes as a byte string literal, continued on a new line after `width` characters and
+/// after each newline. A blank at the start of a line is escaped, because a continuation skips
+/// blanks.
 pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
     let mut text = String::from("b\"");
     let mut column = 0;
@@ -586,12 +410,12 @@ pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
     text
 }
 
-/// A short byte string in one line.
+/// Quotes bytes as a byte string literal in one line.
 pub(super) fn word(bytes: &[u8]) -> String {
     byte_string(bytes, usize::MAX)
 }
 
-/// A string literal; what is not UTF-8 is replaced.
+/// Quotes text as a string literal; invalid UTF-8 is replaced.
 pub(super) fn string(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let escaped: String = text

@@ -1,14 +1,12 @@
-//! An interestingness test for other reducers: a script that asks ddfuzz.
+//! Generates an interestingness test for other reducers: a shell script that calls `ddfuzz triage`.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use ddfuzz_exec::{Program, Sanitizer, Target, Way};
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Crash;
 
-/// Finds ddfuzz. `$built` is set before.
+/// Shell code that finds ddfuzz; `$built` is its default path.
 const FIND: &str = r#"
 ddfuzz=${DDFUZZ:-$built}
 [ -x "$ddfuzz" ] || ddfuzz=ddfuzz
@@ -18,7 +16,7 @@ command -v "$ddfuzz" >/dev/null || {
 }
 "#;
 
-/// Takes the input wherever it is. `$name` is set before.
+/// Shell code that takes the input from an argument, a file, or stdin; `$name` is the file's name.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
@@ -31,10 +29,7 @@ else
 fi
 "#;
 
-/// Takes the file that reducers put into the current directory. `$name` is set before.
-const FILE: &str = "input=./$name\n";
-
-/// Makes sure that it is there.
+/// Shell code that checks that the input exists.
 const THERE: &str = r#"case $input in
 /*) ;;
 *) input=./$input ;;
@@ -45,7 +40,7 @@ esac
 }
 "#;
 
-/// Reads the answer. A crash of another group is no pass.
+/// Shell code that turns ddfuzz's answer into an exit status. Other groups exit with 125.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;
@@ -58,8 +53,8 @@ case $said in
 esac
 "#;
 
-/// The lines that read the answer. That an input causes no crash says something only of a program
-/// that could show this one.
+/// Generates the shell code that reads ddfuzz's answer. "No crash" counts only if the program is
+/// compiled with the needed sanitizers.
 fn judge(needed: &[String]) -> String {
     let lines = needed.iter().map(|flag| {
         format!(
@@ -78,22 +73,22 @@ fn judge(needed: &[String]) -> String {
 
 /// Where an interestingness test takes its input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taking {
-    /// The first argument; without one, the file of that name in the current directory; where there
-    /// is none either, stdin (interface.md, "Interestingness test").
+pub enum InputSource {
+    /// From the first argument; without one, from a file in the current directory; without that,
+    /// from stdin (interface.md, "Interestingness test").
     Anywhere,
-    /// The file of that name in the current directory, as for creduce and cvise.
+    /// From a file in the current directory, as creduce and cvise require.
     File,
 }
 
-/// A POSIX shell script that exits with 0 where an input causes this crash, by its group, with 1
-/// where it causes none, with 125 where it causes another or cannot be told. `name` is the basename
-/// that the input has where it is a file in the current directory.
+/// Generates a POSIX shell script that exits with 0 if an input causes a crash of the same group, 1
+/// if it causes none, and 125 if it causes another crash or the script cannot decide.
 ///
-/// It asks `ddfuzz triage`, and so names crashes as the minimization does; `ddfuzz` is the program
-/// to ask where no other is named in the environment.
+/// `name` is the file name of the input in the current directory. The script runs `ddfuzz triage`,
+/// so it identifies crashes as the minimization does; `ddfuzz` is the program to call unless the
+/// environment names another.
 pub fn interestingness_test(
-    taking: Taking,
+    taking: InputSource,
     name: &OsStr,
     crash: &Crash,
     (target, way): (&Target, Way),
@@ -102,11 +97,11 @@ pub fn interestingness_test(
     let class = super::printable(&crash.class.0);
     let major = crash.keys.major.short();
     let source = match taking {
-        Taking::Anywhere => {
+        InputSource::Anywhere => {
             "The input is the first argument; without one, the file `name` (see below) in the\n\
              # current directory; if there is no such file, stdin."
         }
-        Taking::File => "The input is the file `name` (see below) in the current directory.",
+        InputSource::File => "The input is the file `name` (see below) in the current directory.",
     };
     let mut text = format!(
         "#!/bin/sh\n\
@@ -126,8 +121,8 @@ pub fn interestingness_test(
     }
     text.extend(FIND.as_bytes());
     text.extend(match taking {
-        Taking::Anywhere => ANYWHERE.as_bytes(),
-        Taking::File => FILE.as_bytes(),
+        InputSource::Anywhere => ANYWHERE.bytes(),
+        InputSource::File => "input=./$name\n".bytes(),
     });
     text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
@@ -149,7 +144,7 @@ pub fn interestingness_test(
     text
 }
 
-/// How the target is run.
+/// Generates the options of `ddfuzz triage` for this target.
 fn options(target: &Target, way: Way) -> Vec<u8> {
     let limits = &target.limits;
     let mut line = format!(

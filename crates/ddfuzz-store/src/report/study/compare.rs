@@ -1,87 +1,86 @@
-//! Several studies side by side: what is new, what is gone, whether the rates differ; and the same
-//! as text.
+//! Comparison of several studies: new and vanished groups, tests of their failure rates, and the
+//! comparison as text.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar};
+use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar, rows::distinct};
 use crate::Kind;
-use crate::report::groups::render_columns;
+use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
-/// One of the directories to be compared.
+/// A study to compare, with its name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StudyIn {
-    /// The directory, as the user names it.
+pub struct NamedStudy {
+    /// The study's directory, as the user gave it.
     pub name: String,
-    /// Its rows ([`super::rows()`]).
+    /// The study's rows ([`super::rows()`]).
     pub rows: Vec<Row>,
 }
 
-/// Studies side by side, in the order in which they were named.
+/// Comparison of several studies, in the order given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The directories.
+    /// Failure rates of each directory.
     pub directories: Vec<DirectoryResult>,
-    /// The utilities of all of them, in the order of the first list that has them.
+    /// The utilities of all studies, in the order of the first list that has them.
     pub utilities: Vec<ComparedUtility>,
-    /// Each directory beside the one before it.
-    pub tests: Vec<Tested>,
+    /// Statistical tests of each study against the previous one.
+    pub tests: Vec<RateTest>,
 }
 
-/// What the study in one directory came to.
+/// Failure rates of the study in one directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryResult {
-    /// The directory, as the user names it.
+    /// The directory, as the user gave it.
     pub directory: String,
-    /// Its rates. A utility that was run on several machines counts once, and fails if it fails on
-    /// one of them.
+    /// The rates. A utility that was run on several machines counts once.
     #[serde(flatten)]
     pub summary: Summary,
 }
 
-/// One utility in all studies.
+/// One utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedUtility {
-    /// What the lists call it.
+    /// Name of the utility in the lists.
     pub utility: String,
-    /// What each directory has of it; null where it has nothing.
-    pub studies: Vec<Option<UtilityIn>>,
-    /// Its groups in all of them.
+    /// Result of the utility in each study; null if the study does not have it.
+    pub studies: Vec<Option<UtilityInStudy>>,
+    /// Groups of the utility in all studies.
     pub groups: Vec<ComparedGroup>,
 }
 
-/// One utility in one study.
+/// Result of one utility in one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct UtilityIn {
-    /// Package and version, each once; empty where no package owns it.
+pub struct UtilityInStudy {
+    /// Packages with versions, each once; empty if no package owns the program.
     pub versions: Vec<String>,
-    /// How its runs ended; null where there was none.
+    /// How the utility's runs ended; null if there were none.
     pub marks: Option<Marks>,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// What is special about it.
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
     pub label: Option<String>,
 }
 
-/// One group of a utility in all studies.
+/// One group of a utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedGroup {
-    /// The kind of finding.
+    /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// What kind of death; null where no directory has an input of it.
+    /// Class of the crash, such as `segv`; null if no study has an input of the group.
     pub class: Option<String>,
-    /// Where in the user's code.
+    /// Location of the crash in the user's code.
     pub frame: Option<String>,
-    /// The first 12 hex digits of its major keys in each directory; builds may differ in them.
+    /// Major keys of the group in each study (12 hex digits); they may differ between builds.
     pub majors: Vec<Vec<String>>,
-    /// By what the directories have it in common; null where only one has it.
+    /// How the group was matched between studies; null if only one study has it.
     pub same_by: Option<SameBy>,
-    /// What became of it in the last directory.
+    /// What became of the group in the last study.
     pub change: Change,
-    /// By stable key and build id, in what directories it is.
+    /// Stable keys of the group, each with the build id of the program.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }
@@ -90,19 +89,19 @@ pub struct ComparedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Only the last study has it.
+    /// Only the last study has the group.
     New,
-    /// An earlier one has it, and the last has not, although it ran the utility. It may be fixed,
-    /// or not have been met.
+    /// An earlier study has the group, the last does not, although it ran the utility. The bug may
+    /// be fixed, or not have been hit.
     Gone,
-    /// An earlier one has it, and the last did not run the utility.
+    /// An earlier study has the group; the last did not run the utility.
     NotRun,
-    /// The last one has it, and an earlier one.
+    /// The last study and an earlier one have the group.
     Same,
 }
 
 impl Change {
-    /// The name, as in JSON.
+    /// Returns the name of the change, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Change::New => "new",
@@ -113,39 +112,33 @@ impl Change {
     }
 }
 
-/// Whether the rates of failure of two studies differ by more than chance.
+/// Statistical tests whether the failure rates of two studies differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tested {
-    /// The places of the two, from 0.
+pub struct RateTest {
+    /// Indices of the two studies, from 0.
     pub studies: [usize; 2],
-    /// The p value of Fisher's exact test, two-sided, over all utilities that each of them has run:
-    /// right where these are different utilities.
+    /// Two-sided p value of Fisher's exact test over all utilities that each study ran; valid if
+    /// the studies ran different utilities.
     pub fisher: f64,
-    /// Utilities that both have run.
+    /// Number of utilities that both studies ran.
     pub both_run: u64,
-    /// Of these, those that failed in the first alone.
+    /// Number of utilities that both ran and that failed in the first study only.
     pub only_first: u64,
-    /// Those that failed in the second alone.
+    /// Number of utilities that both ran and that failed in the second study only.
     pub only_second: u64,
-    /// The p value of McNemar's exact test, two-sided, over these: right where they are the same
-    /// utilities.
+    /// Two-sided p value of McNemar's exact test over the utilities that both ran; valid if the
+    /// studies ran the same utilities.
     pub mcnemar: f64,
 }
 
-/// Compares the studies; of a group it is asked whether an earlier directory has it by its major
-/// key, else by the names of functions, where the program was built anew.
-pub fn compare(studies: &[StudyIn]) -> Comparison {
-    let mut names: Vec<&str> = Vec::new();
-    for row in studies.iter().flat_map(|study| &study.rows) {
-        if !names.contains(&row.utility.as_str()) {
-            names.push(&row.utility);
-        }
-    }
-    let utilities: Vec<ComparedUtility> = names
-        .into_iter()
-        .map(|name| compared(name, studies))
-        .collect();
-    let of = |at: usize| -> Vec<Option<&UtilityIn>> {
+/// Compares studies. Groups of different studies are matched by major key, or by stable key
+/// (function names) if the program was rebuilt.
+pub fn compare(studies: &[NamedStudy]) -> Comparison {
+    let rows = studies.iter().flat_map(|study| &study.rows);
+    let names = distinct(rows.map(|row| row.utility.as_str()));
+    let utilities = names.iter().map(|name| compared(name, studies));
+    let utilities: Vec<ComparedUtility> = utilities.collect();
+    let of = |at: usize| -> Vec<Option<&UtilityInStudy>> {
         let all = utilities.iter();
         all.map(|utility| utility.studies[at].as_ref()).collect()
     };
@@ -163,7 +156,7 @@ pub fn compare(studies: &[StudyIn]) -> Comparison {
     }
 }
 
-fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
+fn compared(name: &str, studies: &[NamedStudy]) -> ComparedUtility {
     let mut groups: Vec<ComparedGroup> = Vec::new();
     let mut cells = Vec::new();
     for (at, study) in studies.iter().enumerate() {
@@ -174,9 +167,9 @@ fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
         }
         cells.push(utility_in(&rows));
     }
-    let last_ran = cells
-        .last()
-        .is_some_and(|cell: &Option<UtilityIn>| cell.as_ref().is_some_and(|cell| cell.runs > 0));
+    let last_ran = cells.last().is_some_and(|cell: &Option<UtilityInStudy>| {
+        cell.as_ref().is_some_and(|cell| cell.runs > 0)
+    });
     for group in &mut groups {
         let Some((last, earlier)) = group.majors.split_last() else {
             continue;
@@ -195,11 +188,11 @@ fn compared(name: &str, studies: &[StudyIn]) -> ComparedUtility {
     }
 }
 
-fn utility_in(rows: &[&Row]) -> Option<UtilityIn> {
+fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     if rows.is_empty() {
         return None;
     }
-    let mut cell = UtilityIn::default();
+    let mut cell = UtilityInStudy::default();
     for row in rows {
         let names = [row.package.as_deref(), row.version.as_deref()];
         let version = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -215,15 +208,15 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityIn> {
     Some(cell)
 }
 
-/// Puts a group of the directory `at` to the same one of an earlier directory, else to the others.
+/// Adds a group of study `at` to the matching group of an earlier study, or as a new one.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
-    let by_key =
-        (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| *m == group.major));
+    let major = &group.tally.major;
+    let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));
     let found = group.found.as_ref();
     let names = found.and_then(|found| Some((found.stable.clone()?, found.build.clone())));
     let by_names = || {
         let (stable, build) = names.as_ref()?;
-        // Within one build, two places in one function are two bugs.
+        // In one build, two crash sites in one function are two bugs.
         let is_same = |one: &ComparedGroup| {
             let mut known = one.names.iter().filter(|(name, _)| name == stable);
             let other = |known: &Option<String>| known.is_none() || known != build;
@@ -246,7 +239,7 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
         }
         None => {
             groups.push(ComparedGroup {
-                kind: group.kind,
+                kind: group.tally.kind,
                 class: None,
                 frame: None,
                 majors: vec![Vec::new(); count],
@@ -258,8 +251,8 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
         }
     };
     let one = &mut groups[to];
-    if !one.majors[at].contains(&group.major) {
-        one.majors[at].push(group.major.clone());
+    if !one.majors[at].contains(major) {
+        one.majors[at].push(major.clone());
     }
     one.names.extend(names);
     if let Some(found) = found {
@@ -271,10 +264,10 @@ fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: us
 fn tested(
     at: usize,
     directories: &[DirectoryResult],
-    first: &[Option<&UtilityIn>],
-    second: &[Option<&UtilityIn>],
-) -> Tested {
-    let fails = |cell: &Option<&UtilityIn>| cell.and_then(|cell| cell.marks).map(Marks::fails);
+    first: &[Option<&UtilityInStudy>],
+    second: &[Option<&UtilityInStudy>],
+) -> RateTest {
+    let fails = |cell: &Option<&UtilityInStudy>| cell.and_then(|cell| cell.marks).map(Marks::fails);
     let pairs = first.iter().zip(second);
     let pairs: Vec<(bool, bool)> = pairs
         .filter_map(|(first, second)| Some((fails(first)?, fails(second)?)))
@@ -282,7 +275,7 @@ fn tested(
     let count = |wanted| pairs.iter().filter(|pair| **pair == wanted).count() as u64;
     let (only_first, only_second) = (count((true, false)), count((false, true)));
     let [a, b] = [at - 1, at].map(|at| directories[at].summary.failing);
-    Tested {
+    RateTest {
         studies: [at - 1, at],
         fisher: fisher(a.hits, a.of, b.hits, b.of),
         both_run: pairs.len() as u64,
@@ -292,9 +285,9 @@ fn tested(
     }
 }
 
-/// The comparison: the directories with their rates, a line for each utility, a line for each of
-/// their groups, and whether the rates differ by more than chance. No line of a table is longer
-/// than `width` characters (`None`: as long as need be).
+/// Formats the comparison: the directories with their rates, a table of utilities, a table of
+/// groups, and the statistical tests. Tables are at most `width` characters wide (`None`: no
+/// limit).
 pub fn comparison_text(comparison: &Comparison, width: Option<usize>) -> String {
     let mut text = String::new();
     for (at, directory) in comparison.directories.iter().enumerate() {
@@ -351,8 +344,8 @@ fn utilities(comparison: &Comparison, width: Option<usize>) -> String {
     render_columns(&header, rows.collect(), width, &[])
 }
 
-/// The marks of a utility in one study, its label and its version.
-fn shown(cell: &UtilityIn) -> String {
+/// Formats a utility's marks, label and version in one study.
+fn shown(cell: &UtilityInStudy) -> String {
     let marks = match cell.marks {
         Some(marks) => marks.symbols(),
         None => "not run".to_owned(),
@@ -365,7 +358,7 @@ fn shown(cell: &UtilityIn) -> String {
     parts.join(" ")
 }
 
-/// `1 new, 2 gone, 1 same`.
+/// Formats the number of groups by change: `1 new, 2 gone, 1 same`.
 fn changes(utility: &ComparedUtility) -> String {
     let all = [Change::New, Change::Gone, Change::NotRun, Change::Same];
     let parts = all.into_iter().filter_map(|change| {
@@ -389,19 +382,18 @@ fn groups(comparison: &Comparison, width: Option<usize>) -> String {
         if majors.iter().all(|major| *major == majors[0]) {
             majors.truncate(1);
         }
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         vec![
             group.change.name().to_owned(),
             utility.utility.clone(),
             group.kind.folder().to_owned(),
-            or_none(&group.class),
+            or_dash(&group.class),
             majors.join(" "),
             match group.same_by {
                 Some(SameBy::Key) => "key".to_owned(),
                 Some(SameBy::Names) => "names".to_owned(),
                 None => "-".to_owned(),
             },
-            or_none(&group.frame),
+            or_dash(&group.frame),
         ]
     };
     let rows = comparison.utilities.iter();
@@ -433,7 +425,7 @@ fn totals(comparison: &Comparison) -> String {
     )
 }
 
-fn tested_text(test: &Tested, comparison: &Comparison) -> String {
+fn tested_text(test: &RateTest, comparison: &Comparison) -> String {
     let [first, second] = test.studies;
     let rate = |at: usize| {
         let rate = comparison.directories[at].summary.failing;

@@ -1,5 +1,5 @@
-//! The table of the studies as one page that needs nothing else. Its links hold as long as the
-//! page and what it links to are moved together.
+//! A study as an HTML page in one file. Its links stay valid if the page and the output directory
+//! are moved together.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -7,15 +7,15 @@ use std::path::{Component, Path};
 
 use super::{PUBLISHED, RateLine, Row, RowGroup, StudyGroup, by_channel, by_kind, summaries};
 use crate::report::html::{Cell, END, escaped, head, table};
-use crate::report::{hexdump, size};
+use crate::report::size;
+use crate::report::text::hex_line;
 
-/// Bytes of a reproducer that are shown.
+/// Number of reproducer bytes shown.
 const SHOWN: usize = 64;
 
-/// The page: what it came to, the table of utilities (which sorts by a click on a column), the
-/// rates, the published ones, and the groups with their frames, reproducers and links. `folder`,
-/// absolute, is where the file will stand: links are relative to it. The second line is a comment
-/// by which a later call knows the file for one of ddfuzz's.
+/// Formats the page: summary, sortable table of utilities, rates, published rates, and the groups
+/// with frames, reproducers and links. `folder` is the absolute path of the page's directory,
+/// because links are relative to it.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let mut page = head("a study of utilities");
     for summary in summaries(rows) {
@@ -39,24 +39,8 @@ pub fn html(rows: &[Row], folder: &Path) -> String {
 }
 
 fn utilities(rows: &[Row]) -> String {
-    let heads = [
-        "utility",
-        "package",
-        "version",
-        "host",
-        "channel",
-        "marks",
-        "runs",
-        "crashes",
-        "hangs",
-        "memory",
-        "exit > 125",
-        "groups",
-        "smallest",
-        "class",
-        "fails again",
-        "label",
-    ];
+    let heads = "utility, package, version, host, channel, marks, runs, crashes, hangs, \
+                 memory, exit > 125, groups, smallest, class, fails again, label";
     let lines = rows.iter().map(|row| {
         let total = row.total();
         let or_empty = |text: &Option<String>| Cell::text(text.as_deref().unwrap_or_default());
@@ -85,19 +69,13 @@ fn utilities(rows: &[Row]) -> String {
             Cell::text(label.trim()),
         ]
     });
-    table(&heads, lines)
+    table(heads, lines)
 }
 
 fn rates(name: &str, lines: &[RateLine]) -> String {
-    let heads = [
-        name,
-        "utilities",
-        "crash or hang",
-        "rate (95 % interval)",
-        "runs",
-        "crash or hang",
-        "rate (95 % interval)",
-    ];
+    let heads = format!(
+        "{name}, utilities, crash or hang, rate (95 % interval), runs, crash or hang, rate (95 % interval)"
+    );
     let lines = lines.iter().map(|line| {
         let of = |rate: super::Rate| {
             let value = rate.share.unwrap_or(-1.0);
@@ -117,7 +95,7 @@ fn rates(name: &str, lines: &[RateLine]) -> String {
 }
 
 fn published() -> String {
-    let heads = ["as published", "system", "rate", "failures", "study"];
+    let heads = "as published, system, rate, failures, study";
     let lines = PUBLISHED.iter().map(|study| {
         let cells = [study.system, &study.text(), study.failures, study.source].map(Cell::text);
         let mut line = vec![Cell::number(study.year.into())];
@@ -125,7 +103,7 @@ fn published() -> String {
         line.extend(cells);
         line
     });
-    table(&heads, lines)
+    table(heads, lines)
 }
 
 fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> String {
@@ -155,18 +133,18 @@ fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Stri
         escaped(&view.class.0),
         escaped(place),
         escaped(&size::bytes(view.size_after())),
-        escaped(group.kind.folder()),
-        escaped(&group.major),
+        escaped(group.tally.kind.folder()),
+        escaped(&group.tally.major),
         escaped(&size::reduction(view.size_before, view.size_after())),
         escaped(&replay),
         escaped(&view.claim()),
-        escaped(&hexdump::line(&view.reproducer, SHOWN)),
+        escaped(&hex_line(&view.reproducer, SHOWN)),
         links.join(" · "),
     )
 }
 
-/// The link from a file in the folder `from` to the file `to`, both absolute, as a relative
-/// reference of a URI: whatever is not plain stands as the escapes of its bytes.
+/// Returns the relative URI from a file in directory `from` to the file `to`; both paths are
+/// absolute. Unusual bytes are percent-encoded.
 pub(super) fn link(from: &Path, to: &Path) -> String {
     let (from, to) = (names(from), names(to));
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
@@ -188,8 +166,7 @@ pub(super) fn link(from: &Path, to: &Path) -> String {
     link
 }
 
-/// The names of an absolute path from the root on; `..` takes the one before it back, as a browser
-/// would do with a link.
+/// Splits an absolute path into its names; `..` removes the name before it, as in a browser.
 fn names(path: &Path) -> Vec<&[u8]> {
     let mut names = Vec::new();
     for component in path.components() {

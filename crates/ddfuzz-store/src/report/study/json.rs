@@ -1,4 +1,4 @@
-//! The result of `revisit`, for scripts (interface.md, "JSON results").
+//! The result of `ddfuzz revisit` as JSON (interface.md, "JSON results").
 
 use serde::Serialize;
 
@@ -7,106 +7,75 @@ use crate::report::{EndedBy, RunGroup};
 use crate::{Kind, SettingsFile, Tally};
 use ddfuzz_exec::Way;
 
-/// The result of `revisit`: that of `run`, with the utilities.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Result of `ddfuzz revisit`: the fields of `run`'s result, and the utilities.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StudyResult {
-    /// Runs of this call's fuzzing.
+    /// Number of fuzzing runs, including those of an earlier call that was interrupted.
     pub runs: u64,
-    /// Runs per second of it.
+    /// Fuzzing runs per second in this call.
     pub runs_per_s: f64,
-    /// Seconds of it.
+    /// Duration of the fuzzing in this call, in seconds.
     pub seconds: f64,
-    /// The groups of the output directory's `crashes`, each once for each utility that is in it.
+    /// Groups in the output directory's `crashes`, one element for each utility in the group.
     pub groups: Vec<RunGroup>,
-    /// Those of its `hangs`, `oom` and `flaky`.
+    /// Groups in the output directory's `hangs`, `oom` and `flaky`.
     pub other_groups: Vec<RunGroup>,
-    /// How many of the groups of crashes this call found first.
+    /// Number of crash groups that this call found first.
     pub new_groups: u64,
-    /// Groups of hangs.
+    /// Number of groups of hangs.
     pub hangs: u64,
-    /// Groups of runs over the memory limit.
+    /// Number of groups of out-of-memory failures.
     pub ooms: u64,
-    /// Groups of crashes that did not come again.
+    /// Number of groups of crashes that did not occur again.
     pub flaky: u64,
-    /// The way of execution; null where there were several, or none.
+    /// Way of execution; null if there were several or none.
     pub exec: Option<Way>,
-    /// The ways of execution.
+    /// All ways of execution used.
     pub ways: Vec<Way>,
-    /// Whether it went on with an earlier call's study.
+    /// Whether this call continued an earlier call's study.
     pub resumed: bool,
-    /// What ended it.
+    /// Reason why the study ended.
     pub ended_by: EndedBy,
-    /// What a file of settings has added to the command line; null where nothing did.
+    /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
     /// The utilities, in the order of the list.
     pub utilities: Vec<UtilityResult>,
 }
 
-/// What a call of `revisit` itself did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StudyCall {
-    /// Runs of its fuzzing, those of an earlier call that was cut off included.
-    pub runs: u64,
-    /// Runs per second of this call alone.
-    pub runs_per_s: f64,
-    /// Seconds of it.
-    pub seconds: f64,
-    /// Groups of crashes that it found first.
-    pub new_groups: u64,
-    /// The ways of execution, in any order.
-    pub ways: Vec<Way>,
-    /// Whether it went on with an earlier call's study.
-    pub resumed: bool,
-    /// What ended it.
-    pub ended_by: EndedBy,
-    /// What a file of settings has added to the command line.
-    pub settings: Option<SettingsFile>,
-}
-
-/// One utility in the result of `revisit`.
+/// One utility in the JSON result of `revisit`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UtilityResult {
-    /// What the list calls it.
-    pub utility: String,
-    /// The package that it is of; null where no package owns it, or it is missing.
-    pub package: Option<String>,
-    /// The package's version.
-    pub version: Option<String>,
-    /// The channels, joined by commas where there are several; null where nothing was run.
-    pub channel: Option<String>,
-    /// Runs.
-    pub runs: u64,
-    /// Of them, those that crashed.
-    pub crashes: u64,
-    /// Those over their time limit.
-    pub hangs: u64,
-    /// Those over their memory limit.
-    pub ooms: u64,
-    /// What is special about it.
-    pub label: Option<String>,
-    /// More about that.
-    pub note: Option<String>,
-    /// Those that ended with an exit status of 126 or more, and no crash.
-    pub high_exits: u64,
-    /// The machine.
-    pub host: String,
-    /// The runs by channel and kind of input.
-    pub channels: Vec<Tally>,
-    /// The number of its groups, of all kinds.
-    pub groups: u64,
-    /// Size of its smallest reproducer, in bytes; crashes go before hangs.
-    pub smallest: Option<u64>,
-    /// One line for a shell that shows it.
-    pub reproduce: Option<String>,
+    utility: String,
+    /// Package that contains the program; null if no package owns it or it is missing.
+    package: Option<String>,
+    version: Option<String>,
+    /// How inputs reached the program, joined by commas; null if it was not run.
+    channel: Option<String>,
+    runs: u64,
+    crashes: u64,
+    hangs: u64,
+    ooms: u64,
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
+    label: Option<String>,
+    note: Option<String>,
+    /// Number of runs without a crash whose exit status was 126 or more.
+    high_exits: u64,
+    host: String,
+    /// Numbers of runs by channel and kind of input.
+    channels: Vec<Tally>,
+    groups: u64,
+    /// Size of the smallest reproducer, in bytes; crashes have priority over hangs.
+    smallest: Option<u64>,
+    /// Shell command that shows the failure of the smallest reproducer.
+    reproduce: Option<String>,
 }
 
 impl StudyResult {
-    /// The result of a call, with what its directory holds ([`super::rows()`],
-    /// [`super::study_groups`]).
-    pub fn new(call: StudyCall, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
-        let mut ways = call.ways;
-        ways.sort_by_key(|way| way.name());
-        ways.dedup();
+    /// Fills in the results in the directory ([`super::rows()`], [`super::study_groups`]), and
+    /// sorts `ways`. The other fields say what the call did.
+    pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
+        self.ways.sort_by_key(|way| way.name());
+        self.ways.dedup();
         let is_crash = |group: &&StudyGroup| group.view.kind == Kind::Crash;
         let (crashes, others): (Vec<&StudyGroup>, Vec<&StudyGroup>) =
             groups.iter().partition(is_crash);
@@ -124,24 +93,17 @@ impl StudyResult {
             majors.len() as u64
         };
         StudyResult {
-            runs: call.runs,
-            runs_per_s: call.runs_per_s,
-            seconds: call.seconds,
             hangs: count(Kind::Hang),
             ooms: count(Kind::Oom),
             flaky: count(Kind::Flaky),
             groups: shown(crashes),
             other_groups: shown(others),
-            new_groups: call.new_groups,
-            exec: match ways[..] {
+            exec: match self.ways[..] {
                 [way] => Some(way),
                 _ => None,
             },
-            ways,
-            resumed: call.resumed,
-            ended_by: call.ended_by,
-            settings: call.settings,
             utilities: rows.iter().map(UtilityResult::from).collect(),
+            ..self
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The table of the studies in Markdown.
+//! A study as a table in Markdown.
 
 use super::{PUBLISHED, Row, by_channel, by_kind, summaries};
 use crate::report::size;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code};
 
-/// A heading, the table of utilities in the papers' form, the rates with their intervals, the
-/// published ones beside them, and how to reproduce each group. The first line is a comment by
-/// which a later call knows the file for one of ddfuzz's.
+/// Formats the study: a heading, the table of utilities as in the published studies, rates with
+/// confidence intervals, published rates, and reproduction commands. The first line is a comment
+/// that marks the file as written by ddfuzz, so that a later call may overwrite it.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = "<!-- ddfuzz -->\n## ddfuzz: a study of utilities\n".to_owned();
     for summary in summaries(rows) {
@@ -24,30 +24,16 @@ pub fn markdown(rows: &[Row]) -> String {
              | rate (95 % interval) |\n|---|---:|---:|---|---:|---:|---|\n"
         );
         for line in lines {
-            let (utilities, runs) = (line.utilities, line.runs);
             text += &format!(
-                "| {} | {} | {} | {} | {} | {} | {} |\n",
-                escaped(&line.name),
-                size::grouped(utilities.of),
-                size::grouped(utilities.hits),
-                utilities.cell(),
-                size::grouped(runs.of),
-                size::grouped(runs.hits),
-                runs.cell(),
+                "| {} |\n",
+                line.cells().map(|cell| escaped(&cell)).join(" | ")
             );
         }
     }
     text +=
         "\nAs published:\n\n| year | system | rate | failures | study |\n|---|---|---|---|---|\n";
     for study in &PUBLISHED {
-        text += &format!(
-            "| {} | {} | {} | {} | {} |\n",
-            study.year,
-            study.system,
-            study.text(),
-            study.failures,
-            study.source
-        );
+        text += &format!("| {} |\n", study.cells().join(" | "));
     }
     text + &reproducers(rows)
 }
@@ -95,7 +81,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// The command of each group.
+/// Formats the reproduction command of each group.
 fn reproducers(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {

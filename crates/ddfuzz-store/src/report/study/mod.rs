@@ -1,28 +1,24 @@
-//! What a study of many utilities came to, for people and scripts: one file per format, from the
-//! same [`Row`]s to text.
+//! Reports on a study of many utilities (`ddfuzz revisit`): one file per format, all made of the
+//! same [`Row`]s.
 //!
-//! Only [`study_groups`] reads files. Names of utilities, packages and hosts, and what triage read
-//! off a target, are hostile text: each format escapes them.
+//! Only [`study_groups`] reads files. Names of utilities, packages, hosts and functions are
+//! untrusted text; each format escapes them.
 
 mod compare;
-mod csv;
 mod html;
 mod json;
 mod markdown;
-mod published;
 mod rates;
 mod rows;
 mod table;
 
 pub use compare::{
-    Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, StudyIn, Tested,
-    UtilityIn, compare, comparison_text,
+    Change, ComparedGroup, ComparedUtility, Comparison, DirectoryResult, NamedStudy, RateTest,
+    UtilityInStudy, compare, comparison_text,
 };
-pub use csv::{HEADER as CSV_HEADER, csv};
 pub use html::html;
-pub use json::{StudyCall, StudyResult, UtilityResult};
+pub use json::{StudyResult, UtilityResult};
 pub use markdown::markdown;
-pub use published::{PUBLISHED, Published};
-pub use rates::{Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
+pub use rates::{PUBLISHED, Published, Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
 pub use rows::{Marks, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
-pub use table::table;
+pub use table::{CSV_HEADER, csv, table};

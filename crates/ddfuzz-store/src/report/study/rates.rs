@@ -1,36 +1,35 @@
-//! Shares of utilities and of runs with their intervals, and exact tests whether two rates differ
-//! by more than chance.
+//! Failure rates with confidence intervals, exact tests whether two rates differ by more than
+//! chance, and the rates of published studies.
 
 use serde::Serialize;
 
 use super::Row;
-use super::rows::once_each;
-use crate::Tally;
+use super::rows::{distinct, once_each};
+use crate::{Tally, report::size::grouped};
 
-/// The quantile of the normal distribution for 95 % on two sides.
+/// Quantile of the normal distribution for a two-sided confidence of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A share, with the 95 % confidence interval of Wilson's score (E. B. Wilson: Probable inference,
+/// A rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable inference,
 /// the law of succession, and statistical inference. Journal of the American Statistical
-/// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of
-/// (k/n − p)² = z² p (1 − p) / n. It is right for few utilities and for rates near 0, where the
-/// usual interval is not.
+/// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of (k/n − p)² = z² p
+/// (1 − p) / n. Unlike the usual interval it is also right for few utilities and for rates near 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
-    /// How many.
+    /// Number of failures.
     pub hits: u64,
-    /// Of how many.
+    /// Number of trials.
     pub of: u64,
-    /// The share, from 0 to 1; `None` of nothing.
+    /// The rate, from 0 to 1; `None` without trials.
     pub share: Option<f64>,
-    /// The interval's lower end.
+    /// Lower end of the confidence interval.
     pub low: Option<f64>,
-    /// The interval's upper end.
+    /// Upper end of the confidence interval.
     pub high: Option<f64>,
 }
 
 impl Rate {
-    /// The share of `hits` in `of`.
+    /// Computes the rate of `hits` in `of` trials, and its confidence interval.
     pub fn new(hits: u64, of: u64) -> Rate {
         if of == 0 {
             return Rate {
@@ -38,7 +37,7 @@ impl Rate {
                 ..Rate::default()
             };
         }
-        // What is counted twice by mistake shall not become the root of a negative number.
+        // A failure counted twice by mistake must not lead to the root of a negative number.
         let hits = hits.min(of);
         let n = of as f64;
         let share = hits as f64 / n;
@@ -46,14 +45,16 @@ impl Rate {
         let centre = (share + square / (2.0 * n)) / (1.0 + square / n);
         let half =
             Z / (1.0 + square / n) * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
-        // At both ends the formula is exact, and floating point is not.
-        let low = match hits {
-            0 => 0.0,
-            _ => (centre - half).max(0.0),
+        // At 0 and 1 the formula is exact, but floating point is not.
+        let low = if hits == 0 {
+            0.0
+        } else {
+            (centre - half).max(0.0)
         };
-        let high = match hits == of {
-            true => 1.0,
-            false => (centre + half).min(1.0),
+        let high = if hits == of {
+            1.0
+        } else {
+            (centre + half).min(1.0)
         };
         Rate {
             hits,
@@ -64,7 +65,7 @@ impl Rate {
         }
     }
 
-    /// As text: `12.2 %, 95 % interval 6.5–21.5 %`; `no rate` of nothing.
+    /// Formats the rate: `12.2 %, 95 % interval 6.5–21.5 %`; `no rate` without trials.
     pub fn text(&self) -> String {
         match (self.share, self.interval()) {
             (Some(share), Some(interval)) => {
@@ -74,7 +75,7 @@ impl Rate {
         }
     }
 
-    /// In a cell: `12.2 % (6.5–21.5)`; `–` of nothing.
+    /// Formats the rate for a table cell: `12.2 % (6.5–21.5)`; `–` without trials.
     pub fn cell(&self) -> String {
         match (self.share, self.interval()) {
             (Some(share), Some(interval)) => format!("{} % ({interval})", percent(share)),
@@ -88,7 +89,7 @@ impl Rate {
     }
 }
 
-/// A share in percent, with as many digits as it takes not to look like nothing.
+/// Formats a share in percent; a small share gets more digits, so that it does not look like 0.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value {
@@ -98,20 +99,28 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// The rates of failure (crash or hang) by one channel, or on one kind of input.
+/// Rates of failure (crash or hang) for one channel or one kind of input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateLine {
-    /// The channel or kind.
+    /// Name of the channel or kind of input.
     pub name: String,
-    /// Over the utilities that were run so: each counts once, in however many versions and on
-    /// however many machines, and fails if it fails in one of them.
+    /// Rate over the utilities run with this channel or kind of input. Each utility counts once,
+    /// and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Over their runs. Those of one utility are not independent of each other, so that this
-    /// interval says how well the runs were counted, and not what other utilities would do.
+    /// Failure rate over the runs. Runs of one utility are not independent of each other.
     pub runs: Rate,
 }
 
-/// The rates by channel; all names that inputs are copied under count as one channel.
+impl RateLine {
+    /// Formats the line as the cells of a table.
+    pub(super) fn cells(&self) -> [String; 7] {
+        let of = |rate: Rate| [grouped(rate.of), grouped(rate.hits), rate.cell()];
+        let ([a, b, c], [d, e, f]) = (of(self.utilities), of(self.runs));
+        [self.name.clone(), a, b, c, d, e, f]
+    }
+}
+
+/// Computes the failure rates by channel. All file names for copies of inputs are one channel.
 pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| {
         let word = tally.channel.split_whitespace().next();
@@ -119,19 +128,14 @@ pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     })
 }
 
-/// The rates by kind of input.
+/// Computes the failure rates by kind of input.
 pub fn by_kind(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| &tally.kind)
 }
 
 fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine> {
-    let mut names: Vec<&str> = Vec::new();
-    for tally in rows.iter().flat_map(|row| &row.tallies) {
-        let name = name(tally);
-        if tally.runs > 0 && !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let tallies = rows.iter().flat_map(|row| &row.tallies);
+    let names = distinct(tallies.filter(|tally| tally.runs > 0).map(&name));
     let once = once_each(rows);
     let line = |wanted: &str| {
         let (mut utilities, mut failing) = (0, 0);
@@ -155,10 +159,10 @@ fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine
     names.into_iter().map(line).collect()
 }
 
-/// The p value of Fisher's exact test, two-sided (R. A. Fisher: The logic of inductive inference,
-/// Journal of the Royal Statistical Society 98, 1935): two samples of `n1` and `n2`, of which `k1`
-/// and `k2` fail. It is the probability of all tables with these margins that are no likelier than
-/// this one.
+/// Computes the two-sided p value of Fisher's exact test (R. A. Fisher: The logic of inductive
+/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples of `n1` and `n2`,
+/// of which `k1` and `k2` fail: the probability of all tables with these margins that are at most
+/// as likely as this one.
 pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failing = k1 + k2;
@@ -170,17 +174,17 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let probability = |k: u64| (choose(n1, k) + choose(n2, failing - k) - all).exp();
     let seen = probability(k1);
     let tables = failing.saturating_sub(n2)..=failing.min(n1);
-    // Tables that are as likely shall not be lost by rounding.
+    // Equally likely tables must not be lost by rounding.
     let extreme = tables
         .map(probability)
         .filter(|p| *p <= seen * (1.0 + 1e-7));
     extreme.sum::<f64>().min(1.0)
 }
 
-/// The p value of McNemar's test, exact and two-sided (Q. McNemar: Note on the sampling error of
-/// the difference between correlated proportions or percentages, Psychometrika 12, 1947): of the
-/// things that were looked at twice, `only_first` failed the first time alone, `only_second` the
-/// second. It is how likely a fair coin is to divide them as unevenly.
+/// Computes the two-sided p value of McNemar's exact test (Q. McNemar: Note on the sampling error
+/// of the difference between correlated proportions or percentages, Psychometrika 12, 1947):
+/// `only_first` pairs failed only the first time, `only_second` only the second time. It is the
+/// probability that a fair coin divides the pairs at least as unevenly.
 pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     let n = only_first + only_second;
     let factorials = ln_factorials(n);
@@ -193,7 +197,7 @@ pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The natural logarithms of the factorials up to that of `n`.
+/// Returns the natural logarithms of the factorials of 0 to `n`.
 fn ln_factorials(n: u64) -> Vec<f64> {
     let mut sum = 0.0;
     let mut all = vec![0.0];
@@ -202,4 +206,81 @@ fn ln_factorials(n: u64) -> Vec<f64> {
         all.push(sum);
     }
     all
+}
+
+/// A published failure rate. docs/decisions/0098 says where each figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Year of the study.
+    pub year: u16,
+    /// System whose utilities were tested.
+    pub system: &'static str,
+    /// The failure rate as published, in percent.
+    pub rate: &'static str,
+    /// What the study counted as a failure.
+    pub failures: &'static str,
+    /// Number of failing and of tested utilities, if published.
+    pub counts: Option<(u64, u64)>,
+    /// Authors, title and venue of the publication.
+    pub source: &'static str,
+}
+
+const STUDY_1990: &str = "Miller, Fredriksen, So: An empirical study of the reliability of UNIX \
+                          utilities, CACM 33(12), 1990";
+const STUDY_1995: &str = "Miller, Koski, Lee, Maganty, Murthy, Natarajan, Steidl: Fuzz revisited, \
+                          Univ. of Wisconsin–Madison, TR 1268, 1995; as the study of 2006 quotes it";
+const STUDY_2006: &str = "Miller, Cooksey, Moore: An empirical study of the robustness of MacOS \
+                          applications using random testing, 2006";
+const STUDY_2020: &str = "Miller, Zhang, Heymann: The relevance of classic fuzz testing: have we \
+                          solved this one?, IEEE TSE, 2020";
+
+/// The published failure rates, by year.
+pub const PUBLISHED: [Published; 8] = [
+    published(1990, "versions of UNIX", "25–33", None),
+    published(1995, "commercial UNIX", "15–43", None),
+    published(1995, "Linux", "9", None),
+    published(1995, "GNU utilities", "6", None),
+    published(2006, "Mac OS X, command line", "7", None),
+    published(2020, "Linux", "12", Some((9, 74))),
+    published(2020, "macOS", "16", Some((12, 76))),
+    published(2020, "FreeBSD", "19", Some((15, 78))),
+];
+
+const fn published(
+    year: u16,
+    system: &'static str,
+    rate: &'static str,
+    counts: Option<(u64, u64)>,
+) -> Published {
+    let (failures, source) = match year {
+        1990 => ("crash or hang", STUDY_1990),
+        1995 => ("crash or hang", STUDY_1995),
+        2006 => ("crash", STUDY_2006),
+        _ => ("crash or hang", STUDY_2020),
+    };
+    Published {
+        year,
+        system,
+        rate,
+        failures,
+        counts,
+        source,
+    }
+}
+
+impl Published {
+    /// Formats the rate as the cells of a table.
+    pub(super) fn cells(&self) -> [String; 5] {
+        let texts = [self.system, &self.text(), self.failures, self.source];
+        let [system, rate, failures, source] = texts.map(str::to_owned);
+        [self.year.to_string(), system, rate, failures, source]
+    }
+
+    /// Formats the published rate: `12 % (9 of 74)`.
+    pub fn text(&self) -> String {
+        match self.counts {
+            Some((failing, of)) => format!("{} % ({failing} of {of})", self.rate),
+            None => format!("{} %", self.rate),
+        }
+    }
 }

@@ -1,74 +1,68 @@
-//! The rows that all formats share (a utility of one version on one machine), the groups of a
-//! study, and its summary in a line.
+//! The rows of a study's tables (a utility in one version on one machine), its groups, and its
+//! summary, from which all formats are made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::Rate;
-use crate::report::text::shell_word;
-use crate::report::{GroupView, size};
 use crate::{
-    Entry, Group, Kind, Reader, Replayed, StoreError, StudyRecord, Tally, UtilityRecord, is_refusal,
+    Entry, Group, GroupTally, Kind, Reader, Replayed, StoreError, StudyRecord, Tally,
+    UtilityRecord, is_refusal,
+    report::{GroupView, size, text::shell_word},
 };
 
-/// A utility of one version on one machine, over all campaigns there.
+/// Result of a utility in one version on one machine, over all campaigns there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What the list calls it.
+    /// Name of the utility in the list of utilities.
     pub utility: String,
-    /// The package that it is of.
+    /// Package that contains the program.
     pub package: Option<String>,
-    /// The package's version.
+    /// Version of the package.
     pub version: Option<String>,
-    /// The machine.
+    /// Host name of the machine.
     pub host: String,
-    /// Its place in the list, from 0.
+    /// Index of the utility in the list, from 0.
     pub place: u64,
-    /// Runs by channel and kind of input, in the order of the first of each.
+    /// Numbers of runs by channel and kind of input.
     pub tallies: Vec<Tally>,
-    /// What is special about it.
+    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
     pub label: Option<String>,
-    /// More about that, for people.
+    /// Explanation of the label, for people.
     pub note: Option<String>,
-    /// Its groups, crashes first.
+    /// Groups of the utility, crashes first.
     pub groups: Vec<RowGroup>,
 }
 
-/// One group of a utility.
+/// One group of crashes of a utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// The kind of finding.
-    pub kind: Kind,
-    /// The first 12 hex digits of the major key.
-    pub major: String,
-    /// Runs of the utility that ended in it; 0 where it was met in a minimization only.
-    pub runs: u64,
-    /// How often the reproducer fails when it is run again.
-    pub replayed: Option<Replayed>,
-    /// What the directory has of it; `None` where it has no entry of this utility.
+    /// Kind, key and runs of the group; 0 runs if only a minimization met the crash.
+    pub tally: GroupTally,
+    /// The stored group; `None` if the directory has no entry of this utility in it.
     pub found: Option<StudyGroup>,
 }
 
-/// The marks that the tables of the studies of 1990 and 2020 have for a utility: whether it
-/// crashed, and whether it hung; and whether it ran out of memory, which they did not look at.
+/// How the runs of a utility ended: crashes and hangs as in the tables of the published studies of
+/// 1990 and 2020, and also out of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Marks {
-    /// A run crashed.
+    /// Whether a run crashed.
     pub crash: bool,
-    /// A run was over its time limit.
+    /// Whether a run exceeded the time limit.
     pub hang: bool,
-    /// A run was over its memory limit.
+    /// Whether a run exceeded the memory limit.
     pub memory: bool,
 }
 
 impl Marks {
-    /// Whether it failed by what the published studies count: a crash or a hang.
+    /// Returns whether the utility failed as the published studies count it: by a crash or a hang.
     pub fn fails(self) -> bool {
         self.crash || self.hang
     }
 
-    /// The marks in one word: `●` for a crash, `○` for a hang, `◆` for memory, `–` for none.
+    /// Returns the marks as symbols: `●` crash, `○` hang, `◆` out of memory, `–` none.
     pub fn symbols(self) -> String {
         let all = [(self.crash, '●'), (self.hang, '○'), (self.memory, '◆')];
         let set: String = (all.iter().filter(|(set, _)| *set))
@@ -80,7 +74,7 @@ impl Marks {
         }
     }
 
-    /// Those that are set in either.
+    /// Returns the marks that are set in either.
     pub fn or(self, other: Marks) -> Marks {
         Marks {
             crash: self.crash || other.crash,
@@ -91,23 +85,17 @@ impl Marks {
 }
 
 impl Row {
-    /// All runs.
+    /// Sums the runs of all channels and kinds of input.
     pub fn total(&self) -> Tally {
         Tally::total(&self.tallies)
     }
 
-    /// The channels, each once.
+    /// Lists the channels, each once.
     pub fn channels(&self) -> Vec<&str> {
-        let mut channels: Vec<&str> = Vec::new();
-        for tally in &self.tallies {
-            if !channels.contains(&tally.channel.as_str()) {
-                channels.push(&tally.channel);
-            }
-        }
-        channels
+        distinct(self.tallies.iter().map(|tally| tally.channel.as_str()))
     }
 
-    /// How its runs ended; `None` where there was none.
+    /// Returns how the runs ended; `None` if there were none.
     pub fn marks(&self) -> Option<Marks> {
         let total = self.total();
         (total.runs > 0).then_some(Marks {
@@ -117,26 +105,33 @@ impl Row {
         })
     }
 
-    /// The group with the smallest reproducer: crashes before hangs, before memory, before what did
-    /// not come again, because a hang on nothing would be the smallest of all.
+    /// Returns the group with the smallest reproducer. Crashes have priority over hangs, then out
+    /// of memory, then flaky crashes, because a hang on an empty input would always be the
+    /// smallest.
     pub fn smallest(&self) -> Option<(&RowGroup, &StudyGroup)> {
         let found = self.groups.iter();
         found
             .filter_map(|group| Some((group, group.found.as_ref()?)))
-            .min_by_key(|(group, found)| (rank(group.kind), found.view.size_after(), &group.major))
+            .min_by_key(|(group, found)| {
+                (
+                    rank(group.tally.kind),
+                    found.view.size_after(),
+                    &group.tally.major,
+                )
+            })
     }
 }
 
 impl RowGroup {
-    /// One line for a shell that shows the failure, where there is a script for it.
+    /// Returns the shell command that shows the failure, if there is a `reproduce.sh`.
     pub fn command(&self) -> Option<String> {
         let script = self.found.as_ref()?.view.script.as_ref()?;
         Some(format!("sh {}", shell_word(script)))
     }
 
-    /// How often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`.
+    /// Formats how often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`.
     pub fn replay(&self) -> Option<String> {
-        let replayed = self.replayed?;
+        let replayed = self.tally.replayed?;
         let tries = replayed.tries;
         let fixed = match replayed.fixed_hits {
             Some(hits) => format!(", {hits}/{tries} at fixed addresses"),
@@ -146,8 +141,18 @@ impl RowGroup {
     }
 }
 
-/// The rows of each utility as one, whatever versions and machines they are of: a rate over
-/// utilities counts each once, and it fails if it fails anywhere.
+/// Returns the texts without repetitions, in the order of their first occurrence.
+pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found
+}
+
+/// Joins the rows of each utility over versions and machines: a rate counts each utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -167,9 +172,8 @@ pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row>
     all
 }
 
-/// The rows of all studies of a directory, in the order of the list; the machines, where there are
-/// several, by name. Campaigns of one machine on one version of a package are one row; `groups` are
-/// those of the directory ([`super::study_groups`]).
+/// Makes the rows of all studies in a directory, sorted by list index, then by machine. Campaigns
+/// on one machine with one package version share a row. `groups` come from [`super::study_groups`].
 pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut studies: Vec<&StudyRecord> = studies.iter().collect();
@@ -188,49 +192,47 @@ pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
             }
         }
     }
-    rows.sort_by(|a, b| {
-        let order = |row: &Row| (row.place, row.utility.clone(), row.host.clone());
-        order(a).cmp(&order(b))
-    });
+    rows.sort_by_key(|row| (row.place, row.utility.clone(), row.host.clone()));
     give_groups(&mut rows, groups);
     rows
 }
 
-/// Gives each row what the directory has of its groups. A group that no run ended in was met while
-/// another one was minimized: it goes to the first row of its utility.
+/// Attaches the stored groups to the rows. A group without runs, met during a minimization only,
+/// goes to the first row of its utility.
 fn give_groups(rows: &mut [Row], groups: &[StudyGroup]) {
     let mut given = BTreeSet::new();
     for row in rows.iter_mut() {
         for group in &mut row.groups {
             let ours = |found: &&StudyGroup| {
                 found.utility == row.utility
-                    && found.view.kind == group.kind
-                    && found.view.major.short() == group.major
+                    && found.view.kind == group.tally.kind
+                    && found.view.major.short() == group.tally.major
             };
             if let Some(found) = groups.iter().find(ours) {
                 group.found = Some(found.clone());
-                given.insert((found.utility.as_str(), group.kind, group.major.clone()));
+                given.insert((&found.utility, found.view.kind, found.view.major));
             }
         }
     }
     for found in groups {
-        let (kind, major) = (found.view.kind, found.view.major.short());
-        if given.contains(&(found.utility.as_str(), kind, major.clone())) {
+        let (kind, major) = (found.view.kind, found.view.major);
+        if given.contains(&(&found.utility, kind, major)) {
             continue;
         }
         if let Some(row) = rows.iter_mut().find(|row| row.utility == found.utility) {
-            row.groups.push(RowGroup {
+            let tally = GroupTally {
                 kind,
-                major,
+                major: major.short(),
                 runs: 0,
                 replayed: None,
-                found: Some(found.clone()),
-            });
+            };
+            let found = Some(found.clone());
+            row.groups.push(RowGroup { tally, found });
         }
     }
     for row in rows {
         row.groups
-            .sort_by(|a, b| (rank(a.kind), &a.major).cmp(&(rank(b.kind), &b.major)));
+            .sort_by_key(|group| (rank(group.tally.kind), group.tally.major.clone()));
     }
 }
 
@@ -248,7 +250,7 @@ impl Row {
         row
     }
 
-    /// Takes in what another campaign made of it; what a later one says of it stands.
+    /// Adds the result of another campaign to the row; its label and note replace earlier ones.
     fn take(&mut self, record: &UtilityRecord) {
         self.place = self.place.min(record.place);
         if record.label.is_some() {
@@ -265,8 +267,9 @@ impl Row {
             }
         }
         for group in &record.groups {
-            let same = |held: &&mut RowGroup| held.kind == group.kind && held.major == group.major;
-            match self.groups.iter_mut().find(same) {
+            let held = (self.groups.iter_mut().map(|held| &mut held.tally))
+                .find(|held| held.kind == group.kind && held.major == group.major);
+            match held {
                 Some(held) => {
                     held.runs += group.runs;
                     let tries = |replayed: Option<Replayed>| replayed.map(|it| it.tries);
@@ -275,10 +278,7 @@ impl Row {
                     }
                 }
                 None => self.groups.push(RowGroup {
-                    kind: group.kind,
-                    major: group.major.clone(),
-                    runs: group.runs,
-                    replayed: group.replayed,
+                    tally: group.clone(),
                     found: None,
                 }),
             }
@@ -286,7 +286,7 @@ impl Row {
     }
 }
 
-/// What a study looks for first.
+/// Returns the priority of a kind; lower is more important.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Crash => 0,
@@ -296,27 +296,24 @@ fn rank(kind: Kind) -> u8 {
     }
 }
 
-/// A group as far as one utility is in it, through that utility's best entry.
+/// A stored group of crashes, restricted to one utility and represented by its best entry.
 ///
-/// Of two utilities the crashes may have one key: in a library that both use, or where nothing but
-/// the class is known. Such a group stands once for each of them.
+/// Several utilities may crash with one key, for example in a shared library. Such a group appears
+/// once for each utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyGroup {
-    /// What the study calls the utility.
+    /// Name of the utility in the study.
     pub utility: String,
-    /// What is to be shown.
+    /// The group's data for reports.
     pub view: GroupView,
-    /// The stable key of the entry, whole; `None` without symbols.
+    /// Stable key of the entry, all hex digits; `None` without symbols.
     pub stable: Option<String>,
-    /// The build id of the program, by which stable keys are compared or not.
+    /// GNU build id of the program. Stable keys of one build are not compared.
     pub build: Option<String>,
 }
 
-/// All groups of a directory that are of utilities, by kind, major key and utility. Entries that do
-/// not say what was run are of no study, and left out.
-///
-/// # Errors
-/// When a file cannot be read.
+/// Reads all groups of utilities in a directory, sorted by kind, major key and utility. Entries
+/// that do not name a utility are skipped.
 pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -334,8 +331,7 @@ pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     Ok(groups)
 }
 
-/// The entry of each utility through which a group is shown: a minimized one, else that of the
-/// least reproducer.
+/// Selects the best entry of each utility in a group: a minimized one, then the smallest.
 fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
     let mut best = BTreeMap::new();
     for entry in reader.entries(group.kind, &group.record.major.short())? {
@@ -359,28 +355,27 @@ fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry
         .collect())
 }
 
-/// How many utilities failed in which way.
+/// Numbers of utilities by how they failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The machines.
+    /// Host names of the machines.
     pub hosts: Vec<String>,
-    /// Of the utilities that were run, those that crashed.
+    /// Rate of utilities that crashed.
     pub crash: Rate,
-    /// Those that hung.
+    /// Rate of utilities that hung.
     pub hang: Rate,
-    /// Those that ran out of memory.
+    /// Rate of utilities that ran out of memory.
     pub memory: Rate,
-    /// Those that crashed or hung: what the published rates count.
+    /// Rate of utilities that crashed or hung, as in the published rates.
     pub failing: Rate,
-    /// Utilities that could not be run, by label.
+    /// Number of utilities that could not be run, by label.
     pub not_run: BTreeMap<String, u64>,
-    /// Utilities whose turn has not come yet.
+    /// Number of utilities that have not been run yet.
     pub waiting: u64,
 }
 
 impl Summary {
-    /// That of these rows; those of one utility, in several versions or on several machines, count
-    /// as one.
+    /// Summarizes rows; a utility counts once, over all its versions and machines.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
         let (mut run, mut counts) = (0, [0; 4]);
         let mut hosts = BTreeSet::new();
@@ -414,7 +409,7 @@ impl Summary {
         }
     }
 
-    /// In sentences, on one line.
+    /// Formats the summary as one line.
     pub fn text(&self) -> String {
         let run = match self.failing.of {
             1 => "1 utility run".to_owned(),
@@ -449,8 +444,7 @@ impl Summary {
     }
 }
 
-/// The summary of all rows; where a utility was run on several machines, one for each machine
-/// instead, because that is what the published rates are of.
+/// Summarizes all rows, separately for each machine if a utility was run on several.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
     let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())

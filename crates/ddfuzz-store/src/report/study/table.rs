@@ -1,18 +1,16 @@
-//! The table of the studies, in the terminal.
+//! A study as a table for the terminal, and as CSV (RFC 4180).
 
 use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
-use crate::report::groups::render_columns;
-use crate::report::size;
-use crate::report::text::printable;
+use crate::report::{groups::render_columns, size, text::printable};
 
-/// Columns that a narrow terminal does without, the first to go first.
+/// Columns that are dropped, in this order, if the terminal is too narrow.
 const SPARED: [&str; 7] = [
     "NOTE", "EXIT>125", "VERSION", "REPLAY", "HOST", "PACKAGE", "CHANNEL",
 ];
 
-/// A line for each utility, no line of it longer than `width` characters (`None`: as long as need
-/// be); what it came to, by channel and kind of input; the published rates; and for each utility
-/// that failed the command that shows its smallest reproducer, in full.
+/// Formats the study for the terminal: the table of utilities, reproduction commands, summary,
+/// rates by channel and kind of input, and published rates. Tables are at most `width` characters
+/// wide (`None`: no limit).
 pub fn table(rows: &[Row], width: Option<usize>) -> String {
     if rows.is_empty() {
         return "no utility was run\n".to_owned();
@@ -45,7 +43,7 @@ pub fn table(rows: &[Row], width: Option<usize>) -> String {
     text
 }
 
-/// The utilities in columns; those that are empty everywhere are left away.
+/// Formats the table of utilities without its empty columns.
 fn utilities(rows: &[Row], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "MARK", "RUNS", "CRASHES", "HANGS", "MEMORY", "EXIT>125", "GROUPS", "LEAST",
@@ -100,7 +98,7 @@ fn line(row: &Row) -> Vec<String> {
     ]
 }
 
-/// For each utility that failed the command that shows its smallest reproducer.
+/// Formats the reproduction command of each failing utility's smallest reproducer.
 fn commands(rows: &[Row]) -> String {
     let lines = rows.iter().filter_map(|row| {
         let (group, found) = row.smallest()?;
@@ -123,30 +121,86 @@ fn rates(name: &str, lines: &[RateLine], width: Option<usize>) -> String {
         "FAILED",
         "OF RUNS (95 %)",
     ];
-    let cells = lines.iter().map(|line| {
-        vec![
-            line.name.clone(),
-            size::grouped(line.utilities.of),
-            size::grouped(line.utilities.hits),
-            line.utilities.cell(),
-            size::grouped(line.runs.of),
-            size::grouped(line.runs.hits),
-            line.runs.cell(),
-        ]
-    });
+    let cells = lines.iter().map(|line| line.cells().to_vec());
     render_columns(&header, cells.collect(), width, &[])
 }
 
 fn published(width: Option<usize>) -> String {
     let header = ["AS PUBLISHED", "SYSTEM", "RATE", "FAILURES", "STUDY"];
-    let cells = PUBLISHED.iter().map(|study| {
-        vec![
-            study.year.to_string(),
-            study.system.to_owned(),
-            study.text(),
-            study.failures.to_owned(),
-            study.source.to_owned(),
-        ]
-    });
+    let cells = PUBLISHED.iter().map(|study| study.cells().to_vec());
     render_columns(&header, cells.collect(), width, &[])
+}
+
+/// First line of the CSV file, by which a later call recognizes a file that it may overwrite.
+pub const CSV_HEADER: &str = "utility,package,version,host,channels,runs,crashes,hangs,ooms,\
+                          high_exits,crash,hang,memory,groups,smallest_size,smallest_class,\
+                          smallest_file,replay_hits,replay_tries,label,note,reproduce";
+
+/// Formats the study as CSV with one line for each utility. Marks are 1 or 0, or empty if nothing
+/// was run. Control characters are escaped, and text that a spreadsheet would take for a formula
+/// starts with an apostrophe.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = format!("{CSV_HEADER}\r\n");
+    for row in rows {
+        let cells: Vec<String> = csv_cells(row).iter().map(|cell| quoted(cell)).collect();
+        text.push_str(&cells.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn csv_cells(row: &Row) -> [String; 22] {
+    let total = row.total();
+    let marks = row.marks();
+    let or_empty = |value: Option<String>| value.unwrap_or_default();
+    let text = |value: &Option<String>| plain(value.as_deref().unwrap_or_default());
+    let mark = |is_set: Option<bool>| or_empty(is_set.map(|set| u8::from(set).to_string()));
+    let least = row.smallest();
+    let view = least.map(|(_, found)| &found.view);
+    let replayed = least.and_then(|(group, _)| group.tally.replayed);
+    [
+        plain(&row.utility),
+        text(&row.package),
+        text(&row.version),
+        plain(&row.host),
+        plain(&row.channels().join(", ")),
+        total.runs.to_string(),
+        total.crashes.to_string(),
+        total.hangs.to_string(),
+        total.ooms.to_string(),
+        total.high_exits.to_string(),
+        mark(marks.map(|marks| marks.crash)),
+        mark(marks.map(|marks| marks.hang)),
+        mark(marks.map(|marks| marks.memory)),
+        row.groups.len().to_string(),
+        or_empty(view.map(|view| view.size_after().to_string())),
+        or_empty(view.map(|view| plain(&view.class.0))),
+        or_empty(view.map(|view| plain(&view.file.to_string_lossy()))),
+        or_empty(replayed.map(|replayed| replayed.hits.to_string())),
+        or_empty(replayed.map(|replayed| replayed.tries.to_string())),
+        text(&row.label),
+        text(&row.note),
+        or_empty(
+            least
+                .and_then(|(group, _)| group.command())
+                .map(|it| plain(&it)),
+        ),
+    ]
+}
+
+/// Escapes control characters, and prefixes text that looks like a formula with an apostrophe.
+fn plain(text: &str) -> String {
+    let shown = printable(text);
+    match shown.starts_with(['=', '+', '-', '@']) {
+        true => format!("'{shown}"),
+        false => shown,
+    }
+}
+
+/// Quotes a cell if it contains a comma, a quote or a line break.
+fn quoted(cell: &str) -> String {
+    match cell.contains(['"', ',', '\r', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
 }

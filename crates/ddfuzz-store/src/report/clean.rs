@@ -1,0 +1,645 @@
+//! The result of a corpus cleanup (`ddfuzz clean`): as JSON (`clean.json`), as tables for a
+//! terminal, and as an HTML page.
+
+use serde::{Deserialize, Serialize};
+
+use super::groups::{SPARED, render_columns};
+use super::html::{Cell, END, escaped, head, table};
+use super::size;
+use super::text::printable;
+use ddfuzz_exec::Way;
+use ddfuzz_model::files::OsText;
+
+/// Result of `ddfuzz clean`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CleanResult {
+    /// Files found in the corpus.
+    pub before: Amount,
+    /// Files kept, as written.
+    pub after: Amount,
+    /// Number of edges that the corpus covers in every run; null if the target reports no coverage.
+    pub edges_before: Option<u64>,
+    /// Number of edges that the kept files cover in every run, measured after writing them.
+    pub edges_after: Option<u64>,
+    /// Number of features (an edge with a range of hit counts) that the corpus covers in every run.
+    pub features_before: Option<u64>,
+    /// Number of features that the kept files cover in every run.
+    pub features_after: Option<u64>,
+    /// Number of features that the corpus covers in some runs only; other counts omit them.
+    pub flaky_features: u64,
+    /// Number of files kept because they cover flaky features most often.
+    #[serde(default)]
+    pub flaky_files: u64,
+    /// Coverage as counted by the target's libFuzzer; null if there is none or it was not asked.
+    #[serde(default)]
+    pub libfuzzer: Option<LibFuzzerCounts>,
+    /// Effect of each step of the cleanup, in order.
+    pub steps: Vec<Step>,
+    /// Number of files with the same content as another file.
+    pub duplicates: u64,
+    /// Number of different inputs that crashed, including flaky ones.
+    pub crashes: u64,
+    /// Number of different inputs over the time limit.
+    pub hangs: u64,
+    /// Number of different inputs over the memory limit.
+    pub ooms: u64,
+    /// Number of bytes that trimming removed from the kept files.
+    pub trimmed_bytes: u64,
+    /// The kept files, sorted by the size and name of their content.
+    pub kept: Vec<KeptFile>,
+    /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
+    pub groups: Vec<CleanGroup>,
+    /// Quality of the chosen subset.
+    pub cover: Option<Cover>,
+    /// Features that the kept files should cover, but did not when run again.
+    pub missing: Vec<LostFeature>,
+    /// Features that the kept files cover in every run, but no run of the corpus covered.
+    #[serde(default)]
+    pub gained: Vec<GainedFeature>,
+    /// Some of the files that could not be read.
+    pub unread: Vec<UnreadFile>,
+    /// Sizes and run times of all inputs that ended normally and of the kept files.
+    pub spread: Option<Distributions>,
+    /// Number of runs of the target on inputs of the corpus.
+    pub runs: u64,
+    /// Number of runs of the target for trimming.
+    pub trim_runs: u64,
+    /// Number of inputs whose coverage was known from the journal of an earlier cleanup.
+    pub known: u64,
+    /// Maximum size of an input, in bytes; longer files were left out.
+    pub max_len: u64,
+    /// Way of execution.
+    pub exec: Option<Way>,
+    /// Paths of the corpus.
+    pub corpus: Vec<OsText>,
+    /// Directory of the kept files.
+    pub out: OsText,
+    /// Existing corpus to which the kept files add coverage (`--onto`).
+    #[serde(default)]
+    pub onto: Option<OsText>,
+    /// File name of the journal that stores the coverage of each input.
+    #[serde(default)]
+    pub journal: String,
+    /// Whether the kept files also replaced the corpus (`--in-place`).
+    #[serde(default)]
+    pub in_place: bool,
+    /// Where the old corpus was moved when it was replaced.
+    pub old: Option<OsText>,
+    /// Wall time of the cleanup, in ms.
+    pub wall_ms: u64,
+}
+
+/// Effect of one step of the cleanup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Name of the step.
+    pub step: StepName,
+    /// Number of files that the step removed.
+    pub files: u64,
+    /// Number of bytes that the step removed.
+    pub bytes: u64,
+}
+
+/// Name of a step of the cleanup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepName {
+    /// Removes files with the same content as another file.
+    Duplicates,
+    /// Removes files that cannot be read.
+    Unreadable,
+    /// Removes files longer than the maximum size.
+    Oversized,
+    /// Moves crashing inputs to the output directory.
+    Crashes,
+    /// Moves inputs over the time limit to the output directory.
+    Hangs,
+    /// Moves inputs over the memory limit to the output directory.
+    Ooms,
+    /// Removes files whose features other kept files cover.
+    Subset,
+    /// Removes files whose features the corpus of `--onto` covers.
+    Onto,
+    /// Removes bytes that a kept file does not need for its features.
+    Trimming,
+}
+
+impl StepName {
+    /// Returns the step's label in the table.
+    pub fn text(self) -> &'static str {
+        match self {
+            StepName::Duplicates => "duplicates",
+            StepName::Unreadable => "unreadable",
+            StepName::Oversized => "oversized",
+            StepName::Crashes => "crashes",
+            StepName::Hangs => "hangs",
+            StepName::Ooms => "out of memory",
+            StepName::Subset => "redundant",
+            StepName::Onto => "redundant with --onto",
+            StepName::Trimming => "trimming",
+        }
+    }
+}
+
+/// A file that the cleanup kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptFile {
+    /// Path of the written file.
+    pub file: OsText,
+    /// Path of the original file in the corpus.
+    pub from: OsText,
+    /// The blake3 hash of the original file, in hex digits.
+    pub content: String,
+    /// Reason for keeping the file.
+    pub why: String,
+    /// Size of the written file, in bytes.
+    pub size: u64,
+    /// Size before trimming, in bytes.
+    pub size_before: u64,
+    /// Time of a run, in µs: CPU time, or the share of the wall time if many runs share a process.
+    pub us: u64,
+    /// Number of features that the file covers.
+    pub features: u64,
+    /// Number of features that no other file of the whole corpus covers.
+    pub only_here: u64,
+    /// Minimality that trimming has proved, such as `1-minimal`; null if the file was not trimmed.
+    pub claim: Option<String>,
+}
+
+/// A group of failing inputs found during the cleanup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CleanGroup {
+    /// Folder of the group's kind: `crashes`, `hangs`, `oom` or `flaky`.
+    pub folder: String,
+    /// Major key, which identifies the bug; its first 12 hex digits.
+    pub major: String,
+    /// Class of the crash, such as `segv`.
+    pub class: String,
+    /// Number of corpus inputs in the group; 0 if only candidates of trimming fail so.
+    pub count: u64,
+}
+
+/// Quality of the chosen subset, as an optimization result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cover {
+    /// Total weight of the chosen files (docs: "The subset").
+    pub weight: u64,
+    /// Lower bound: every subset with the same coverage has at least this weight.
+    pub lower_bound: u64,
+    /// Whether the chosen subset is proved to have the least weight.
+    pub optimal: bool,
+}
+
+impl Cover {
+    /// Returns by how many percent the weight exceeds the lower bound.
+    pub fn gap_percent(&self) -> f64 {
+        match self.lower_bound {
+            0 => 0.0,
+            bound => (self.weight.saturating_sub(bound)) as f64 * 100.0 / bound as f64,
+        }
+    }
+}
+
+/// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibFuzzerCounts {
+    /// Coverage of all inputs that end normally; null if libFuzzer could not count it.
+    pub before: Option<LibFuzzerCoverage>,
+    /// Coverage of the kept files; null if libFuzzer could not count it.
+    pub after: Option<LibFuzzerCoverage>,
+    /// Number of files that libFuzzer's own merge added so that the kept files count no less.
+    pub added: u64,
+    /// Reason why libFuzzer could not count or merge.
+    pub why_not: Option<String>,
+}
+
+impl LibFuzzerCounts {
+    /// Returns whether the kept files have less coverage than the corpus.
+    pub fn is_less(&self) -> bool {
+        let both = self.before.zip(self.after);
+        both.is_some_and(|(before, after)| after.cov < before.cov || after.ft < before.ft)
+    }
+}
+
+/// Coverage as libFuzzer counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibFuzzerCoverage {
+    /// Number of covered edges: libFuzzer's `cov`.
+    pub cov: u64,
+    /// Number of features: libFuzzer's `ft`.
+    pub ft: u64,
+}
+
+/// A feature of the corpus that the kept files do not cover.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LostFeature {
+    /// Number of the edge.
+    pub edge: u32,
+    /// Smallest and largest hit count of the feature's range.
+    pub counts: (u8, u8),
+    /// Kept file that should cover the feature, if known.
+    pub file: Option<OsText>,
+}
+
+/// A file that could not be read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnreadFile {
+    /// Path of the file.
+    pub file: OsText,
+    /// Why the file could not be read.
+    pub why: String,
+}
+
+/// A feature that the kept files cover and the corpus did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GainedFeature {
+    /// Number of the edge.
+    pub edge: u32,
+    /// Smallest and largest hit count of the feature's range.
+    pub counts: (u8, u8),
+}
+
+/// Distributions of sizes and run times before and after the cleanup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distributions {
+    /// Sizes of all inputs that end normally, in bytes.
+    pub sizes_before: Distribution,
+    /// Sizes of the kept files, in bytes.
+    pub sizes_after: Distribution,
+    /// Run times of all inputs that end normally, in µs.
+    pub times_before: Distribution,
+    /// Run times of the kept files, in µs.
+    pub times_after: Distribution,
+}
+
+/// A number of files and their total size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Number of files.
+    pub files: u64,
+    /// Total size of the files, in bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Adds one file of this size.
+    pub fn add(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
+
+    /// Removes one file of this size.
+    pub fn remove(&mut self, bytes: u64) {
+        self.files -= 1;
+        self.bytes -= bytes;
+    }
+}
+
+impl std::ops::Add for Amount {
+    type Output = Amount;
+
+    fn add(self, other: Amount) -> Amount {
+        Amount {
+            files: self.files + other.files,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+/// Histogram with logarithmic ranges: counts of the values 0, 1, 2 to 3, 4 to 7, and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution(Vec<u64>);
+
+impl Distribution {
+    /// Counts a value.
+    pub fn add(&mut self, value: u64) {
+        let range = (u64::BITS - value.leading_zeros()) as usize;
+        if self.0.len() <= range {
+            self.0.resize(range + 1, 0);
+        }
+        self.0[range] += 1;
+    }
+
+    /// Returns the count of each range, from the lowest range to the last one that is not empty.
+    pub fn counts(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Returns the smallest value of the range with this index.
+    pub fn least(range: usize) -> u64 {
+        match range {
+            0 => 0,
+            range => 1 << (range - 1).min(63),
+        }
+    }
+}
+
+/// Number of files in each list: the slowest, the largest, those with most unique features.
+const NAMED: usize = 3;
+
+/// Formats the result for a terminal: the table of steps, coverage before and after, and notable
+/// files. Lines have at most `width` characters (`None`: no limit).
+pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
+    let mut text = steps(result, width);
+    text.push('\n');
+    for line in [
+        reached(result),
+        cover(result),
+        flaky(result),
+        libfuzzer(result),
+        missing(result),
+        gained(result),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str(&outstanding(result));
+    text
+}
+
+fn steps(result: &CleanResult, width: Option<usize>) -> String {
+    let row = |name: &str, sign: &str, files: u64, bytes: u64| {
+        let signed = |count: u64| match count {
+            0 => "0".to_owned(),
+            _ => format!("{sign}{}", size::grouped(count)),
+        };
+        vec![
+            name.to_owned(),
+            format!("{:>9}", signed(files)),
+            format!("{:>13}", signed(bytes)),
+        ]
+    };
+    let mut rows = vec![row("corpus", "", result.before.files, result.before.bytes)];
+    for step in &result.steps {
+        rows.push(row(step.step.text(), "-", step.files, step.bytes));
+    }
+    rows.push(row("kept", "", result.after.files, result.after.bytes));
+    let header = [
+        "STEP",
+        &format!("{:>9}", "FILES"),
+        &format!("{:>13}", "BYTES"),
+    ];
+    render_columns(&header, rows, width, &SPARED)
+}
+
+fn reached(result: &CleanResult) -> Option<String> {
+    let (Some(before), Some(after)) = (result.edges_before, result.edges_after) else {
+        return Some(
+            "coverage: not reported by the target; of inputs with the same behaviour one is kept"
+                .to_owned(),
+        );
+    };
+    let features = match (result.features_before, result.features_after) {
+        (Some(before), Some(after)) => format!(
+            "; {} features before, {} after",
+            size::grouped(before),
+            size::grouped(after)
+        ),
+        _ => String::new(),
+    };
+    Some(format!(
+        "coverage: {} edges before, {} after{features}",
+        size::grouped(before),
+        size::grouped(after)
+    ))
+}
+
+fn cover(result: &CleanResult) -> Option<String> {
+    let cover = result.cover?;
+    Some(match cover.optimal {
+        true => "subset: a minimal subset of the corpus with the same coverage".to_owned(),
+        false => format!(
+            "subset: at most {:.1} % larger than a minimal subset with the same coverage",
+            cover.gap_percent()
+        ),
+    })
+}
+
+fn flaky(result: &CleanResult) -> Option<String> {
+    let verb = match result.flaky_features {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let features = size::counted(result.flaky_features, "feature");
+    let kept = match result.flaky_files {
+        0 => String::new(),
+        1 => "; the file that reaches them most often is kept".to_owned(),
+        files => format!(
+            "; the {} that reach them most often are kept",
+            size::counted(files, "file")
+        ),
+    };
+    Some(format!(
+        "flaky: {features} {verb} not reached in every run{kept}"
+    ))
+}
+
+fn libfuzzer(result: &CleanResult) -> Option<String> {
+    let own = result.libfuzzer.as_ref()?;
+    let counted = |of: LibFuzzerCoverage| {
+        format!(
+            "cov: {} ft: {}",
+            size::grouped(of.cov),
+            size::grouped(of.ft)
+        )
+    };
+    let (Some(before), Some(after)) = (own.before, own.after) else {
+        let why = own.why_not.as_deref().unwrap_or_default();
+        return Some(format!(
+            "libFuzzer (-merge=1): no count: {}",
+            printable(why)
+        ));
+    };
+    let added = match own.added {
+        0 => String::new(),
+        added => format!("; {} added for it", size::counted(added, "file")),
+    };
+    let less = match own.is_less() {
+        true => "; LESS than before, though all that its merge adds is kept",
+        false => "",
+    };
+    Some(format!(
+        "libFuzzer (-merge=1): {} before, {} after{added}{less}",
+        counted(before),
+        counted(after)
+    ))
+}
+
+fn missing(result: &CleanResult) -> Option<String> {
+    let first = result.missing.first()?;
+    let of = (first.file.as_ref()).map_or_else(String::new, |file| {
+        format!(
+            ", which {} reached before",
+            printable(&file.0.to_string_lossy())
+        )
+    });
+    Some(format!(
+        "COVERAGE LOST: the kept files do not reach {} of the corpus; the first is edge {} with {} \
+         to {} hits{of}",
+        size::counted(result.missing.len() as u64, "feature"),
+        first.edge,
+        first.counts.0,
+        first.counts.1,
+    ))
+}
+
+fn gained(result: &CleanResult) -> Option<String> {
+    (!result.gained.is_empty()).then(|| {
+        format!(
+            "more than before: the kept files reach {} that no run of the corpus reached",
+            size::counted(result.gained.len() as u64, "feature")
+        )
+    })
+}
+
+/// Formats the notable files, one line each: the slowest, the largest, those with unique features.
+fn outstanding(result: &CleanResult) -> String {
+    type Key = fn(&KeptFile) -> u64;
+    type Said = fn(u64) -> String;
+    let kinds: [(&str, Key, Said); 3] = [
+        ("slowest", |kept| kept.us, |us| format!("{us} us a run")),
+        ("largest", |kept| kept.size, size::bytes),
+        (
+            "unique",
+            |kept| kept.only_here,
+            |count| format!("the only file with {}", size::counted(count, "feature")),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, key, said) in kinds {
+        let mut files: Vec<&KeptFile> = result.kept.iter().filter(|kept| key(kept) > 0).collect();
+        files.sort_by_key(|kept| std::cmp::Reverse(key(kept)));
+        for kept in files.iter().take(NAMED) {
+            let file = printable(&kept.from.0.to_string_lossy());
+            text.push_str(&format!("{name}: {file} ({})\n", said(key(kept))));
+        }
+    }
+    text
+}
+
+/// Size of a histogram, in pixels.
+const WIDTH: usize = 640;
+const HEIGHT: usize = 220;
+/// Space below the columns for their names, and above them for the title, in pixels.
+const BELOW: usize = 30;
+const ABOVE: usize = 24;
+/// Explanation of the columns in the table of kept files.
+const LEGEND: &str = "<p>A feature is an edge of the program together with a range of how often a \
+    run passes it (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, more). Unique features are those \
+    that no other file of the corpus reaches. \u{201c}Bytes before\u{201d} is the size before \
+    trimming; the last column says what trimming has proved of the file (1-minimal: no part of it \
+    can be deleted alone), and is empty where the file was not trimmed.</p>\n";
+/// Maximum number of kept files on the page.
+const LISTED: usize = 5000;
+
+/// Formats the result as an HTML page: the table of steps, histograms of sizes and run times, and a
+/// sortable table of the kept files (at most 5,000).
+pub fn clean_html(result: &CleanResult) -> String {
+    let mut page = head("Corpus cleanup");
+    let text = clean_table(result, None);
+    let lines: Vec<String> = text.lines().map(escaped).collect();
+    page += &format!("<pre>{}</pre>\n", lines.join("\n"));
+    if let Some(spread) = &result.spread {
+        let sizes = (&spread.sizes_before, &spread.sizes_after);
+        let times = (&spread.times_before, &spread.times_after);
+        page += "<h2>Sizes and times</h2>\n<p>Grey: all different files of the corpus that neither \
+                 crash nor hang. Blue: the kept files. Both axes are logarithmic.</p>\n";
+        page += &histogram("size of a file, in bytes", sizes.0, sizes.1);
+        page += &histogram("time of a run, in µs", times.0, times.1);
+    }
+    page += "<h2>Kept files</h2>\n";
+    page += LEGEND;
+    page += &kept(&result.kept);
+    if result.kept.len() > LISTED {
+        let more = size::grouped((result.kept.len() - LISTED) as u64);
+        page += &format!("<p>and {more} more, in clean.json</p>\n");
+    }
+    page + END
+}
+
+fn kept(files: &[KeptFile]) -> String {
+    let heads = "file, bytes, bytes before, µs a run, features, unique features, why it is \
+                 kept, trimming";
+    let rows = files.iter().take(LISTED).map(|kept| {
+        vec![
+            Cell::text(&kept.from.0.to_string_lossy()),
+            Cell::number(kept.size),
+            Cell::number(kept.size_before),
+            Cell::number(kept.us),
+            Cell::number(kept.features),
+            Cell::number(kept.only_here),
+            Cell::text(&kept.why),
+            Cell::text(kept.claim.as_deref().unwrap_or_default()),
+        ]
+    });
+    table(heads, rows)
+}
+
+/// Draws two distributions as an SVG histogram with paired columns.
+fn histogram(title: &str, before: &Distribution, after: &Distribution) -> String {
+    let ranges = before.counts().len().max(after.counts().len()).max(1);
+    let most = before.counts().iter().chain(after.counts()).max();
+    let most = most.copied().unwrap_or(0);
+    let room = (HEIGHT - BELOW - ABOVE) as f64;
+    let high = |count: u64| room * (count as f64 + 1.0).ln() / (most as f64 + 1.0).ln().max(1.0);
+    let step = WIDTH / ranges;
+    let mut svg = format!(
+        "<svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n\
+         <text x=\"0\" y=\"14\">{}</text>\n",
+        escaped(title)
+    );
+    let column = |class: &str, range: usize, shift: usize, count: u64| {
+        let tall = high(count);
+        let (x, y) = (range * step + shift, (HEIGHT - BELOW) as f64 - tall);
+        let wide = (step / 2).saturating_sub(1).max(1);
+        let count = size::grouped(count);
+        format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y:.1}\" width=\"{wide}\" height=\"{tall:.1}\">\
+             <title>{count}</title></rect>\n"
+        )
+    };
+    for range in 0..ranges {
+        let of = |spread: &Distribution| spread.counts().get(range).copied().unwrap_or(0);
+        svg += &column("before", range, 0, of(before));
+        svg += &column("after", range, step / 2, of(after));
+        svg += &format!(
+            "<text x=\"{}\" y=\"{}\">{}</text>\n",
+            range * step,
+            HEIGHT - BELOW + 16,
+            short(Distribution::least(range))
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// Formats a power of two in at most four characters, with K, M, … for powers of 1024.
+fn short(value: u64) -> String {
+    match value {
+        0..1024 => value.to_string(),
+        value => {
+            let units = ["K", "M", "G", "T", "P", "E"];
+            let power = (value.ilog2() / 10).min(6) as usize;
+            format!("{}{}", value >> (10 * power), units[power - 1])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_is_in_its_range() {
+        let mut spread = Distribution::default();
+        for value in [0, 1, 2, 3, 4, 7, 8, u64::MAX] {
+            spread.add(value);
+        }
+        assert_eq!(spread.counts()[..5], [1, 1, 2, 2, 1]);
+        assert_eq!(spread.counts().len(), 65);
+        assert_eq!([0, 1, 2, 3, 4].map(Distribution::least), [0, 1, 2, 4, 8]);
+    }
+}

@@ -1,0 +1,515 @@
+//! The course of a minimization (`min`) or isolation (`max`, `diff`), read from its log, and its
+//! drawing as SVG or as rows of text.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{size, text::printable};
+use ddfuzz_minimize::Claim;
+use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
+
+/// One reduction: a candidate that failed and became the new best input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reduction {
+    /// Index of the reduction's test in the log.
+    pub i: u64,
+    /// Number of tests executed up to the reduction, inclusive.
+    pub executed: u64,
+    /// Name of the transformation that made the candidate.
+    pub rule: String,
+    /// Size of the new best input, in bytes (parts of a call: units; isolation: remaining deltas).
+    pub size: u64,
+}
+
+/// An executed test, as a point in the drawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestPoint {
+    /// Number of the test among the executed tests, from 1.
+    pub executed: u64,
+    /// Size of the candidate: in bytes, for parts of a call in units.
+    pub size: u64,
+    /// Whether the candidate failed, that is, still shows the crash.
+    pub failed: bool,
+}
+
+/// Counts of one pass of the search. The proof is a pass; so is a search without passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pass {
+    /// Name of the pass.
+    pub name: String,
+    /// Number of tests, including those answered by a cache or a predictor.
+    pub tests: u64,
+    /// Number of tests that ran the target.
+    pub executed: u64,
+    /// Number of tests that made the best input smaller, or simpler at the same size.
+    pub reductions: u64,
+    /// Number of bytes or units that the pass removed.
+    pub removed: u64,
+    /// Number of reductions by transformation, if the pass has several.
+    pub rules: BTreeMap<String, u64>,
+}
+
+/// The course of a minimization or isolation: its reductions, executed tests and passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MinimizationHistory {
+    /// Name of the search algorithm.
+    pub search: String,
+    /// Unit of all sizes: `byte`, `unit` (part of a call) or `edit` (between two inputs).
+    pub unit: &'static str,
+    /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
+    pub size_before: u64,
+    /// Size of the best input so far.
+    pub size_after: u64,
+    /// Number of tests, including those answered by a cache or a predictor.
+    pub tests: u64,
+    /// Number of tests that ran the target.
+    pub executed: u64,
+    /// The reductions, oldest first.
+    pub steps: Vec<Reduction>,
+    /// The executed tests, oldest first; empty for `max` and `diff`.
+    pub dots: Vec<TestPoint>,
+    /// The passes, in the order of their first test.
+    pub passes: Vec<Pass>,
+    /// Proved minimality; `None` if the log has no end line, or continues after it.
+    pub claim: Option<Claim>,
+}
+
+impl MinimizationHistory {
+    /// Computes the history from the lines of a log after its start line.
+    pub fn of<'a>(
+        start: &StartLine,
+        lines: impl IntoIterator<Item = &'a Line>,
+    ) -> MinimizationHistory {
+        let mut isolation = Isolation::of(start);
+        let size = isolation.as_ref().map_or(start.size, Isolation::left);
+        let mut history = MinimizationHistory {
+            search: start.search.clone(),
+            unit: match (&isolation, &start.call) {
+                (Some(isolation), _) => isolation.unit,
+                (None, Some(_)) => "unit",
+                (None, None) => "byte",
+            },
+            size_before: size,
+            size_after: size,
+            ..MinimizationHistory::default()
+        };
+        let mut last = 0;
+        for line in lines {
+            history.claim = None;
+            match line {
+                Line::Test(test) => {
+                    last = history.test(test, isolation.is_none());
+                    isolation.iter_mut().for_each(|one| one.test(test));
+                }
+                Line::Reduce(step) => {
+                    isolation
+                        .iter_mut()
+                        .for_each(|one| one.reduce(step.i, &step.rule));
+                    let size = isolation.as_ref().map_or(step.size, Isolation::left);
+                    history.reduce(last, step.i, &step.rule, size);
+                }
+                Line::End(end) => {
+                    // The log has no reduction to the empty input.
+                    history.size_after = isolation.as_ref().map_or(end.size, Isolation::left);
+                    history.claim = Some(end.claim);
+                }
+                Line::Start(_) | Line::Check(_) => {}
+            }
+        }
+        history
+    }
+
+    /// Counts a test and returns the index of its pass.
+    fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
+        let name = match (&test.pass, test.phase) {
+            (_, Some(Phase::Proof)) => "proof",
+            (Some(pass), None) => pass,
+            (None, None) => &self.search,
+        };
+        let known = self.passes.iter().position(|pass| pass.name == name);
+        let at = known.unwrap_or_else(|| {
+            self.passes.push(Pass {
+                name: name.to_owned(),
+                ..Pass::default()
+            });
+            self.passes.len() - 1
+        });
+        self.tests += 1;
+        self.passes[at].tests += 1;
+        if test.source == Source::Run {
+            self.executed += 1;
+            self.passes[at].executed += 1;
+            let dot = dotted.then(|| TestPoint {
+                executed: self.executed,
+                size: test.size,
+                failed: test.has_failed(),
+            });
+            self.dots.extend(dot);
+        }
+        at
+    }
+
+    fn reduce(&mut self, pass: usize, i: u64, rule: &str, size: u64) {
+        if let Some(pass) = self.passes.get_mut(pass) {
+            pass.reductions += 1;
+            pass.removed += self.size_after.saturating_sub(size);
+            if rule != pass.name {
+                *pass.rules.entry(rule.to_owned()).or_default() += 1;
+            }
+        }
+        self.size_after = size;
+        self.steps.push(Reduction {
+            i,
+            executed: self.executed,
+            rule: rule.to_owned(),
+            size,
+        });
+    }
+
+    /// Returns the unit of all sizes, in the plural.
+    pub fn units(&self) -> &'static str {
+        match self.unit {
+            "unit" => "units",
+            "edit" => "edits",
+            _ => "bytes",
+        }
+    }
+
+    /// Formats the sizes before and after: `40 → 6 bytes`.
+    pub fn sizes(&self) -> String {
+        let after = self.size_after;
+        match self.unit {
+            "byte" => size::reduction(self.size_before, after),
+            unit => size::reduction_in(self.size_before, after, unit),
+        }
+    }
+
+    /// Returns the size of the best input after so many executed tests.
+    pub fn best_after(&self, executed: u64) -> u64 {
+        let steps = self.steps.partition_point(|step| step.executed <= executed);
+        match steps.checked_sub(1) {
+            Some(last) => self.steps[last].size,
+            None => self.size_before,
+        }
+    }
+
+    /// Returns whether the sizes span a factor of 20, so that their axis should be logarithmic.
+    pub fn wants_log_sizes(&self) -> bool {
+        self.size_before >= self.size_after.max(1).saturating_mul(20)
+    }
+
+    /// Returns whether the first tenth of the tests removed nine tenths of the bytes, so that the
+    /// axis of tests should be logarithmic.
+    pub fn wants_log_tests(&self) -> bool {
+        let all = self.size_before - self.size_after.min(self.size_before);
+        let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);
+        self.executed >= 100 && early * 10 >= all * 9
+    }
+}
+
+/// Numbers of deltas of the passing and the failing end of an isolation (`max`, `diff`). The byte
+/// sizes in the log do not show the progress, because the passing end grows.
+pub(super) struct Isolation {
+    /// Number of deltas in the passing input.
+    passing: u64,
+    /// Number of deltas in the failing input.
+    failing: u64,
+    /// Number of deltas in the candidate of each test.
+    kept: Vec<u64>,
+    /// Unit of a delta: `byte` or `edit`.
+    pub unit: &'static str,
+}
+
+impl Isolation {
+    /// Makes the state before the first test; `None` for a log of `min`.
+    pub fn of(start: &StartLine) -> Option<Isolation> {
+        let difference = start.difference.as_ref()?;
+        Some(Isolation {
+            passing: 0,
+            failing: difference.deltas,
+            kept: Vec::new(),
+            unit: match difference.units {
+                Units::Bytes | Units::EditBytes => "byte",
+                Units::Edits => "edit",
+            },
+        })
+    }
+
+    /// Returns the number of deltas by which the passing and the failing input differ.
+    pub fn left(&self) -> u64 {
+        self.failing.saturating_sub(self.passing)
+    }
+
+    /// Records the candidate of a test.
+    pub fn test(&mut self, test: &TestLine) {
+        self.kept.push(match &test.edit {
+            EditRecord::Keep(kept) => kept
+                .iter()
+                .map(|[start, end]| end.saturating_sub(*start))
+                .sum(),
+            EditRecord::Cut(_) | EditRecord::Set(_) => 0,
+        });
+    }
+
+    /// Makes the candidate of test `i` the new passing end (rules `increase-…`) or failing end.
+    pub fn reduce(&mut self, i: u64, rule: &str) {
+        let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
+        let Some(kept) = kept else { return };
+        match rule.starts_with("increase-") {
+            true => self.passing = *kept,
+            false => self.failing = *kept,
+        }
+    }
+}
+
+/// Size of the drawing and its margins, in pixels.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 84.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 48.0;
+const BOTTOM: f64 = 56.0;
+/// Maximum number of points in the drawing; if there are more, passing tests are left out evenly.
+const MOST_DOTS: usize = 20_000;
+
+/// Draws the history as SVG: a point for each executed test and a line for the best size.
+pub fn svg(history: &MinimizationHistory, title: &str) -> String {
+    let tests = Axis {
+        most: history.executed.max(1),
+        logarithmic: history.wants_log_tests(),
+    };
+    let largest = history.dots.iter().map(|dot| dot.size).max();
+    let largest = largest.unwrap_or(0).max(history.size_before).max(1);
+    let sizes = Axis {
+        most: largest,
+        logarithmic: history.wants_log_sizes(),
+    };
+    let place = |executed: u64, size: u64| {
+        let x = LEFT + tests.share(executed) * (WIDTH - LEFT - RIGHT);
+        let y = HEIGHT - BOTTOM - sizes.share(size) * (HEIGHT - TOP - BOTTOM);
+        (x, y)
+    };
+    let mut svg = String::new();
+    svg.push_str(&head(title));
+    svg.push_str(&axes(&tests, &sizes, history.units(), &place));
+    for dot in thinned(&history.dots) {
+        let (x, y) = place(dot.executed, dot.size);
+        let class = if dot.failed { "fail" } else { "other" };
+        svg.push_str(&format!(
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.6\"/>\n"
+        ));
+    }
+    svg.push_str(&line(history, &place));
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// A linear or logarithmic axis from 0 to `most`.
+struct Axis {
+    most: u64,
+    logarithmic: bool,
+}
+
+impl Axis {
+    fn share(&self, value: u64) -> f64 {
+        match self.logarithmic {
+            true => (value as f64 + 1.0).ln() / (self.most as f64 + 1.0).ln(),
+            false => value as f64 / self.most as f64,
+        }
+    }
+
+    /// Returns the values at which the axis is labelled.
+    fn marks(&self) -> Vec<u64> {
+        if self.logarithmic {
+            let powers = (0..19).map(|power| 10u64.pow(power));
+            return std::iter::once(0)
+                .chain(powers.take_while(|power| *power <= self.most))
+                .collect();
+        }
+        // The smallest of 1, 2, 5, 10, 20, … with at most six steps.
+        let powers = (0..19).map(|power| 10u64.pow(power));
+        let steps = powers.flat_map(|power| [power, 2 * power, power.saturating_mul(5)]);
+        let step = steps
+            .into_iter()
+            .find(|step| self.most / step <= 6)
+            .unwrap_or(self.most);
+        (0..=self.most / step).map(|mark| mark * step).collect()
+    }
+
+    fn name(&self, of: &str) -> String {
+        match self.logarithmic {
+            true => format!("{of} (logarithmic)"),
+            false => of.to_owned(),
+        }
+    }
+}
+
+fn head(title: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+         viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>{title}</title>\n\
+         <style>.best{{fill:none;stroke:#1f5fa8;stroke-width:2}}.fail{{fill:#1f5fa8}}\
+         .other{{fill:#b0b0b0}}.grid{{stroke:#e4e4e4}}text{{fill:#333333}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
+         <text x=\"{LEFT}\" y=\"24\" font-size=\"14\">{title}</text>\n",
+        title = escaped(title)
+    )
+}
+
+fn axes(
+    tests: &Axis,
+    sizes: &Axis,
+    units: &str,
+    place: &impl Fn(u64, u64) -> (f64, f64),
+) -> String {
+    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let mut svg = String::new();
+    for mark in sizes.marks() {
+        let y = place(0, mark).1;
+        svg.push_str(&format!(
+            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+            LEFT - 8.0,
+            y + 4.0,
+            size::grouped(mark)
+        ));
+    }
+    for mark in tests.marks() {
+        let x = place(mark, 0).0;
+        svg.push_str(&format!(
+            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+            bottom + 18.0,
+            size::grouped(mark)
+        ));
+    }
+    svg.push_str(&format!(
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n\
+         <text x=\"16\" y=\"{TOP}\" transform=\"rotate(-90 16 {TOP})\" \
+         text-anchor=\"end\">{}</text>\n",
+        (LEFT + right) / 2.0,
+        HEIGHT - 14.0,
+        tests.name("tests executed"),
+        sizes.name(units)
+    ));
+    svg
+}
+
+/// Draws the line of the best size, which drops at each reduction.
+fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
+    let mut size = history.size_before;
+    let mut points = vec![place(0, size)];
+    for step in &history.steps {
+        points.push(place(step.executed, size));
+        size = step.size;
+        points.push(place(step.executed, size));
+    }
+    points.push(place(history.executed, size));
+    let points: Vec<String> = points
+        .iter()
+        .map(|(x, y)| format!("{x:.1},{y:.1}"))
+        .collect();
+    format!(
+        "<polyline class=\"best\" points=\"{}\"/>\n",
+        points.join(" ")
+    )
+}
+
+/// Selects the points to draw: all failing tests, and an even selection of the others.
+fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
+    let every = dots.len().div_ceil(MOST_DOTS).max(1);
+    let shown = move |(at, dot): &(usize, &TestPoint)| dot.failed || at.is_multiple_of(every);
+    dots.iter().enumerate().filter(shown).map(|(_, dot)| dot)
+}
+
+fn escaped(text: &str) -> String {
+    // Characters that XML 1.0 does not allow are replaced.
+    let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "?");
+    shown
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Characters that fill zero to eight eighths of a row.
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ROWS: u64 = 8;
+/// Maximum and minimum width of the text plot, in characters.
+const COLUMNS: (usize, usize) = (72, 10);
+
+/// Draws the best size over the executed tests as rows of text; empty if no test was executed.
+/// `width` is the terminal's width in characters (`None`: no limit).
+pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
+    if history.executed == 0 || history.size_before == 0 {
+        return String::new();
+    }
+    let label = size::grouped(history.size_before);
+    let margin = label.chars().count().max(1);
+    let width = width.unwrap_or(usize::MAX).saturating_sub(margin + 2);
+    let width = width.min(COLUMNS.0).max(COLUMNS.1) as u64;
+    let heights: Vec<u64> = (0..width)
+        .map(|column| {
+            // A column shows the last of its tests.
+            let tests = position(history, column + 1, width);
+            height(history, history.best_after(tests))
+        })
+        .collect();
+    let mut text = String::new();
+    for row in (0..ROWS).rev() {
+        let shown = match row {
+            _ if row + 1 == ROWS => label.as_str(),
+            0 => "0",
+            _ => "",
+        };
+        let shown = match (row, history.wants_log_sizes()) {
+            (0, true) => "1",
+            _ => shown,
+        };
+        let line: String = heights
+            .iter()
+            .map(|height| BLOCKS[height.saturating_sub(row * 8).min(8) as usize])
+            .collect();
+        text.push_str(&format!("{shown:>margin$} ┤{}\n", line.trim_end()));
+    }
+    let axis = "─".repeat(width as usize);
+    text.push_str(&format!("{:>margin$} └{axis}\n", ""));
+    let ends = size::counted(history.executed, "test");
+    let scale = match (history.wants_log_sizes(), history.wants_log_tests()) {
+        (true, true) => " (both axes logarithmic)".to_owned(),
+        (true, false) => format!(" ({} logarithmic)", history.units()),
+        (false, true) => " (tests logarithmic)".to_owned(),
+        (false, false) => String::new(),
+    };
+    let units = history.units();
+    let below = format!("{units} over executed tests, to {ends}{scale}");
+    text.push_str(&format!("{:>margin$}  {below}\n", ""));
+    text
+}
+
+/// Returns the number of executed tests at the right edge of a column; columns count from 1.
+fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
+    let (all, share) = (history.executed, column as f64 / columns as f64);
+    if column == columns {
+        return all;
+    }
+    let tests = match history.wants_log_tests() {
+        true => (all as f64).powf(share),
+        false => all as f64 * share,
+    };
+    tests as u64
+}
+
+/// Converts a size to eighths of a row; a size above 0 takes at least one.
+fn height(history: &MinimizationHistory, size: u64) -> u64 {
+    let most = history.size_before as f64;
+    let share = match history.wants_log_sizes() {
+        true => (size as f64 + 1.0).ln() / (most + 1.0).ln(),
+        false => size as f64 / most,
+    };
+    let eighths = (share * (ROWS * 8) as f64).round() as u64;
+    eighths.clamp(u64::from(size > 0), ROWS * 8)
+}
