@@ -11,7 +11,6 @@ const ACTORS: [&str; 10] = [
     "Oracle",
     "CrashClassifier",
     "CrashOracle",
-    "Keyer",
     "Search",
     "Ddmin",
 ];

@@ -51,9 +51,3 @@ pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PATIENCE, hurried};
 pub use verify::{Counterexample, Verified, VerifyError, verify};
-
-// The names by which the other crates still call these.
-pub use CrashClassifier as Keyer;
-pub use HeldCrash as Held;
-pub use MinimizePhase as Doing;
-pub use MinimizeStatus as Standing;

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::rate;
 use crate::cli::output::{self, Output};
 use crate::minimize::log::{Line, ReduceLine};
-use crate::minimize::{Doing, Options, Standing};
+use crate::minimize::{MinimizePhase, MinimizeStatus, Options};
 use crate::report::{size, text};
 
 /// Reductions that are shown.
@@ -33,7 +33,7 @@ struct Shown {
     of_call: bool,
     /// Tests that were executed before this call.
     before: Option<u64>,
-    standing: Option<Standing>,
+    standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
     /// When a plain line was last written.
     said: Instant,
@@ -109,7 +109,7 @@ impl Minimizing {
         shown.recent.truncate(RECENT);
     }
 
-    fn stands(&self, standing: &Standing) {
+    fn stands(&self, standing: &MinimizeStatus) {
         let mut shown = self.shown.borrow_mut();
         shown.before.get_or_insert(standing.executed);
         shown.standing = Some(*standing);
@@ -168,7 +168,7 @@ impl Shown {
             rate(per_second),
             standing.doing
         );
-        if standing.doing != Doing::Baseline {
+        if standing.doing != MinimizePhase::Baseline {
             line.push_str(&format!(
                 ", {} of {} proved",
                 size::grouped(standing.proved.done),
