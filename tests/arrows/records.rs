@@ -3,7 +3,7 @@
 use crate::{assert_none, sources};
 
 /// Types that run targets, name crashes or search.
-const ACTORS: [&str; 10] = [
+const ACTORS: [&str; 9] = [
     "Executor",
     "Observer",
     "Traceable",

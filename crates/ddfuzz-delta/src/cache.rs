@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ConfigId, Outcome};
+use crate::{ConfigId, Outcome};
 
 /// Names a candidate's text: 16 bytes of a cryptographic hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,8 +1,6 @@
-//! Configurations: which units of the original are kept.
+//! Configurations: sets of kept units, their set operations, and their division into parts.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::{fmt, ops::Range, sync::Arc};
 
 /// Names a set of kept units, so that a configuration met before is recognised in O(1).
 ///
@@ -238,4 +236,87 @@ fn mix(position: usize) -> u128 {
         z ^ (z >> 31)
     };
     u128::from(half(0x243f_6a88_85a3_08d3)) << 64 | u128::from(half(0x1319_8a2e_0370_7344))
+}
+
+/// Each operation takes O(ranges) of its operands, unless it says otherwise.
+impl Config {
+    /// `self ∪ other`.
+    pub fn union(&self, other: &Config) -> Config {
+        Config::union_of([self, other])
+    }
+
+    /// The union of any number of configurations, `∅` of none. Takes O(r log r) for `r` ranges.
+    pub fn union_of<'a>(configs: impl IntoIterator<Item = &'a Config>) -> Config {
+        let mut ranges: Vec<Range<usize>> = configs.into_iter().flat_map(Config::ranges).collect();
+        ranges.sort_by_key(|range| range.start);
+        let mut end = 0;
+        for range in &mut ranges {
+            range.start = range.start.max(end);
+            range.end = range.end.max(range.start);
+            end = range.end;
+        }
+        Config::from_ascending(ranges)
+    }
+
+    /// `self \ other`.
+    pub fn minus(&self, other: &Config) -> Config {
+        let gone: Vec<Range<usize>> = other.ranges().collect();
+        let mut left = Vec::new();
+        let mut first = 0;
+        for range in self.ranges() {
+            let behind = |cut: &&Range<usize>| cut.end <= range.start;
+            first += gone[first..].iter().take_while(behind).count();
+            let mut start = range.start;
+            let within = |cut: &&Range<usize>| cut.start < range.end;
+            for cut in gone[first..].iter().take_while(within) {
+                left.push(start..cut.start.max(start));
+                start = cut.end.min(range.end);
+            }
+            left.push(start..range.end);
+        }
+        Config::from_ascending(left)
+    }
+
+    /// `self ∩ other`.
+    pub fn intersection(&self, other: &Config) -> Config {
+        self.minus(&self.minus(other))
+    }
+
+    /// Whether `self ⊆ other`.
+    pub fn is_subset_of(&self, other: &Config) -> bool {
+        self.len() <= other.len() && self.minus(other).is_empty()
+    }
+
+    /// Whether this unit of the original is kept. Takes O(log ranges).
+    pub fn contains(&self, unit: usize) -> bool {
+        self.count_below(unit) < self.count_below(unit + 1)
+    }
+
+    /// The kept units at these positions, which count kept units from 0; what lies beyond the
+    /// last position is ignored.
+    pub fn slice(&self, positions: Range<usize>) -> Config {
+        self.without(&[0..positions.start, positions.end..self.len()])
+    }
+
+    /// Part number `index` (from 0) of this configuration split into `parts`, as [`part`] cuts.
+    pub fn part(&self, parts: usize, index: usize) -> Config {
+        self.slice(part(self.len(), parts, index))
+    }
+}
+
+/// Part number `index` (from 0) of `len` kept units cut into `parts` contiguous parts, as a range
+/// of positions among the kept units. Sizes differ by at most one, the larger parts come first:
+/// 7 units in 3 parts are 3, 2 and 2. An `index` beyond the last part gives an empty range.
+///
+/// ```
+/// use ddfuzz_delta::part;
+/// assert_eq!([0, 1, 2].map(|index| part(7, 3, index)), [0..3, 3..5, 5..7]);
+/// ```
+pub fn part(len: usize, parts: usize, index: usize) -> Range<usize> {
+    if index >= parts {
+        return len..len;
+    }
+    let (size, larger) = (len / parts, len % parts);
+    let start = index * size + index.min(larger);
+    start..start + size + usize::from(index < larger)
 }

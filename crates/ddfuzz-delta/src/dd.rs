@@ -1,6 +1,6 @@
-//! General delta debugging.
+//! `dd`: general delta debugging, which minimizes, maximizes or isolates.
 
-use super::{Candidate, Config, Outcome, Rule, Search};
+use crate::{Candidate, Config, Outcome, Rule, Search};
 
 /// What general delta debugging works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -245,4 +245,15 @@ impl Search for Dd {
     fn boxed(&self) -> Box<dyn Search> {
         Box::new(self.clone())
     }
+}
+
+/// A passing and a failing side, and what makes them differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference<S> {
+    /// The passing side. Where the test of nothing is UNRESOLVED, it may be nothing.
+    pub pass: S,
+    /// The failing side, which holds the passing one.
+    pub fail: S,
+    /// The units that only the failing side has.
+    pub difference: S,
 }

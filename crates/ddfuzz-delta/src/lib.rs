@@ -43,58 +43,32 @@
 //! ESEC is Zeller, *Yesterday, my program worked. Today, it does not. Why?*, 1999; AADEBUG is
 //! Cleve & Zeller, *Finding Failure Causes through Automated Testing*, 2000.
 
-mod algebra;
-mod argument;
 mod arguments;
-mod axiom;
 mod cache;
-mod candidate;
 mod change;
 mod config;
 mod dd;
 mod dd_1999;
-mod dd_plus;
 mod ddmin;
-mod ddmin_2002;
 mod debugger;
-mod difference;
-mod findings;
-mod hints;
-mod monotony;
 mod outcome;
 mod passes;
-mod pieces;
 mod predictor;
 mod search;
 mod sequence;
-mod split;
-mod subsequence;
 mod tester;
 
-mod verdict;
-
-pub use self::dd::{Dd, Mode};
-pub use self::ddmin::Ddmin;
-pub use argument::Argument;
-pub use arguments::Arguments;
-pub use axiom::{AxiomError, NotFailing, NotPassing};
+pub use self::dd::{Dd, Difference, Mode};
+pub use self::ddmin::{Ddmin, Ddmin2002};
+pub use arguments::{Argument, Arguments};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
-pub use candidate::{Candidate, Edit, Replacement, Rule};
 pub use change::{Change, apply, changes};
-pub use config::{Config, ConfigId};
-pub use dd_1999::Dd1999;
-pub use dd_plus::DdPlus;
-pub use ddmin_2002::Ddmin2002;
-pub use debugger::DeltaDebugger;
-pub use difference::Difference;
-pub use hints::{Comparison, Hints};
-pub use monotony::Monotony;
-pub use outcome::Outcome;
+pub use config::{Config, ConfigId, part};
+pub use dd_1999::{Dd1999, DdPlus};
+pub use debugger::{DeltaDebugger, Verdict};
+pub use outcome::{AxiomError, Comparison, Hints, NotFailing, NotPassing, Outcome};
 pub use passes::{Full, Subset};
-pub use pieces::{lines, tokens};
-pub use predictor::{Order, Predictor, Requires};
-pub use search::Search;
-pub use sequence::{dd, ddmin, minimize};
-pub use split::part;
+pub use predictor::{Monotony, Order, Predictor, Requires};
+pub use search::{Candidate, Edit, Replacement, Rule, Search};
+pub use sequence::{dd, ddmin, lines, minimize, tokens};
 pub use tester::{Answered, Tally, Tester};
-pub use verdict::Verdict;

@@ -1,6 +1,6 @@
-//! Outcomes that are known without a run.
+//! Predictors: outcomes that follow without a run.
 
-use super::{Config, Outcome};
+use crate::{Config, Outcome};
 
 /// Answers tests without running them (ESEC, section 6). A prediction has to hold: a wrong one
 /// misleads the search, though never into a result that was not seen to fail.
@@ -48,5 +48,29 @@ impl Predictor for Requires {
             config.contains(*unit) && !config.contains(*required)
         };
         self.pairs.iter().any(lacks).then_some(Outcome::Unresolved)
+    }
+}
+
+/// The monotony cache (AADEBUG): after `test(c) = PASS`, every subset of `c` is PASS without a run.
+///
+/// It may be switched on where the failure is monotone: whatever keeps a failing configuration
+/// fails. Elsewhere it hides failures, and a result need not be minimal.
+#[derive(Clone, Debug, Default)]
+pub struct Monotony {
+    /// Configurations that passed, none a subset of another.
+    passed: Vec<Config>,
+}
+
+impl Predictor for Monotony {
+    fn predict(&self, config: &Config) -> Option<Outcome> {
+        let within = |passed: &Config| config.is_subset_of(passed);
+        self.passed.iter().any(within).then_some(Outcome::Pass)
+    }
+
+    fn learn(&mut self, config: &Config, outcome: Outcome) {
+        if outcome == Outcome::Pass && self.predict(config).is_none() {
+            self.passed.retain(|passed| !passed.is_subset_of(config));
+            self.passed.push(config.clone());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs searches in one's own process, one test after the other.
 
-use super::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
+use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
 
 /// How a test was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

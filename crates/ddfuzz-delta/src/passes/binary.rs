@@ -1,12 +1,12 @@
 //! The pass over binary formats: records, frames, and what repair finds.
 
-use super::detect::{SCOPE, frames, payload, records};
-use super::list::List;
-use super::protocol::Protocol;
-use super::repair::Repair;
-use super::units::{Bytes, Units};
-use super::workpiece::Workpiece;
 use crate::Outcome;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::detect::{SCOPE, frames, payload, records};
+use crate::passes::list::List;
+use crate::passes::protocol::Protocol;
+use crate::passes::repair::Repair;
+use crate::passes::units::{Bytes, Units};
 
 /// Larger texts are not looked through, in bytes.
 const LARGEST: usize = 1 << 14;
@@ -17,7 +17,7 @@ const READINGS: usize = 4;
 /// Reduces a binary format by its numbers; says whether it has any.
 ///
 /// Invariant: numbers that were right stay right.
-pub(super) async fn binary(work: &mut Workpiece) -> bool {
+pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     let len = work.len();
     if !(2..=LARGEST).contains(&len) {
         return false;
@@ -30,7 +30,7 @@ pub(super) async fn binary(work: &mut Workpiece) -> bool {
 }
 
 /// Reduces records, and then what is in them.
-async fn recorded(work: &mut Workpiece) -> bool {
+async fn recorded(work: &mut CurrentBest) -> bool {
     let readings = records(&work.text());
     for mut records in readings.into_iter().take(READINGS) {
         if is_right(work, &mut records).await {
@@ -44,7 +44,7 @@ async fn recorded(work: &mut Workpiece) -> bool {
 }
 
 /// Reduces what a length, and maybe a checksum, protects.
-async fn framed(work: &mut Workpiece) -> bool {
+async fn framed(work: &mut CurrentBest) -> bool {
     let is_text = work.is_text();
     let readings = frames(&work.text(), SCOPE).into_iter();
     // A letter may be the size of a text, but is not meant so.
@@ -61,7 +61,7 @@ async fn framed(work: &mut Workpiece) -> bool {
 
 /// A sum that makes all zero can be read at both of its ends: what the other reading takes for the
 /// checksum may go now.
-async fn read_again(work: &mut Workpiece, frame: &Protocol) {
+async fn read_again(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
     };
@@ -81,7 +81,7 @@ async fn read_again(work: &mut Workpiece, frame: &Protocol) {
 }
 
 /// Reduces what numbers protect that only a run tells of.
-async fn repaired(work: &mut Workpiece) -> bool {
+async fn repaired(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
     };
@@ -93,7 +93,7 @@ async fn repaired(work: &mut Workpiece) -> bool {
 }
 
 /// Whether a reading is right: its last piece can go, or its first.
-async fn is_right(work: &mut Workpiece, protocol: &mut Protocol) -> bool {
+async fn is_right(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {
         let Some(end) = protocol.len().checked_sub(1) else {

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::checksum::Checksum;
-use super::field::{Field, Form, Meaning};
-use super::protocol::Protocol;
+use crate::passes::field::{Checksum, Field, Form, Meaning};
+use crate::passes::protocol::Protocol;
 
 /// Bytes at the front in which formats begin.
 const HEADER: usize = 16;

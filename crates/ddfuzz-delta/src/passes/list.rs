@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use super::pattern::Pattern;
-use super::spacing::{Spacing, likely_half};
-use super::units::Units;
-use super::workpiece::Workpiece;
 use crate::Outcome;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::gap_model::{GapModel, Pattern, likely_half};
+use crate::passes::units::Units;
 
 /// Units kept by the probes for a cluster of needed units at the end.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
@@ -20,7 +19,7 @@ const MANY: usize = 4096;
 
 /// A list of units under reduction.
 pub(super) struct List<'a> {
-    work: &'a mut Workpiece,
+    work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
     /// Whether a pattern was taken, so that some of what is left was not tried.
     guessed: bool,
@@ -43,7 +42,7 @@ pub(super) struct Ends {
 
 impl<'a> List<'a> {
     /// A list that deletes these units of the best.
-    pub fn new(work: &'a mut Workpiece, units: &'a mut dyn Units) -> List<'a> {
+    pub fn new(work: &'a mut CurrentBest, units: &'a mut dyn Units) -> List<'a> {
         List {
             work,
             units,
@@ -233,7 +232,7 @@ impl<'a> List<'a> {
     ///
     /// Invariant: units of the range behind the position are needed, or stand.
     pub async fn sweep_range(&mut self, range: Range<usize>) {
-        let mut spacing = Spacing::over(range.len());
+        let mut spacing = GapModel::over(range.len());
         let mut pattern = Pattern::default();
         let mut to = range.end;
         let mut fruitless = 0;

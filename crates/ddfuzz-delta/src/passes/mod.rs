@@ -1,7 +1,7 @@
 //! Searches made of passes: [`Subset`], which deletes only, and [`Full`].
 //!
 //! Each pass is a file, whose functions say in prose what invariant they keep. They share a
-//! `Workpiece`, the best so far with the way to ask for less, and most of them the list search of
+//! `CurrentBest`, the best so far with the way to ask for less, and most of them the list search of
 //! `list`: ends, middle, and a sweep by group testing over any units that can be deleted, be they
 //! bytes, lines, siblings in a tree, levels of a nest, records, or positions to be made `0`.
 //!
@@ -19,32 +19,20 @@
 //! | `singles` | single bytes: its last round is the proof |
 
 mod binary;
-mod chain;
-mod checksum;
+mod coroutine;
+mod current_best;
+mod deletions;
 mod detect;
-mod dialogue;
 mod field;
-mod full;
-mod lines;
+mod gap_model;
 mod list;
 mod normalize;
-mod pairs;
-mod parse;
-mod pattern;
-mod places;
 mod protocol;
+mod ranges;
 mod repair;
-mod runs;
 mod script;
-mod shortlex;
-mod singles;
-mod spacing;
-mod spots;
 mod structure;
-mod subset;
 mod tree;
 mod units;
-mod workpiece;
 
-pub use full::Full;
-pub use subset::Subset;
+pub use script::{Full, Subset};

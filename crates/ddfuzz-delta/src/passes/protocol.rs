@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::field::{Field, Meaning};
-use super::places::{gone_within, moved, moved_place, union};
-use super::units::Units;
-use super::workpiece::Workpiece;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::field::{Field, Meaning};
+use crate::passes::ranges::{gone_within, moved, moved_place, union};
+use crate::passes::units::Units;
 use crate::{Edit, Replacement};
 
 /// A binary format: fields, and the pieces that can be deleted.
@@ -73,7 +73,7 @@ impl Units for Protocol {
         self.pieces.len()
     }
 
-    fn edit(&self, work: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         let text = work.text();
         let gone = self.places(cuts);
         let pieces = cuts.iter().map(Range::len).sum();
@@ -103,7 +103,7 @@ impl Units for Protocol {
         Some(Edit::Set(edits))
     }
 
-    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn taken(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let gone = self.places(cuts);
         self.fields = self
             .fields_behind(&gone)

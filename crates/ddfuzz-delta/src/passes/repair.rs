@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::field::Form;
-use super::workpiece::Workpiece;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::field::Form;
 use crate::{Comparison, Edit, Outcome, Replacement};
 
 /// Rewrites for one candidate while it is not known which bytes are fields.
@@ -45,7 +45,7 @@ pub(super) struct Repair {
 
 impl Repair {
     /// Deletes a byte in the middle and learns what puts that right; `None` where nothing does.
-    pub async fn learn(work: &mut Workpiece) -> Option<Repair> {
+    pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {
             let at = work.len() * part / 5;
@@ -73,7 +73,12 @@ impl Repair {
     }
 
     /// Tests an edit; where it is not FAIL, puts numbers right and tests it again.
-    pub async fn test(&mut self, work: &mut Workpiece, rule: &'static str, edit: Edit) -> Outcome {
+    pub async fn test(
+        &mut self,
+        work: &mut CurrentBest,
+        rule: &'static str,
+        edit: Edit,
+    ) -> Outcome {
         let before = work.text();
         let mut edits = replacements(&edit);
         let learning = self.known.is_empty();

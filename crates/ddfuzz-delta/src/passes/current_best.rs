@@ -1,10 +1,9 @@
 //! What the passes work on: the best so far, and the way to ask for less.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use super::dialogue::Asker;
-use super::repair::Repair;
+use crate::passes::coroutine::Asker;
+use crate::passes::repair::Repair;
 use crate::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 
 /// Bytes that are looked at to tell a text.
@@ -18,7 +17,7 @@ const RUN: usize = 4;
 
 /// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
 /// was before.
-pub(super) struct Workpiece {
+pub(super) struct CurrentBest {
     asker: Asker,
     /// The input; empty where units are no bytes.
     original: Arc<[u8]>,
@@ -38,10 +37,10 @@ pub(super) struct Workpiece {
     repair: Option<Repair>,
 }
 
-impl Workpiece {
+impl CurrentBest {
     /// The whole input, whose test was FAIL.
-    pub fn new(asker: Asker, original: Arc<[u8]>) -> Workpiece {
-        Workpiece {
+    pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
+        CurrentBest {
             asker,
             best: Config::all(original.len()),
             text: Some(original.clone()),
@@ -55,11 +54,11 @@ impl Workpiece {
     }
 
     /// All of some units that are no bytes, or of which nothing is known.
-    pub fn of_units(asker: Asker, units: usize) -> Workpiece {
-        Workpiece {
+    pub fn of_units(asker: Asker, units: usize) -> CurrentBest {
+        CurrentBest {
             best: Config::all(units),
             text: None,
-            ..Workpiece::new(asker, Arc::default())
+            ..CurrentBest::new(asker, Arc::default())
         }
     }
 
@@ -165,7 +164,7 @@ impl Workpiece {
         self.test(rule, Edit::Cut(cuts)).await
     }
 
-    /// Tests an edit as it is. What an observed run compared is in [`hints`](Workpiece::hints).
+    /// Tests an edit as it is. What an observed run compared is in [`hints`](CurrentBest::hints).
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),

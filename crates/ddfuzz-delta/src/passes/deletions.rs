@@ -1,17 +1,61 @@
-//! Runs of neighbours that go only together: records of which nothing tells where they begin, as
-//! they stand in what harnesses with structured input read.
-//!
-//! Group testing meets such a run only where its halving happens to end at both borders. So
-//! behind the sweep runs are tried at every place: first those whose length a byte at
-//! their beginning may tell, then each length in turn, for records of one kind are of one length.
-//! Last, what stands behind such a byte is shortened together with it.
-//!
-//! That costs many tests. It is done only in what a run went from in one piece before, and of
-//! which more than a few bytes are left, the first two parts only in binary data. It ends when a
-//! multiple of the tests so far has brought nothing.
+//! Passes that delete single bytes, pairs of bytes, and runs of neighbours.
 
-use super::workpiece::Workpiece;
-use crate::{Edit, Outcome, Replacement};
+use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
+
+/// Deletes single bytes, from the end to the front, equal neighbours as one. Behind a byte that
+/// goes, twice as many are tried.
+///
+/// Invariant: no byte behind the position can go alone, given what is in front of it. A round that
+/// deletes nothing is the proof of the result: each of its tests removes one byte of it.
+///
+/// Says whether most of the needed bytes are so because a test without them was UNRESOLVED.
+pub(super) async fn singles(work: &mut CurrentBest) -> bool {
+    let (mut needed, mut unresolved) = (0, 0);
+    let mut to = work.len();
+    let mut block = 1;
+    while to > 0 {
+        let size = block.min(to);
+        if work.len() == 1 {
+            // Nothing but the empty text is smaller, which is part of the axiom.
+            return false;
+        }
+        let outcome = work.cut("singles", to - size..to).await;
+        if outcome == Outcome::Fail {
+            to -= size;
+            block *= 2;
+        } else if size > 1 {
+            block = 1;
+        } else {
+            needed += 1;
+            unresolved += usize::from(outcome == Outcome::Unresolved);
+            to = work.run_start(to - 1);
+        }
+    }
+    unresolved * 2 >= needed && needed > 0
+}
+
+/// Deletes pairs of bytes, neighbours first, as long as `budget` tests allow.
+///
+/// Invariant: single bytes are judged elsewhere; a pair that goes begins the round anew, because
+/// it may have freed another.
+pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
+    let end = work.asked() + budget;
+    'anew: loop {
+        for apart in 1..work.len() {
+            for first in (0..work.len() - apart).rev() {
+                if work.asked() >= end || work.len() <= 2 {
+                    return;
+                }
+                let second = first + apart;
+                let cuts = union(vec![first..first + 1, second..second + 1]);
+                if work.test("pairs", Edit::Cut(cuts)).await == Outcome::Fail {
+                    continue 'anew;
+                }
+            }
+        }
+        return;
+    }
+}
 
 /// Of so few bytes there are hardly more runs than the other passes have tried.
 const FEW: usize = 16;
@@ -26,7 +70,7 @@ const PATIENCE: (usize, usize) = (4, 512);
 const PATIENCE_WITH_TEXT: usize = 128;
 
 /// Deletes runs; says whether any went.
-pub(super) async fn runs(work: &mut Workpiece) -> bool {
+pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     if work.len() <= FEW || !work.has_lost_a_run() {
         return false;
     }
@@ -50,7 +94,7 @@ pub(super) async fn runs(work: &mut Workpiece) -> bool {
 }
 
 /// Tries runs at every place.
-async fn every_place(work: &mut Workpiece, left: &mut usize, patience: usize) {
+async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
         sweep(work, &told, left, patience).await;
@@ -62,7 +106,7 @@ async fn every_place(work: &mut Workpiece, left: &mut usize, patience: usize) {
 
 /// Takes the byte at `at` for the length of what follows it, and keeps as little of that as will
 /// do, by galloping.
-async fn shorten(work: &mut Workpiece, at: usize, left: &mut usize, patience: usize) {
+async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);
     // Of equal bytes the first is as good as the others.
@@ -90,7 +134,7 @@ async fn shorten(work: &mut Workpiece, at: usize, left: &mut usize, patience: us
 /// Tries one run at every place; `length` says how long it is. Behind one that went the next may
 /// stand at the same place.
 async fn sweep(
-    work: &mut Workpiece,
+    work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),
     left: &mut usize,
     patience: usize,

@@ -84,7 +84,7 @@ enum Given {
 ///
 /// A script that waits cannot be copied: a copy of the machine begins anew and is given the same
 /// hints and outcomes. It takes as long as the search took so far, its tests aside.
-pub(super) struct Dialogue {
+pub(super) struct Coroutine {
     units: usize,
     begin: Begin,
     asker: Asker,
@@ -94,15 +94,18 @@ pub(super) struct Dialogue {
     best: Config,
 }
 
-impl Dialogue {
+impl Coroutine {
     /// A machine over this many units.
-    pub fn new(units: usize, begin: impl Fn(Asker) -> Running + Send + Sync + 'static) -> Dialogue {
-        Dialogue::begun(units, Arc::new(begin))
+    pub fn new(
+        units: usize,
+        begin: impl Fn(Asker) -> Running + Send + Sync + 'static,
+    ) -> Coroutine {
+        Coroutine::begun(units, Arc::new(begin))
     }
 
-    fn begun(units: usize, begin: Begin) -> Dialogue {
+    fn begun(units: usize, begin: Begin) -> Coroutine {
         let asker = Asker::new(units);
-        Dialogue {
+        Coroutine {
             units,
             script: Some(begin(asker.clone())),
             begin,
@@ -157,9 +160,9 @@ impl Dialogue {
     }
 }
 
-impl Clone for Dialogue {
-    fn clone(&self) -> Dialogue {
-        let mut copy = Dialogue::begun(self.units, self.begin.clone());
+impl Clone for Coroutine {
+    fn clone(&self) -> Coroutine {
+        let mut copy = Coroutine::begun(self.units, self.begin.clone());
         for given in &self.past {
             match given {
                 Given::Hints(hints) => copy.hint(hints),
