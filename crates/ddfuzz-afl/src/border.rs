@@ -3,11 +3,10 @@
 //! Of its custom mutators AFL++ asks for more functions than these, and does without: a library
 //! that has the three for trimming and no `afl_custom_fuzz` trims, and leaves mutating to AFL++.
 
+use ddfuzz_delta::Outcome;
 use std::ffi::{c_uint, c_void};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use ddfuzz_delta::Outcome;
 
 use crate::{Settings, Trimmer};
 

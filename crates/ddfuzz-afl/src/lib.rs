@@ -15,16 +15,13 @@
 //!
 //! [`Search`]: ddfuzz_delta::Search
 
-mod blocks;
 pub mod border;
 mod entry;
-mod name;
 mod search;
 mod settings;
-mod steps;
 mod trimmer;
 
 pub use search::{SEARCHES, TrimSearch};
 pub use settings::Settings;
-pub use steps::{afl_steps, default_steps};
+pub use settings::{afl_steps, default_steps};
 pub use trimmer::Trimmer;

@@ -2,9 +2,7 @@
 
 use ddfuzz_delta::Outcome;
 
-use crate::Settings;
-use crate::entry::Entry;
-use crate::steps::default_steps;
+use crate::{Settings, entry::Entry, settings::default_steps};
 
 /// Trims one entry after the other: all the state of the library.
 ///

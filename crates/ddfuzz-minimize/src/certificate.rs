@@ -4,11 +4,9 @@
 use ddfuzz_delta::{Outcome, TextId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
-use crate::Kind;
-use crate::log::What;
+use crate::{Kind, log::What};
 
 /// What can be said of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -3,8 +3,7 @@
 //! Other crashes that candidates run into are slips; each is examined once.
 
 use ddfuzz_delta::{Hints, Outcome};
-use ddfuzz_exec::observe::Observer;
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit, observe::Observer};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -23,7 +23,6 @@ mod oracle;
 mod parallel;
 mod progress;
 mod question;
-mod replay;
 mod searches;
 mod steadiness;
 mod test_oracle;
@@ -46,8 +45,9 @@ pub use options::{
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
-pub use replay::{LeastSlip, Replayed, least_slips, replay};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PATIENCE, hurried};
-pub use verify::{Counterexample, Verified, VerifyError, verify};
+pub use verify::{
+    Counterexample, LeastSlip, Replayed, Verified, VerifyError, least_slips, replay, verify,
+};

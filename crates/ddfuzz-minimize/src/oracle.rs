@@ -5,8 +5,7 @@ use ddfuzz_exec::{ExecError, TimeLimit};
 use ddfuzz_triage::{Class, Crash, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 /// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
 /// oracle").

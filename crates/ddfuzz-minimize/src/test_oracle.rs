@@ -8,8 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::log::ContentHash;
-use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE};
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, log::ContentHash};
 
 /// The exit status by which a test says that it cannot tell.
 const CANNOT_TELL: i32 = 125;

@@ -1,9 +1,8 @@
-//! What stands between `target_main` and the closure.
+//! Calls the closure of a harness, and makes each panic abort the process.
 
-use std::ffi::c_int;
-use std::sync::Once;
+use std::{ffi::c_int, sync::Once};
 
-use crate::{Status, panics};
+use crate::Status;
 
 /// The input as a slice.
 ///
@@ -28,7 +27,21 @@ pub fn enter<S: Status>(
     FIRST.call_once(|| {
         init();
         // Behind `init`, which may have set a hook: that one is called first.
-        panics::abort_behind_the_hook();
+        abort_behind_the_hook();
     });
     target(input).status()
+}
+
+/// Lets each panic abort as soon as the hook that is set now has said what it says. Without
+/// unwinding the stack still shows where the panic began, and nothing that would catch the panic
+/// can hide it.
+///
+/// ddfuzz knows this crate's frames, as it does those of the standard library, and names the crash
+/// by what is behind them.
+pub(crate) fn abort_behind_the_hook() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        hook(info);
+        std::process::abort();
+    }));
 }

@@ -20,7 +20,6 @@
 #[cfg(feature = "coverage")]
 pub mod coverage;
 mod entry;
-mod panics;
 mod program;
 mod status;
 

@@ -2,7 +2,8 @@
 
 use std::ffi::{OsString, c_int};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::process::ExitCode;
 
 /// Wrong usage, or an input that cannot be read.

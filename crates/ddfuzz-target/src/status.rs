@@ -1,7 +1,6 @@
 //! What a target may return.
 
-use std::ffi::c_int;
-use std::fmt::Debug;
+use std::{ffi::c_int, fmt::Debug};
 
 /// What a target may return, as an exit status: one that the process ends with, of which eight
 /// bits are left.

@@ -5,7 +5,7 @@ use ddfuzz_model::files::{Base64, OsText};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::isolate::subject::Differing;
+use crate::isolate::sides::Differing;
 use crate::log::{Goal, StartLine, Units};
 use crate::minimized::{outcome_of, slip_of, wall_ms};
 use crate::{Claim, Counts, OutcomeRecord, Proved, Rate, SlipKeys, SlipRecord};

@@ -15,11 +15,9 @@ mod driver;
 mod isolated;
 mod progress;
 mod sides;
-mod subject;
 mod verify;
 
 pub use driver::{OnSide, isolate};
 pub use isolated::{DifferenceResult, DifferingRecord, Isolated, IsolationWarning};
-pub use sides::Side;
-pub use subject::{Differing, Subject};
+pub use sides::{Differing, Side, Subject};
 pub use verify::{FalseDelta, ReplayedSides, VerifiedSides, replay_sides, verify_sides};

@@ -3,10 +3,7 @@
 use ddfuzz_delta::TextId;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
-use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::{borrow::Cow, fs::File, io, path::Path};
 
 /// The blake3 hash of a text, written as 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

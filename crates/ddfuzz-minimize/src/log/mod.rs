@@ -3,20 +3,19 @@
 //! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
 //! the log is read.
 
-mod coverage;
-mod difference;
 mod file;
+mod goals;
 mod hash;
 mod lines;
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
-pub use coverage::{CoverageRecord, Numbers};
 pub use ddfuzz_exec::TargetRecord;
 pub use ddfuzz_model::files::{Base64, OsText};
-pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use file::{Log, LogError, LogWriter, Medium};
+pub use goals::{CoverageRecord, Numbers};
+pub use goals::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
     CallRecord, CheckLine, EditRecord, EndLine, KeyRecord, Line, Part, Phase, ReduceLine, Source,

@@ -12,7 +12,6 @@
 
 mod jobs;
 mod look_ahead;
-mod worker;
 mod worker_pool;
 
 use std::sync::Mutex;

@@ -1,11 +1,12 @@
 //! An append-only file of lines.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, folder};
+use crate::files::{FileError, folder};
 
 /// Bytes read at a time on looking for the last line end.
 const CHUNK: u64 = 64 * 1024;

@@ -3,13 +3,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
 use tempfile::NamedTempFile;
 
-use super::{FileError, folder};
+use crate::files::{FileError, folder};
 
 /// What the names of temporary files begin with. One is left behind when its writer is killed;
 /// readers skip them, and the next writer may remove them.

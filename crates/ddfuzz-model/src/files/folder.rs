@@ -1,10 +1,8 @@
 //! Folders whose entries survive a power cut.
 
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
+use std::{fs, fs::File, io, path::Path};
 
-use super::FileError;
+use crate::files::FileError;
 
 /// Writes the folder's entries (new names, renames) through to the device.
 ///

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::FileError;
+use crate::files::FileError;
 
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]

@@ -9,20 +9,18 @@
 
 mod appender;
 pub mod atomic;
-mod base64;
+mod encoding;
 mod error;
 pub mod folder;
 mod lock;
-mod os_text;
 mod printable;
 pub mod regular;
 pub mod shell;
 pub mod space;
 pub mod swap;
 
-pub use self::base64::Base64;
 pub use appender::Appender;
+pub use encoding::{Base64, OsText};
 pub use error::FileError;
 pub use lock::{Lock, LockError};
-pub use os_text::OsText;
 pub use printable::printable;

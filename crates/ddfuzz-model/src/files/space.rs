@@ -1,10 +1,9 @@
 //! How much room there is on the file system of a path.
 
+use nix::sys::statvfs::statvfs;
 use std::path::Path;
 
-use nix::sys::statvfs::statvfs;
-
-use super::folder;
+use crate::files::folder;
 
 /// Bytes that may still be written where `path` is, or would be; `None` where the system does not
 /// say. A quota is not seen.

@@ -1,14 +1,14 @@
 //! A folder that takes the place of another one in one step.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::syncfs;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::atomic::TEMPORARY_PREFIX;
-use super::{FileError, folder};
+use crate::files::atomic::TEMPORARY_PREFIX;
+use crate::files::{FileError, folder};
 
 /// A folder that is filled beside the place that it is for. Dropped before it has taken it, it is
 /// removed; killed, it is found and removed by the next one for the same place.
