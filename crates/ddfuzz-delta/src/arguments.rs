@@ -1,27 +1,28 @@
-//! The arguments of a call that is debugged: which values can be taken apart, and into what units.
+//! The arguments of a call that [`DeltaDebugger`](crate::DeltaDebugger) simplifies: which values
+//! have units that can be left out.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::{Config, TextId};
 
-/// A value handed to the function being debugged.
+/// A value that is passed to the function under test.
 ///
-/// Strings are sequences of characters, vectors of their items; numbers, `bool` and `char` have no
-/// units and stay as they are. A type of one's own stays as it is too, unless it says otherwise:
-/// `impl Argument for Mine { fn hash_into(…) … }`.
+/// The units of a `String` are its characters, those of a `Vec` its items. Numbers, `bool` and
+/// `char` have no units and are never changed. A user type has no units by default: `impl Argument
+/// for MyType` needs only `hash_into`.
 pub trait Argument: Clone {
-    /// Number of units that can be left out.
+    /// Number of units that can be left out of the value; 0 if the value cannot be simplified.
     fn units(&self) -> usize {
         0
     }
 
-    /// The value with only these units.
+    /// A copy of the value that has only the units in `config`.
     fn keep(&self, config: &Config) -> Self {
         let _ = config;
         self.clone()
     }
 
-    /// Feeds the value to `hasher`: equal values alike, so that none is tested twice.
+    /// Feeds the value to `hasher`. Equal values must hash alike, so that no call is made twice.
     fn hash_into(&self, hasher: &mut dyn Hasher);
 }
 
@@ -62,7 +63,7 @@ impl<T: Clone + Hash> Argument for Vec<T> {
     }
 }
 
-/// Hashes with a hasher of any kind.
+/// Hashes `value` with a hasher that is a trait object.
 fn hash(value: &(impl Hash + ?Sized), mut hasher: &mut dyn Hasher) {
     value.hash(&mut hasher);
 }
@@ -93,23 +94,23 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// The arguments of one call: a single [`Argument`], or a tuple of two to four.
+/// The arguments of one call: a single [`Argument`], or a tuple of two to four of them.
 ///
-/// Their units are counted through, those of the first argument first.
+/// The units of all arguments are numbered consecutively, beginning with those of the first
+/// argument.
 pub trait Arguments: Clone {
-    /// Number of units of each argument.
+    /// Number of units of each argument, in the order of the arguments.
     fn units(&self) -> Vec<usize>;
 
-    /// The arguments with only these units; one configuration for each argument.
-    ///
-    /// What has no configuration is left as it is.
+    /// A copy of the arguments in which argument `i` has only the units in `configs[i]`. An
+    /// argument without a configuration is copied whole.
     fn keep(&self, configs: &[Config]) -> Self;
 
-    /// Feeds the arguments to `hasher`.
+    /// Feeds all arguments to `hasher`; equal arguments hash alike.
     fn hash_into(&self, hasher: &mut dyn Hasher);
 }
 
-/// Names arguments by 128 bits of hashes.
+/// A 128-bit hash of the arguments, by which the cache recognizes a call that was made before.
 pub(super) fn name(arguments: &impl Arguments) -> TextId {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();

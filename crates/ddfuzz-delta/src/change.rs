@@ -1,4 +1,4 @@
-//! The changes between two texts, from a longest common subsequence.
+//! The changes between two texts, computed from a longest common subsequence.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -7,22 +7,23 @@ use crate::sequence::lines;
 /// Texts of at most this many bytes are compared byte by byte as a whole.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// A textual change, one of the circumstances in which a failing text differs from a passing one.
+/// A textual change from a passing text to a failing one: some bytes are removed, and others are
+/// inserted in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Change {
-    /// The range of the passing text that it removes, in bytes.
+    /// The removed bytes, as a range of the passing text; empty for an insertion.
     pub at: Range<usize>,
-    /// The range of the failing text that it puts there, in bytes.
+    /// The inserted bytes, as a range of the failing text; empty for a removal.
     pub with: Range<usize>,
 }
 
 impl Change {
-    /// Bytes that it removes and inserts.
+    /// Number of removed bytes plus number of inserted bytes.
     pub fn size(&self) -> usize {
         self.at.len() + self.with.len()
     }
 
-    /// Each byte that it removes or inserts as a change of its own; those that remove come first.
+    /// Splits the change into changes of one byte each: first the removals, then the insertions.
     pub fn bytes(&self) -> impl Iterator<Item = Change> + '_ {
         let removed = self.at.clone().map(|at| Change {
             at: at..at + 1,
@@ -43,11 +44,11 @@ impl Change {
     }
 }
 
-/// The changes that lead from `passing` to `failing`, ascending, no two of them touching.
+/// The changes that turn `passing` into `failing`, in ascending order; no two of them touch.
 ///
-/// Where both have at most 64 KiB they remove and insert as few bytes as any changes can. Larger
-/// texts are compared line by line first, then byte by byte inside the lines that differ; where
-/// more than 64 KiB differ in one place, that place is compared piece by piece.
+/// If both texts have at most 64 KiB, the changes remove and insert as few bytes as possible.
+/// Larger texts are compared by lines first, and then by bytes within the lines that differ. A
+/// place in which more than 64 KiB differ is compared piece by piece.
 ///
 /// ```
 /// use ddfuzz_delta::changes;
@@ -81,7 +82,8 @@ pub fn changes(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found
 }
 
-/// Writes `passing` with these changes, which ascend, into `text`, which is cleared first.
+/// Applies `changes` to `passing` and writes the result into `text`, which is cleared first. The
+/// changes must be in ascending order.
 pub fn apply<'a>(
     passing: &[u8],
     failing: &[u8],
@@ -123,7 +125,7 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Where each line begins, and where the last one ends.
+/// Start offset of each line, in bytes, followed by the end offset of the last line.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();
@@ -132,7 +134,7 @@ fn starts(lines: &[&[u8]]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// What a longest common subsequence leaves of both.
+/// The items that a longest common subsequence of both sequences does not keep, as changes.
 fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     let kept = longest(first, second, symbols);
     let gone = |kept: &[bool], from: usize| kept[from..].iter().take_while(|kept| !**kept).count();
@@ -146,14 +148,15 @@ fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
                 with: with..with + inserted,
             });
         }
-        // The next item of both is kept, unless this was the end.
+        // Both sequences keep their next item, unless they have ended.
         at += removed + 1;
         with += inserted + 1;
     }
     found
 }
 
-/// Cuts a change into pieces whose bytes can be compared: equally many of both sides.
+/// Cuts a large change into pieces that are small enough to compare byte by byte. Both sides of the
+/// change are cut into the same number of pieces.
 fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     let count = change
         .at
@@ -173,18 +176,18 @@ fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     })
 }
 
-/// Which items of two sequences a longest common subsequence of them keeps, by their positions.
+/// For each item of two sequences, whether their longest common subsequence keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub first: Vec<bool>,
     pub second: Vec<bool>,
 }
 
-/// A longest common subsequence of two sequences of symbols below `symbols`.
+/// Computes a longest common subsequence of two sequences of symbols less than `symbols`.
 ///
-/// The lengths are computed for 64 symbols at a time (Hyyrö, *Bit-parallel LCS-length computation
-/// revisited*, 2004), the subsequence itself by halving the first sequence (Hirschberg 1975): time
-/// O(n·m/64) however unlike the two are, and linear space.
+/// Lengths are computed 64 symbols at a time (Hyyrö, *Bit-parallel LCS-length computation
+/// revisited*, 2004); the subsequence is found by halving the first sequence (Hirschberg 1975). For
+/// lengths n and m the time is O(n·m/64) and the space is linear.
 pub(super) fn longest(first: &[u32], second: &[u32], symbols: usize) -> Kept {
     let mut search = Lcs {
         matches: vec![Vec::new(); symbols],
@@ -197,7 +200,7 @@ pub(super) fn longest(first: &[u32], second: &[u32], symbols: usize) -> Kept {
     search.kept
 }
 
-/// A part of a sequence, and where it begins.
+/// A part of a sequence with its start position `at` in the whole sequence.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     at: usize,
@@ -216,7 +219,8 @@ impl Part<'_> {
 }
 
 struct Lcs {
-    /// Where each symbol stands in the second sequence: words and bits in them.
+    /// For each symbol its positions in the second sequence, as words of 64 bits with their
+    /// indices.
     matches: Vec<Vec<(usize, u64)>>,
     kept: Kept,
 }
@@ -246,7 +250,8 @@ impl Lcs {
         }
     }
 
-    /// Keeps what both begin and end with; gives what is left.
+    /// Keeps the common prefix and the common suffix of both parts, and returns what remains of
+    /// each.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();
@@ -260,18 +265,20 @@ impl Lcs {
         (first, second)
     }
 
-    /// Where to cut `second`, so that the subsequences of both halves are longest together.
+    /// The position at which `second` is cut, so that the common subsequences of `left` and `right`
+    /// with the two pieces are as long as possible together.
     fn best_cut(&mut self, left: Part<'_>, right: Part<'_>, second: Part<'_>) -> usize {
         let before = self.lengths(left.of.iter(), second.of.iter());
         let behind = self.lengths(right.of.iter().rev(), second.of.iter().rev());
         let together = before.iter().zip(behind.iter().rev());
         let sums = together.map(|(one, other)| one + other).enumerate();
-        // Of the best the first, so that equal sequences are always cut alike.
+        // The first of several best cuts, so that equal sequences are always cut alike.
         let best = sums.max_by_key(|(cut, sum)| (*sum, usize::MAX - cut));
         best.map_or(0, |(cut, _)| cut)
     }
 
-    /// The lengths of longest common subsequences of `first` and the first 0, 1, … of `second`.
+    /// Lengths of the longest common subsequences of `first` with each prefix of `second`, shortest
+    /// prefix first.
     fn lengths<'a>(
         &mut self,
         first: impl Iterator<Item = &'a u32>,
@@ -292,7 +299,7 @@ impl Lcs {
         for symbol in second.clone() {
             self.matches[*symbol as usize].clear();
         }
-        // The length grows where a bit is zero.
+        // The length grows at each zero bit.
         let grows = |index: usize| usize::from(row[index / 64] >> (index % 64) & 1 == 0);
         let mut length = 0;
         let ahead = (0..second.len()).map(|index| {
@@ -303,8 +310,8 @@ impl Lcs {
     }
 }
 
-/// One more symbol of the first sequence: `row + (row & matches) | row & !matches`. Words without
-/// matches change only where a carry reaches them.
+/// Updates the bit row of Hyyrö's algorithm for one more symbol of the first sequence: `row + (row
+/// & matches) | row & !matches`. A word without matches changes only if a carry reaches it.
 fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     let mut carry = None;
     for &(word, bits) in matches {
@@ -318,8 +325,8 @@ fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     carry_on(row, carry, row.len());
 }
 
-/// Takes a carry into the words from where it stands up to `end`, as far as it goes; gives where
-/// it stands then.
+/// Propagates a carry through the words of `row` up to `end`. Returns the word that the carry
+/// reaches at `end`; `None` if a word absorbs the carry.
 fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
     let mut at = carry?;
     while at < end {

@@ -1,4 +1,4 @@
-//! Delta debugging of a function call: [`DeltaDebugger`], and what a call returns.
+//! Delta debugging of a function call: [`DeltaDebugger`], and what the function may return.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,11 +9,12 @@ use crate::{
     Arguments, Config, Dd, Difference, Mode, NotFailing, NotPassing, Outcome, Tally, Tester,
 };
 
-/// Debugs one failing call (DB, `with DeltaDebugger()`): which part of its arguments makes it fail?
+/// Simplifies one failing function call: which part of its arguments makes it fail? (*The Debugging
+/// Book*, `DeltaDebugger`.)
 ///
-/// The function takes its arguments by reference, a tuple where there are several, and fails by
-/// panicking, or by returning [`Outcome::Fail`] or `Err`. Strings and vectors are taken apart,
-/// other arguments stay (see [`Argument`](super::Argument)).
+/// The function takes its argument by reference; several arguments are a tuple. It fails by
+/// panicking, by returning [`Outcome::Fail`], or by returning `Err`. Strings and vectors are taken
+/// apart, other arguments are not changed (see [`Argument`](super::Argument)).
 ///
 /// ```
 /// use ddfuzz_delta::DeltaDebugger;
@@ -50,16 +51,16 @@ use crate::{
 /// answers share what was tested: no input is run twice.
 pub struct DeltaDebugger<'a, A> {
     arguments: A,
-    /// The units of each argument, all arguments counted through.
+    /// The units of each argument, as a range of the units of all arguments.
     places: Vec<Range<usize>>,
     tester: Tester<'a>,
 }
 
 impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
-    /// Makes the failing call.
+    /// Calls `function` with `arguments` once to record its failure.
     ///
     /// # Errors
-    /// [`NotFailing`] where it does not fail.
+    /// [`NotFailing`] if the call does not fail.
     pub fn new<V: Verdict>(
         arguments: A,
         mut function: impl FnMut(&A) -> V + 'a,
@@ -80,7 +81,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         };
         let mut first = Some(failure.clone());
         let mut tester = Tester::new(move |config| {
-            // The call that was made to see the failure is not made again.
+            // The first call has been made already.
             let known = first.take().map(Err);
             match known.unwrap_or_else(|| call(|| function(&build(config)))) {
                 Ok(outcome) => outcome,
@@ -96,8 +97,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// The smallest part of the arguments that fails: removing any one unit of any argument makes
-    /// the failure go away (1-minimal, A.11).
+    /// The smallest part of the arguments that still fails: leaving out any one more unit makes the
+    /// failure disappear (1-minimal, A.11).
     pub fn min_args(&mut self) -> A {
         let mut fail = self.whole();
         self.in_turn(|debugger, place| {
@@ -115,11 +116,11 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.build(&fail)
     }
 
-    /// A largest part of the arguments that passes: with any one unit more it does not pass
+    /// A largest part of the arguments that passes: adding any one more unit makes it not pass
     /// (1-maximal).
     ///
     /// # Errors
-    /// [`NotPassing`] where the call without any units fails.
+    /// [`NotPassing`] if the call without any units fails.
     pub fn max_args(&mut self) -> Result<A, NotPassing> {
         let mut pass = self.nothing()?;
         let whole = self.whole();
@@ -138,17 +139,17 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         Ok(self.build(&pass))
     }
 
-    /// Two calls that differ in as little as possible, one passing and one failing: no unit of the
-    /// difference can be added to the one keeping PASS, nor taken from the other keeping FAIL
-    /// (1-minimal difference, A.15).
+    /// A passing and a failing call that differ as little as possible: no single unit of the
+    /// difference can be added to the passing call without losing PASS, or removed from the failing
+    /// call without losing FAIL (1-minimal difference, A.15).
     ///
     /// # Errors
-    /// [`NotPassing`] where the call without any units fails.
+    /// [`NotPassing`] if the call without any units fails.
     pub fn min_arg_diff(&mut self) -> Result<Difference<A>, NotPassing> {
         let mut pass = self.nothing()?;
         let mut fail = self.whole();
         self.in_turn(|debugger, place| {
-            // The failing call with the passing one's value of this argument.
+            // The failing call, with this argument from the passing call.
             let other = fail.minus(&place.minus(&pass));
             if other == fail || other == pass {
                 return false;
@@ -160,8 +161,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
             }
             true
         });
-        // What still differs has to be looked at together: one argument, unless calls that mix the
-        // two sides are unresolved.
+        // At most one argument still differs, unless calls that mix both sides are UNRESOLVED.
         let sides = self.search(pass, fail, Mode::Isolate);
         Ok(Difference {
             pass: self.build(sides.pass()),
@@ -170,12 +170,13 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// Calls by kind, so far.
+    /// Number of calls so far, by how each was answered.
     pub fn tally(&self) -> Tally {
         self.tester.tally()
     }
 
-    /// Lets `change` work on one argument after the other, until it has changed none of them.
+    /// Calls `change` with the units of one argument after another, until it has left all arguments
+    /// unchanged in turn. `change` returns whether it changed something.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -214,7 +215,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// Whether a call failed as the first did.
+/// FAIL if the two failures are the same, else UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {
         true => Outcome::Fail,
@@ -222,7 +223,7 @@ fn same(first: &Failure, other: &Failure) -> Outcome {
     }
 }
 
-/// The places of this many units each, one behind the other.
+/// Assigns consecutive ranges of unit numbers to arguments with these numbers of units.
 fn places(units: &[usize]) -> Vec<Range<usize>> {
     let ends = units.iter().scan(0, |end, units| {
         *end += units;
@@ -235,7 +236,8 @@ fn units_of(place: &Range<usize>) -> Config {
     Config::from_ascending([place.clone()])
 }
 
-/// The configuration of each argument.
+/// Splits a configuration of all units into one configuration for each argument, counted from the
+/// argument's first unit.
 fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
     let within = |place: &Range<usize>| {
         let kept = config.intersection(&units_of(place));
@@ -248,10 +250,10 @@ fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
     places.iter().map(within).collect()
 }
 
-/// What a function returns that is tested. A function that returns nothing passes, unless it
-/// panics.
+/// The return value of a function under test, which says whether the call passed. A function that
+/// returns `()` passes unless it panics.
 pub trait Verdict {
-    /// The outcome that it stands for.
+    /// The outcome that this return value stands for.
     fn outcome(self) -> Outcome;
 }
 
@@ -267,23 +269,23 @@ impl Verdict for Outcome {
     }
 }
 
-/// `Ok` passes as far as what is in it does, `Err` fails.
+/// `Ok` has the outcome of its content; `Err` is FAIL.
 impl<V: Verdict, E> Verdict for Result<V, E> {
     fn outcome(self) -> Outcome {
         self.map_or(Outcome::Fail, V::outcome)
     }
 }
 
-/// How a call failed: which panic it was.
+/// How a call failed, to tell one failure from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The function said FAIL.
+    /// The function returned FAIL or `Err`.
     Said,
-    /// It panicked with this message, less what differs with the arguments.
+    /// The function panicked with this message, from which numbers and quoted text were removed.
     Panicked(String),
 }
 
-/// Calls a function.
+/// Calls `function`. `Err` describes a FAIL or a panic.
 pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| function().outcome())) {
         Ok(Outcome::Fail) => Err(Failure::Said),
@@ -292,14 +294,15 @@ pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, 
     }
 }
 
-/// The message of a panic; empty where it is no text.
+/// The message of a panic; empty if its payload is not a string.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     let text = owned.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or_default()
 }
 
-/// A message without its numbers and what it quotes.
+/// The message with each number replaced by `#` and without quoted text, because both vary with the
+/// arguments.
 fn lasting(message: &str) -> String {
     let mut letters = message.chars().peekable();
     let mut lasting = String::new();
@@ -311,7 +314,7 @@ fn lasting(message: &str) -> String {
             }
             '"' => {
                 while let Some(quoted) = letters.next().filter(|quoted| *quoted != '"') {
-                    // What is escaped ends no quotation.
+                    // An escaped quote does not end the quotation.
                     letters.next_if(|_| quoted == '\\');
                 }
                 lasting.push('"');

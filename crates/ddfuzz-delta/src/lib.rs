@@ -1,14 +1,10 @@
-//! Pure delta debugging: configurations, outcomes, and searches as step machines.
+//! Delta debugging without I/O: it finds the part of a failing input that matters.
 //!
-//! Nothing here reads a file or a clock, starts a thread, or draws a random number. A [`Search`]
-//! says which [`Candidate`] to test next and is told the [`Outcome`]; who runs the tests, in what
-//! order and on how many workers, is the caller's business, and cannot change the result.
+//! The caller has a sequence (bytes, lines, events, changes, arguments) and a test that says whether
+//! a part of it still fails. [`ddmin`] and [`minimize`] return a small part that does; [`dd`] returns
+//! a passing and a failing part that hardly differ; [`DeltaDebugger`] simplifies the arguments of a
+//! function call that panics.
 //!
-//! The terms are those of the sources (Hildebrandt & Zeller, *Simplifying Failure-Inducing
-//! Input*, ISSTA 2000; Zeller, *Why Programs Fail*, appendix A, whose definitions and
-//! propositions are cited as A.10 and the like).
-//!
-//! # Simplifying any sequence
 //! ```
 //! use ddfuzz_delta::{Outcome, ddmin};
 //!
@@ -21,27 +17,37 @@
 //! assert_eq!(ddmin(&changes, fails_with_1_7_and_8), Ok(vec![1, 7, 8]));
 //! ```
 //!
-//! # Simplifying a call
-//! [`DeltaDebugger`] takes a function that panics and its arguments, and says what part of them
-//! makes it panic.
+//! # Terms
+//! - *unit*: an item of the sequence. [`lines`] and [`tokens`] split a text into units; the
+//!   [`changes`] between two texts are units, too.
+//! - *configuration* ([`Config`]): the set of units that are kept. `c✗` is the whole input, `∅` the
+//!   empty one.
+//! - *outcome* ([`Outcome`]): FAIL if the failure occurs, PASS if it does not, UNRESOLVED if neither
+//!   can be said.
+//! - *1-minimal*: the configuration fails, and without any single one of its units it does not.
 //!
-//! # Units
-//! The units of a sequence are its items: bytes, characters, [`lines`], [`tokens`], arguments,
-//! environment variables. The [`changes`] between two texts are units too.
+//! # Searches as step machines
+//! A [`Search`] returns the next [`Candidate`] to test and receives its [`Outcome`]. The caller decides
+//! how tests are run, in which process and on how many workers; this cannot change the result. A
+//! [`Tester`] runs a search in the caller's process, with a [`Cache`] and [`Predictor`]s.
 //!
-//! # Searches
-//! | search | what it does | after |
+//! | search | what it does | source |
 //! |---|---|---|
-//! | [`Ddmin`] | minimizes, by subsets and complements | ISSTA, figure 1 |
-//! | [`Ddmin2002`] | minimizes, by complements alone | *The Debugging Book* |
+//! | [`Ddmin`] | minimizes by testing subsets and complements | ISSTA 2000, figure 1 |
+//! | [`Ddmin2002`] | minimizes by testing complements only | *The Debugging Book* |
 //! | [`Dd`] | minimizes, maximizes, or isolates a difference | *The Debugging Book*; A.1.6 |
-//! | [`Dd1999`] | divides and unites, where all is monotone and resolved | ESEC, algorithm 1 |
-//! | [`DdPlus`] | the same with unresolved outcomes | ESEC, algorithm 2 |
-//! | [`Subset`] | minimizes by deleting, in the order that needs the fewest tests | its passes |
-//! | [`Full`] | minimizes, and may replace bytes too | its passes |
+//! | [`Dd1999`] | divides and unites, for monotone failures without UNRESOLVED outcomes | ESEC 1999, algorithm 1 |
+//! | [`DdPlus`] | divides and unites, with UNRESOLVED outcomes | ESEC 1999, algorithm 2 |
+//! | [`Subset`] | minimizes by deleting, in an order that needs few tests | this crate |
+//! | [`Full`] | minimizes bytes by deleting and replacing | this crate |
 //!
-//! ESEC is Zeller, *Yesterday, my program worked. Today, it does not. Why?*, 1999; AADEBUG is
-//! Cleve & Zeller, *Finding Failure Causes through Automated Testing*, 2000.
+//! # Sources
+//! - ESEC 1999: Zeller, *Yesterday, my program worked. Today, it does not. Why?*
+//! - ISSTA 2000: Hildebrandt & Zeller, *Simplifying Failure-Inducing Input*.
+//! - AADEBUG 2000: Cleve & Zeller, *Finding Failure Causes through Automated Testing*.
+//! - A.10, A.1.6 and the like: definitions and propositions in appendix A of Zeller, *Why Programs
+//!   Fail*.
+//! - Zeller et al., *The Debugging Book*, chapter "Reducing Failure-Inducing Inputs".
 
 mod arguments;
 mod cache;

@@ -1,22 +1,23 @@
-//! The outcome of a test, the hints that a run reports with it, and the errors of an input that does not fit.
+//! The outcome of a test, the hints that a run may report with it, and the errors if the whole or
+//! the empty input has the wrong outcome.
 
 use std::fmt;
 
-/// The outcome of testing a configuration (POSIX 1003.3; *Why Programs Fail* A.1.3).
+/// The outcome of testing a configuration (POSIX 1003.3; *Why Programs Fail*, A.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "UPPERCASE"))]
 pub enum Outcome {
     /// ✓ The failure does not occur.
     Pass,
-    /// ✗ *The* failure occurs.
+    /// ✗ The failure that is searched for occurs.
     Fail,
-    /// ? Neither can be said: another failure, a time-out, a target that could not be started.
+    /// ? Neither can be said: another failure, a time-out, or a target that could not be started.
     Unresolved,
 }
 
 impl Outcome {
-    /// The name used in logs: `PASS`, `FAIL` or `UNRESOLVED`.
+    /// Name of the outcome in logs: `PASS`, `FAIL` or `UNRESOLVED`.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Pass => "PASS",
@@ -32,11 +33,11 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// The whole input does not fail: half of the axiom does not hold, and there is nothing to
-/// minimize. UNRESOLVED counts as not failing.
+/// Error: the test of the whole input did not give FAIL, so there is nothing to minimize.
+/// UNRESOLVED counts as not failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFailing {
-    /// What the test of the whole input said.
+    /// Outcome of the whole input: PASS or UNRESOLVED.
     pub outcome: Outcome,
 }
 
@@ -52,8 +53,8 @@ impl fmt::Display for NotFailing {
 
 impl std::error::Error for NotFailing {}
 
-/// The empty input fails: there is no passing side that could grow. Only maximizing and isolating
-/// need one; minimizing ends with the empty input.
+/// Error: the test of the empty input gave FAIL, so there is no passing configuration to start
+/// with. Only maximizing and isolating need one; minimizing then returns the empty input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPassing;
 
@@ -65,7 +66,8 @@ impl fmt::Display for NotPassing {
 
 impl std::error::Error for NotPassing {}
 
-/// One half of the axiom does not hold.
+/// Error: the axiom of delta debugging does not hold, by which the whole input fails and the empty
+/// input passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxiomError {
     /// The whole input does not fail.
@@ -97,21 +99,21 @@ impl From<NotPassing> for AxiomError {
     }
 }
 
-/// What a run told besides its outcome. Searches may use it, none needs it.
+/// What a run reports besides its outcome. All hints are optional: they make some searches faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// How far the input was read, in bytes; `None` where nobody knows.
+    /// Number of bytes of the input that the program read; `None` if unknown.
     pub read: Option<usize>,
-    /// The last comparisons whose operands differed, oldest first.
+    /// The last comparisons of the run whose operands differed, oldest first.
     pub comparisons: Vec<Comparison>,
 }
 
-/// Two operands that a run compared, and that differed.
+/// Two different operands that the program compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {
-    /// One operand: of an integer of 1, 2, 4 or 8 bytes, its bytes in little-endian order; of a
-    /// comparison of memory or strings, the bytes compared.
+    /// One operand. An integer of 1, 2, 4 or 8 bytes is in little-endian order; a comparison of
+    /// memory or strings has the compared bytes.
     pub left: Vec<u8>,
-    /// The other operand.
+    /// The other operand, in the same form as `left`.
     pub right: Vec<u8>,
 }

@@ -1,14 +1,14 @@
-//! Passes that delete single bytes, pairs of bytes, and runs of neighbours.
+//! Passes that delete single bytes, pairs of bytes, and runs of neighbors.
 
 use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
 
-/// Deletes single bytes, from the end to the front, equal neighbours as one. Behind a byte that
-/// goes, twice as many are tried.
+/// Deletes single bytes from the end to the front; equal neighbors count as one byte. After each
+/// success it tries twice as many bytes at once. Returns whether at least half of the bytes that
+/// must stay do so because the text without them was UNRESOLVED.
 ///
-/// Invariant: no byte behind the position can go alone, given what is in front of it. A round that
-/// deletes nothing is the proof of the result: each of its tests removes one byte of it.
-///
-/// Says whether most of the needed bytes are so because a test without them was UNRESOLVED.
+/// Invariant: no byte behind the current position can be deleted alone while the bytes in front of
+/// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
+/// removal of each byte.
 pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     let (mut needed, mut unresolved) = (0, 0);
     let mut to = work.len();
@@ -16,7 +16,7 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     while to > 0 {
         let size = block.min(to);
         if work.len() == 1 {
-            // Nothing but the empty text is smaller, which is part of the axiom.
+            // Only the empty text is smaller, and the caller has tested it.
             return false;
         }
         let outcome = work.cut("singles", to - size..to).await;
@@ -34,10 +34,8 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes pairs of bytes, neighbours first, as long as `budget` tests allow.
-///
-/// Invariant: single bytes are judged elsewhere; a pair that goes begins the round anew, because
-/// it may have freed another.
+/// Deletes pairs of bytes, neighbors first, in at most `budget` tests. After each success it starts
+/// again, because a deletion may make another pair deletable.
 pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     let end = work.asked() + budget;
     'anew: loop {
@@ -57,25 +55,36 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// Of so few bytes there are hardly more runs than the other passes have tried.
+/// In a text of at most this many bytes, other passes have already tried nearly all runs.
 const FEW: usize = 16;
 
-/// Longest run that is tried at every place.
+/// Length of the longest run, in bytes, that is tried at every position.
 const LONGEST: usize = 32;
-/// Bytes of a run before, and with, the one that tells the length of what follows.
+/// A length byte is expected among this many first bytes of a run.
 const HEADS: usize = 4;
-/// Tests in vain that end the pass: so many times those before it, and so many besides.
+/// The pass ends after this many tests without success: a multiple of all tests before the pass,
+/// plus a constant.
 const PATIENCE: (usize, usize) = (4, 512);
-/// The same for what looks like a text.
+/// Tests without success that end the pass if the input looks like a text.
 const PATIENCE_WITH_TEXT: usize = 128;
 
-/// Deletes runs; says whether any went.
+/// Deletes runs of neighbors that can only be deleted together, and returns whether any was
+/// deleted.
+///
+/// Such a run can be a record without a recognizable beginning, as in inputs of harnesses that
+/// consume structured data. Group testing finds such a run only if a half happens to have the run's
+/// borders. This pass tries runs at every position: first runs whose length is given by one of
+/// their first bytes, and then every length up to [`LONGEST`], because records of one kind have the
+/// same length. Last, it shortens the bytes that follow a length byte together with that byte.
+///
+/// The pass takes many tests. It runs only if a run of neighbors was deleted before and more than
+/// [`FEW`] bytes remain; the first two steps only on binary data.
 pub(super) async fn runs(work: &mut CurrentBest) -> bool {
-    if work.len() <= FEW || !work.has_lost_a_run() {
+    if work.len() <= FEW || !work.has_deleted_a_run() {
         return false;
     }
     let before = work.reductions();
-    // What looks like a text may still hold a length or two.
+    // An input that looks like a text may still contain length bytes.
     let is_text = work.is_text();
     let patience = match is_text {
         true => PATIENCE_WITH_TEXT,
@@ -93,7 +102,8 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tries runs at every place.
+/// Tries to delete runs at every position: runs with a length byte, and then runs of each fixed
+/// length.
 async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -104,12 +114,12 @@ async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) 
     }
 }
 
-/// Takes the byte at `at` for the length of what follows it, and keeps as little of that as will
-/// do, by galloping.
+/// Treats the byte at `at` as the length of the bytes that follow, and lowers it together with
+/// these bytes: to 0, 1, 2, 4, and so on, until the text fails.
 async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);
-    // Of equal bytes the first is as good as the others.
+    // In a run of equal bytes only the last is tried as a length.
     if length < 2 || payload.end > work.len() || work.byte(at + 1) == Some(length) {
         return;
     }
@@ -131,8 +141,8 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
     }
 }
 
-/// Tries one run at every place; `length` says how long it is. Behind one that went the next may
-/// stand at the same place.
+/// Tries to delete a run at each position; `length` returns the length of the run at a position.
+/// After a success the same position is tried again.
 async fn sweep(
     work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),

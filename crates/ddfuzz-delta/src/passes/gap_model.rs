@@ -1,28 +1,29 @@
-//! Where a sweep expects the next needed unit: the gap model, and periodic patterns.
+//! Predicts where a sweep finds the next needed unit: by the usual gap, or by a periodic pattern.
 
 use std::ops::Range;
 
-/// How far needed units lie apart, as seen so far by a sweep.
+/// Model of the distance between needed units, learned during a sweep; it chooses the length of the
+/// next block.
 ///
-/// A block is best as long as makes it go in one test of two: for gaps of mean length g these are
-/// g · ln 2 units. The search of a gap then takes hardly more than its entropy (as in Golomb's
-/// codes).
+/// A block is best if half of all blocks can be deleted: for gaps of mean length g, a length of g ·
+/// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
 #[derive(Debug)]
 pub(super) struct GapModel {
-    /// Expected distance from one needed unit to the next, in sixteenths of a unit.
+    /// Expected distance from one needed unit to the next, in 1/16 units.
     distance: usize,
-    /// Units deleted since the last needed one.
+    /// Number of units deleted since the last needed unit.
     gap: usize,
-    /// Blocks deleted since the last needed one.
+    /// Number of blocks deleted since the last needed unit.
     blocks: usize,
-    /// Needed units seen.
+    /// Number of needed units found so far.
     seen: usize,
-    /// Whether the last two needed units were neighbours: the next one may be, too.
+    /// Whether the last two needed units were neighbors, so that the next one may be a neighbor,
+    /// too.
     cluster: bool,
 }
 
 impl GapModel {
-    /// Nothing is known of this many units.
+    /// The initial model for a sweep over `units` units.
     pub fn over(units: usize) -> GapModel {
         GapModel {
             distance: (units * 16 / 6).max(16),
@@ -33,7 +34,7 @@ impl GapModel {
         }
     }
 
-    /// Length of the next block.
+    /// Number of units in the next block.
     pub fn block(&self) -> usize {
         // ln 2 is about 11/16.
         let block = (self.distance * 11 / 256).max(1);
@@ -45,17 +46,17 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// A block was deleted.
+    /// Records that a block of `units` units was deleted.
     pub fn deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
     }
 
-    /// A needed unit was found in front of what was deleted.
+    /// Records that a needed unit was found in front of the deleted units.
     pub fn needed(&mut self) {
         self.cluster = self.gap == 0;
         let distance = (self.gap + 1) * 16;
-        // The average, in which those long past fade.
+        // A moving average, in which old distances fade.
         let weight = self.seen.min(7) + 1;
         self.distance = match distance * 16 < self.distance {
             true => self.distance / 2,
@@ -67,14 +68,14 @@ impl GapModel {
     }
 }
 
-/// The position between `passing` and `failing`, ends of prefixes of `total` units, at which the
-/// shortest failing prefix ends as likely before as behind.
+/// The position between `passing` and `failing` at which a bisection for the shortest failing
+/// prefix of `total` units should test: the prefix ends before it with probability 1/2.
 ///
-/// Of m needed units spread evenly the last is in front of the fraction x with probability xᵐ; m is
-/// taken for 1, 2, 4 or 8, each as likely.
+/// If m needed units are spread evenly, the last one lies in the first fraction x with probability
+/// xᵐ. The model assumes m = 1, 2, 4 or 8 with equal probability.
 pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize {
     let chance = |end: usize| {
-        // Only sums and products, so that all machines agree on them.
+        // Only sums and products, whose results are equal on all machines.
         let one = end as f64 / total as f64;
         let two = one * one;
         let four = two * two;
@@ -92,27 +93,28 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
     high.clamp(passing + 1, failing - 1)
 }
 
-/// Longest period, in pairs of a deleted and a kept run.
+/// Longest period of a pattern, in pairs of a deleted and a kept run.
 const LONGEST: usize = 8;
 
-/// A run of deleted units and the run of kept ones in front of it.
+/// A run of deleted units and the run of kept units in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,
     kept: usize,
 }
 
-/// What a sweep from the end to the front decided, as far as it may repeat itself.
+/// The runs that a sweep deleted and kept so far, in which it looks for a repeating pattern.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// The last pair is still growing.
+    /// The pairs of runs, in the order of the sweep; the last pair is still growing.
     pairs: Vec<Pair>,
-    /// Guesses that were refused: each asks for twice as many repeats.
+    /// Number of wrong guesses. Each doubles the number of repetitions that the next guess
+    /// requires.
     refused: u32,
 }
 
 impl Pattern {
-    /// Units were deleted.
+    /// Records that `units` units were deleted.
     pub fn deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -123,7 +125,7 @@ impl Pattern {
         }
     }
 
-    /// Units are needed.
+    /// Records that `units` units are needed.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -134,22 +136,22 @@ impl Pattern {
         }
     }
 
-    /// A guess was right: what was seen before it says nothing of what is in front of it.
+    /// Forgets all runs, after a correct guess.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// A guess was refused.
+    /// Records that a guess was wrong.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// What to delete of the units `from..to` in front of those decided, if the last decisions
-    /// go on repeating themselves: shortest period first, each seen at least twice.
+    /// The ranges of `rest` to delete if the pattern of the last runs continues; `None` without a
+    /// pattern. The shortest period is preferred, and must have occurred at least twice.
     pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let (last, done) = self.pairs.split_last()?;
         if last.kept != 1 || last.deleted == 0 {
-            // Only where a run of needed units begins is the deleted run before it whole.
+            // The last deleted run is complete only when a run of needed units has just begun.
             return None;
         }
         let repeats = 1usize << (self.refused + 1).min(16);
@@ -165,7 +167,7 @@ impl Pattern {
     }
 }
 
-/// Repeats a period towards the front, one unit of its first kept run being there already.
+/// Repeats a period of runs towards the front of `rest`. The first kept run has one unit already.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

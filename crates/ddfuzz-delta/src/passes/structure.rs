@@ -1,56 +1,57 @@
-//! The pass over nested structure: siblings, hoists, brackets, strings.
+//! The pass over nested structure: deletes siblings, hoists inner nodes, and deletes brackets and
+//! strings.
 
 use std::ops::Range;
 
 use crate::Edit;
 use crate::passes::current_best::CurrentBest;
-use crate::passes::list::List;
-use crate::passes::ranges::{moved_place, union};
+use crate::passes::list::ListSearch;
+use crate::passes::ranges::{moved_range, union};
 use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
-/// Fewer bracket pairs are no structure.
+/// Texts with fewer pairs of brackets are not treated as structured.
 const FEWEST_PAIRS: usize = 3;
 
-/// Needed units one after the other behind which a sweep has no more hope: the bytes are tried
-/// anyhow.
+/// Number of consecutive needed units after which a sweep over the structure ends; later passes try
+/// the bytes anyway.
 const FRUITLESS: usize = 16;
 
-/// Reduces a text by the tree of its brackets; says whether it has one.
+/// Reduces a text by the tree of its brackets; returns whether the text has such a tree.
 ///
-/// Invariant: brackets that match go on matching, and items stay separated.
+/// Invariant: matching brackets stay matched, and items stay separated.
 pub(super) async fn structure(work: &mut CurrentBest) -> bool {
     let Some(mut tree) = parse(&work.text()).filter(is_worth_it) else {
         return false;
     };
-    List::new(work, &mut tree)
-        .stop_behind(FRUITLESS)
+    ListSearch::new(work, &mut tree)
+        .stop_after(FRUITLESS)
         .reduce()
         .await;
     hoist(work).await;
     if let Some(tree) = parse(&work.text()) {
         let mut brackets = Positions::brackets(&tree);
-        List::new(work, &mut brackets)
-            .stop_behind(FRUITLESS)
+        ListSearch::new(work, &mut brackets)
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
     }
     let mut inside = Positions::strings(strings(&work.text()));
     if inside.len() > 0 {
-        List::new(work, &mut inside)
-            .stop_behind(FRUITLESS)
+        ListSearch::new(work, &mut inside)
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
     }
     true
 }
 
-/// Whether there is enough structure to go by.
+/// Whether the tree has enough pairs of brackets to be useful.
 fn is_worth_it(tree: &Tree) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS
 }
 
-/// Shortens chains of pairs, outermost first, until none gets shorter.
+/// Shortens chains of nested pairs, outermost first, until no chain becomes shorter.
 async fn hoist(work: &mut CurrentBest) {
     let mut done = 0;
     while let Some(tree) = parse(&work.text()) {
@@ -58,26 +59,26 @@ async fn hoist(work: &mut CurrentBest) {
         let Some(chain) = chains.get(done) else {
             return;
         };
-        List::new(work, &mut Chain::of(&tree, chain))
-            .stop_behind(FRUITLESS)
+        ListSearch::new(work, &mut Chain::of(&tree, chain))
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
         done += 1;
     }
 }
 
-/// One node of a chain: where its body begins and ends.
+/// The body of one node of a chain, as a range of the text.
 type Level = Range<usize>;
 
-/// A chain of nodes, each the only child of the one before it. As units, its levels but for the
-/// innermost: to delete some is to put the body of the first level behind them in the place of the
-/// first of them, which keeps its name.
+/// A chain of nodes, each the only child of the one before it. Its units are all levels except the
+/// innermost. To delete levels is to replace the body of the first deleted level by the body of the
+/// level that follows the last one.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }
 
 impl Chain {
-    /// The chain of these nodes of a tree, outermost first.
+    /// The chain of the given nodes of a tree, outermost first.
     pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
         let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;
         Chain {
@@ -107,13 +108,13 @@ impl Units for Chain {
         Some(Edit::Cut(self.places(cuts)))
     }
 
-    fn taken(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let places = self.places(cuts);
         for cut in cuts.iter().rev() {
             self.levels.drain(cut.clone());
         }
         for level in &mut self.levels {
-            *level = moved_place(&places, level);
+            *level = moved_range(&places, level);
         }
         vec![0; cuts.len()]
     }

@@ -7,24 +7,24 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{moved, union};
 use crate::passes::units::Units;
 
-/// A leaf or a bracket pair with what is inside, as places in the text.
+/// A node: a leaf or a pair of brackets with its content. Its fields are offsets in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Where it begins: with what names it, as `"key":`.
+    /// Start of the node, including its name (such as `"key":`).
     pub start: usize,
-    /// Where its body begins, for a pair the opening bracket.
+    /// Start of the body; for a pair, its opening bracket.
     pub open: usize,
-    /// Where its closing part begins, for a pair; for a leaf its end.
+    /// Start of the closing bracket with the blanks before it; for a leaf, its end.
     pub close: usize,
-    /// Where it ends.
+    /// End of the node.
     pub end: usize,
-    /// Where the separator behind it ends; `end` where there is none.
+    /// End of the separator that follows the node; equals `end` without a separator.
     pub separated: usize,
-    /// The pair around it.
+    /// Index of the enclosing pair of brackets.
     pub parent: Option<usize>,
-    /// Behind its last descendant.
+    /// Index after the last descendant of the node.
     pub last: usize,
-    /// Whether it is a bracket pair.
+    /// Whether the node is a pair of brackets.
     pub pair: bool,
 }
 
@@ -42,14 +42,15 @@ impl Node {
     }
 }
 
-/// The nodes of a text in pre-order. As units, a pair goes only with all that is inside.
+/// The nodes of a text in pre-order. As units of a list search, a pair is deleted only with its
+/// whole content.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// The nodes that go with these cuts and are not inside of others that go.
+    /// Indices of the nodes that `cuts` delete, without nodes inside of other deleted ones.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -67,7 +68,7 @@ impl Tree {
         gone
     }
 
-    /// The sibling in front of a node.
+    /// Index of the preceding sibling of a node.
     fn previous(&self, node: usize) -> Option<usize> {
         let parent = self.nodes[node].parent;
         let mut at = node.checked_sub(1)?;
@@ -77,8 +78,8 @@ impl Tree {
         (Some(at) != parent).then_some(at)
     }
 
-    /// The places that go with nodes: their own with the separator behind, and the separator in
-    /// front where the last of the siblings goes.
+    /// The ranges of the text to delete for the nodes `gone`: each node with the separator behind
+    /// it, or with the separator before it if it is the last sibling.
     fn places(&self, gone: &[usize]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for node in gone {
@@ -104,8 +105,8 @@ impl Tree {
         union(places)
     }
 
-    /// The pair around which nothing is, or which is not the only child of its pair, with its only
-    /// child, the only child of that, and so on: chains of at least two nodes.
+    /// All chains of at least two nodes in which each node is the only child of the one before it.
+    /// The first node of a chain is not an only child itself.
     pub fn chains(&self) -> Vec<Vec<usize>> {
         let only_child = |node: usize| {
             let Node { last, pair, .. } = self.nodes[node];
@@ -136,7 +137,7 @@ impl Units for Tree {
         (!places.is_empty()).then_some(Edit::Cut(places))
     }
 
-    fn taken(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let tops = self.gone(cuts);
         let places = self.places(&tops);
         let mut gone = vec![false; self.nodes.len()];
@@ -167,21 +168,21 @@ impl Units for Tree {
         stand
     }
 
-    fn all_is_open(&self) -> bool {
+    fn is_all_untested(&self) -> bool {
         false
     }
 }
 
-/// The tree of a text; `None` where its brackets do not match.
-///
-/// Quoted strings are opaque, unless a quote is left open: then quotes are plain text.
+/// Parses a text into a tree; `None` if its brackets do not match. Quoted strings are opaque,
+/// unless a quote is not closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
     Parser::new(text, true)
         .run()
         .or_else(|| Parser::new(text, false).run())
 }
 
-/// The inside of the quoted strings of a text, in order; none where a quote is left open.
+/// The contents of all quoted strings of a text, as ranges in ascending order; none if a quote is
+/// not closed.
 pub(super) fn strings(text: &[u8]) -> Vec<Range<usize>> {
     let mut strings = Vec::new();
     let mut at = 0;
@@ -198,7 +199,7 @@ pub(super) fn strings(text: &[u8]) -> Vec<Range<usize>> {
     strings
 }
 
-/// The quote that closes the one at `open`.
+/// Position of the quote that closes the string which begins at `open`.
 fn closing_quote(text: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < text.len() {
@@ -225,9 +226,9 @@ struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
     nodes: Vec<Node>,
-    /// Open pairs.
+    /// Indices of the pairs that are open, outermost first.
     open: Vec<usize>,
-    /// Where the text begins that belongs to no node yet.
+    /// Start of the text that belongs to no node yet.
     from: usize,
 }
 
@@ -273,7 +274,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// What was read since the last node is a leaf.
+    /// Makes a leaf of the text since the last node.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]
@@ -312,7 +313,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// A separator ends an item; gives where it ends itself, blanks behind it included.
+    /// Ends an item at the separator at `at`. Returns the position of the last character of the
+    /// separator, including blanks that follow it.
     fn separate(&mut self, at: usize) -> usize {
         if !self.text[self.from..at].trim_ascii().is_empty() {
             self.leaf(at);
@@ -331,7 +333,7 @@ impl<'a> Parser<'a> {
         match item {
             Some(item) => {
                 let node = &mut self.nodes[item];
-                // Blanks in front of the separator belong to it.
+                // Blanks before the separator belong to it.
                 node.separated = behind;
             }
             None => self.push(self.from, self.from, behind, false),
@@ -340,7 +342,7 @@ impl<'a> Parser<'a> {
         behind - 1
     }
 
-    /// The last child of the open pair, where it is a closed pair without a separator yet.
+    /// Index of the last child of the open pair, if it is a closed pair without a separator.
     fn closed_child(&self, parent: Option<usize>) -> Option<usize> {
         let mut at = self.nodes.len().checked_sub(1)?;
         while self.nodes[at].parent != parent {
