@@ -16,10 +16,12 @@ pub(super) const MOST_HASHED: usize = 1 << 28;
 /// A candidate that waits for its answer. Its text is `Course::text`.
 #[derive(Clone, Debug)]
 pub(super) struct PendingCandidate {
-    candidate: Candidate,
-    hash: ContentHash,
-    phase: Option<Phase>,
-    hit: Option<Hit>,
+    pub candidate: Candidate,
+    pub hash: ContentHash,
+    pub phase: Option<Phase>,
+    pub hit: Option<Hit>,
+    /// Outcome by a predictor; `None` if no predictor knows it.
+    pub predicted: Option<Outcome>,
 }
 
 /// The texts of a minimization, and what is known of them.
@@ -122,6 +124,7 @@ impl CandidateTexts {
                 hash,
                 phase,
                 hit,
+                predicted: None,
             }
         });
         self.pending.insert(pending)
@@ -154,26 +157,7 @@ impl CandidateTexts {
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
-        Some(TestLine {
-            i: self.tests,
-            hash: pending.hash.short(),
-            edit: (&pending.candidate.edit).into(),
-            size: self.text.len() as u64,
-            outcome: reply.outcome,
-            source: reply.source,
-            us: reply.us,
-            pass: match (pending.candidate.rule, pending.phase) {
-                (Rule::Pass(name), None) => Some(name.to_owned()),
-                _ => None,
-            },
-            phase: pending.phase,
-            cut_off: reply.cut_off,
-            process: reply.process,
-            slip: reply.slip,
-            minor: reply.minor,
-            comparisons: reply.comparisons.clone(),
-            input: reply.log_input.then(|| Base64(self.text.clone())),
-        })
+        Some(pending.test_line(self.tests, &self.text, reply))
     }
 
     /// Takes the answer to the test being asked; returns the reduction that follows from a FAIL.
@@ -182,7 +166,7 @@ impl CandidateTexts {
         self.rule = Some(pending.candidate.rule);
         let i = self.tests;
         self.tests += 1;
-        self.count(reply.source, pending.hit);
+        self.counts.count(reply.source, pending.hit);
         self.compare(&pending, reply);
         let seen = Seen {
             outcome: reply.outcome,
@@ -273,15 +257,6 @@ impl CandidateTexts {
         }
     }
 
-    fn count(&mut self, source: Source, hit: Option<Hit>) {
-        *match (source, hit) {
-            (Source::Run, _) => &mut self.counts.executed,
-            (Source::Predicted, _) => &mut self.counts.predicted,
-            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.counts.repeated,
-            (Source::Cache, _) => &mut self.counts.cached,
-        } += 1;
-    }
-
     /// What is known of the single-byte removals of the best.
     pub fn certificate(&self) -> Certificate {
         let mut hashed = 0;
@@ -343,9 +318,34 @@ impl CandidateTexts {
 }
 
 impl PendingCandidate {
-    /// What the content cache knows of it.
-    pub fn known(&self) -> Option<Outcome> {
-        self.hit.map(Hit::outcome)
+    /// Outcome of the candidate and where it comes from, if no run is needed.
+    pub fn known(&self) -> Option<(Outcome, Source)> {
+        let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
+        cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
+    }
+
+    /// The log line of this test, which has number `i`, with the answer `reply`.
+    pub fn test_line(&self, i: u64, text: &[u8], reply: &Reply) -> TestLine {
+        TestLine {
+            i,
+            hash: self.hash.short(),
+            edit: (&self.candidate.edit).into(),
+            size: text.len() as u64,
+            outcome: reply.outcome,
+            source: reply.source,
+            us: reply.us,
+            pass: match (self.candidate.rule, self.phase) {
+                (Rule::Pass(name), None) => Some(name.to_owned()),
+                _ => None,
+            },
+            phase: self.phase,
+            cut_off: reply.cut_off,
+            process: reply.process,
+            slip: reply.slip,
+            minor: reply.minor,
+            comparisons: reply.comparisons.clone(),
+            input: reply.log_input.then(|| Base64(text.to_vec())),
+        }
     }
 
     /// How to run it.
@@ -356,16 +356,6 @@ impl PendingCandidate {
     /// Whether its run is observed, for hints to the search.
     pub fn is_observed(&self) -> bool {
         self.manner().is_observed()
-    }
-
-    /// Hash of its text.
-    pub fn hash(&self) -> ContentHash {
-        self.hash
-    }
-
-    /// The rule that made it.
-    pub fn rule(&self) -> Rule {
-        self.candidate.rule
     }
 }
 

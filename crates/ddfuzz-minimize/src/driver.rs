@@ -102,9 +102,10 @@ impl Lines for Driver<'_, '_> {
                 }
                 NextStep::Write(line) => return Ok(Some(line)),
                 NextStep::Test(pending) if pending.known().is_some() => {
-                    let outcome = pending.known().unwrap_or(Outcome::Unresolved);
-                    let answer = Answer::of(outcome);
-                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
+                    let known = pending.known();
+                    return Ok(known.and_then(|(outcome, source)| {
+                        self.test_line(source, Answer::of(outcome), &Hints::default())
+                    }));
                 }
                 _ if stopped => return Err(self.interrupted()),
                 NextStep::Check(what) => Some(what),

@@ -1,12 +1,13 @@
 //! The result of a minimization: the input, the claim, the counts of tests, the warnings; and the JSON
 //! result of `min` (interface.md, "JSON results").
 
+use ddfuzz_delta::Hit;
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::log::{OsText, StartLine};
+use crate::log::{OsText, Source, StartLine};
 use crate::steadiness::odds;
 use crate::{Claim, Proved, SlipKeys};
 
@@ -141,6 +142,18 @@ pub struct Counts {
     pub speculative: u64,
     /// Runs aside from the search: axiom, baseline, confirmations, votes.
     pub checks: u64,
+}
+
+impl Counts {
+    /// Counts a test by the source of its outcome; `hit` is the answer of the cache.
+    pub(super) fn count(&mut self, source: Source, hit: Option<Hit>) {
+        *match (source, hit) {
+            (Source::Run, _) => &mut self.executed,
+            (Source::Predicted, _) => &mut self.predicted,
+            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.repeated,
+            (Source::Cache, _) => &mut self.cached,
+        } += 1;
+    }
 }
 
 /// How often a failure was seen again.

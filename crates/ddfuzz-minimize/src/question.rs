@@ -150,13 +150,19 @@ pub(super) trait Answerer {
     fn limit_time(&mut self, learned: TimeLimit);
 
     /// The record of a slip that came without one although its keys are new.
-    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError>;
+    fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        Ok(None)
+    }
 
     /// Slips of wasted tests, each returned once.
-    fn unclaimed_slips(&mut self) -> Vec<Slip>;
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        Vec::new()
+    }
 
     /// Ends all runs that are under way; returns the number of wasted ones.
-    fn finish(&mut self) -> u64;
+    fn finish(&mut self) -> u64 {
+        0
+    }
 }
 
 /// Answers by one oracle, which is asked only what is due.
@@ -176,19 +182,6 @@ impl Answerer for SingleOracle<'_> {
 
     fn limit_time(&mut self, learned: TimeLimit) {
         self.0.limit_time(learned);
-    }
-
-    fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        // Whatever this oracle has examined was handed over.
-        Ok(None)
-    }
-
-    fn unclaimed_slips(&mut self) -> Vec<Slip> {
-        Vec::new()
-    }
-
-    fn finish(&mut self) -> u64 {
-        0
     }
 }
 

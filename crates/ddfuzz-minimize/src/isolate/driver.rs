@@ -91,7 +91,7 @@ impl Lines for Driver<'_, '_, '_> {
                     self.progress.cease();
                     continue;
                 }
-                NextStep::Test { pending, text } if pending.in_proof() => {
+                NextStep::Test { pending, text } if pending.phase.is_some() => {
                     (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
                 NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),

@@ -3,8 +3,9 @@
 
 use ddfuzz_delta::{Config, Dd, Outcome, Rule, Search};
 
+use crate::candidate_texts::PendingCandidate;
 use crate::isolate::driver::record_of;
-use crate::isolate::sides::{PendingCandidate, Side, Sides, kept, refuted_by};
+use crate::isolate::sides::{Side, Sides, kept, refuted_by};
 use crate::isolate::{Isolated, IsolationWarning, Subject};
 use crate::log::{
     CheckLine, ContentHash, EndLine, Goal, Line, LogError, PassingEnd, Phase, ReduceLine, Source,
@@ -177,7 +178,7 @@ impl Progress {
         }
         if self.stage == Stage::Search {
             let next = self.machine.next();
-            match next.and_then(|next| Some((next.rule, kept(&next)?))) {
+            match next.and_then(|next| Some((next.rule, kept(&next)?.clone()))) {
                 Some((rule, config)) => self.sides.ask(rule, config, None),
                 None => self.stage = Stage::Proof,
             }
@@ -302,7 +303,7 @@ impl Progress {
             (Stage::Search, Some(pending)) => {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
-                let (rule, i) = match (pending.rule, line.outcome) {
+                let (rule, i) = match (pending.candidate.rule, line.outcome) {
                     // At two parts, what passes with a part is known from the test before.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
@@ -312,13 +313,16 @@ impl Progress {
                 };
                 self.move_ends(pass, fail, rule, i);
             }
-            (_, Some(pending)) if line.outcome == refuted_by(pending.rule) => {
-                let (pass, fail) = (self.sides.pass.clone(), self.sides.fail.clone());
-                let (pass, fail) = match pending.rule {
-                    Rule::Complement => (pass, pending.config),
-                    _ => (pending.config, fail),
+            (_, Some(pending)) if line.outcome == refuted_by(pending.candidate.rule) => {
+                let rule = pending.candidate.rule;
+                let config = kept(&pending.candidate)
+                    .cloned()
+                    .unwrap_or_else(Config::empty);
+                let (pass, fail) = match rule {
+                    Rule::Complement => (self.sides.pass.clone(), config),
+                    _ => (config, self.sides.fail.clone()),
                 };
-                self.move_ends(pass, fail, pending.rule, i);
+                self.move_ends(pass, fail, rule, i);
                 self.open = None;
             }
             _ => self.open.iter_mut().for_each(|open| drop(open.pop())),

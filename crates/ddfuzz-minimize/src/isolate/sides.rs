@@ -2,15 +2,13 @@
 //! candidate.
 
 use ddfuzz_delta::{
-    Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome,
-    Predictor, Rule, Seen, TextId, apply, changes,
+    Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Monotony, Order, Outcome, Predictor,
+    Rule, Seen, TextId, apply, changes,
 };
 use std::{collections::HashMap, ops::Range};
 
-use crate::candidate_texts::MOST_HASHED;
-use crate::log::{
-    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, Units, What,
-};
+use crate::candidate_texts::{MOST_HASHED, PendingCandidate};
+use crate::log::{ContentHash, DifferenceRecord, Goal, Phase, Source, TestLine, Units, What};
 use crate::question::Reply;
 use crate::{Counts, CutOff, Process, ProofRef};
 
@@ -153,30 +151,6 @@ pub enum Side {
     Failing,
 }
 
-/// A candidate that waits for its answer.
-pub(super) struct PendingCandidate {
-    pub rule: Rule,
-    pub config: Config,
-    hash: ContentHash,
-    phase: Option<Phase>,
-    hit: Option<Hit>,
-    /// What a predictor says, where the cache does not know it.
-    predicted: Option<Outcome>,
-}
-
-impl PendingCandidate {
-    /// The answer, where no run is needed for it.
-    pub fn known(&self) -> Option<(Outcome, Source)> {
-        let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
-        cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
-    }
-
-    /// Whether it belongs to the proof, and needs a fresh process.
-    pub fn in_proof(&self) -> bool {
-        self.phase.is_some()
-    }
-}
-
 /// An outcome that may prove something, and its place in the log; `None` once another run of the same
 /// text contradicted it.
 type Sure = Option<(Outcome, ProofRef)>;
@@ -282,73 +256,52 @@ impl Sides {
 
     /// Asks for a candidate, unless it is being asked for already.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
-        if self
-            .pending
-            .as_ref()
-            .is_some_and(|pending| pending.config == config)
-        {
+        let candidate = Candidate::keep(rule, config);
+        let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
+        if self.pending.as_ref().is_some_and(is_same) {
             return;
         }
-        self.subject.write_into(&config, &mut self.text);
+        let Some(config) = kept(&candidate) else {
+            return;
+        };
+        self.subject.write_into(config, &mut self.text);
         let hash = ContentHash::of(&self.text);
-        let mut pending = PendingCandidate {
-            hit: None,
-            predicted: None,
-            rule,
-            config,
+        // A proof repeats tests that are not sure yet, whatever the cache or a predictor says.
+        let (hit, predicted) = match phase {
+            Some(_) => (None, None),
+            None => (
+                self.cache.lookup(candidate.config, hash.text_id()),
+                self.predictors.iter().find_map(|one| one.predict(config)),
+            ),
+        };
+        self.pending = Some(PendingCandidate {
+            candidate,
             hash,
             phase,
-        };
-        // The proof asks for what is not sure yet, whatever the cache or a predictor says.
-        if phase.is_none() {
-            let id = Some(pending.config.id());
-            pending.hit = self.cache.lookup(id, hash.text_id());
-            let mut predictors = self.predictors.iter();
-            pending.predicted = predictors.find_map(|one| one.predict(&pending.config));
-        }
-        self.pending = Some(pending);
+            hit,
+            predicted,
+        });
     }
 
     /// The line of the test being asked, with this answer.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
-        let keep = Candidate::keep(pending.rule, pending.config.clone()).edit;
-        Some(TestLine {
-            phase: pending.phase,
-            hash: pending.hash.short(),
-            edit: EditRecord::from(&keep),
-            i: self.tests,
-            size: self.text.len() as u64,
-            source: reply.source,
-            outcome: reply.outcome,
-            process: reply.process,
-            cut_off: reply.cut_off,
-            slip: reply.slip,
-            minor: None,
-            comparisons: None,
-            pass: None,
-            input: reply.log_input.then(|| Base64(self.text.clone())),
-            us: reply.us,
-        })
+        Some(pending.test_line(self.tests, &self.text, reply))
     }
 
     /// Takes the answer to the test being asked; returns what was asked.
     pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
         let pending = self.pending.take()?;
-        let (id, text) = (pending.config.id(), pending.hash.text_id());
-        match (reply.source, pending.hit) {
-            (Source::Run, _) => self.counts.executed += 1,
-            (Source::Predicted, _) => self.counts.predicted += 1,
-            (Source::Cache, Some(Hit::Repeated(_))) => self.counts.repeated += 1,
-            (Source::Cache, _) => self.counts.cached += 1,
-        }
+        let config = kept(&pending.candidate)?;
+        let (id, text) = (config.id(), pending.hash.text_id());
+        self.counts.count(reply.source, pending.hit);
         let test = Some(self.tests);
         let outcome = reply.outcome;
         self.texts.insert(id, text);
         self.cache.record(Some(id), text, Seen { outcome, test });
         if reply.source == Source::Run {
             for predictor in &mut self.predictors {
-                predictor.learn(&pending.config, outcome);
+                predictor.learn(config, outcome);
             }
             let cut_off = reply.cut_off == Some(CutOff::Time);
             if reply.process == Process::Own && !cut_off {
@@ -414,9 +367,9 @@ pub(super) fn refuted_by(rule: Rule) -> Outcome {
 }
 
 /// The configuration that a candidate keeps.
-pub(super) fn kept(candidate: &Candidate) -> Option<Config> {
+pub(super) fn kept(candidate: &Candidate) -> Option<&Config> {
     match &candidate.edit {
-        Edit::Keep(config) => Some(config.clone()),
+        Edit::Keep(config) => Some(config),
         Edit::Cut(_) | Edit::Set(_) => None,
     }
 }

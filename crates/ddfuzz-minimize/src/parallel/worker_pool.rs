@@ -241,7 +241,8 @@ impl Answerer for WorkerPool<'_, '_, '_> {
             if let (Manner::Test { .. }, Some(pending)) =
                 (question.manner, progress.texts().pending())
             {
-                self.prediction.learn(pending.rule(), answer.outcome);
+                self.prediction
+                    .learn(pending.candidate.rule, answer.outcome);
             }
             if question.manner.turns_at(answer.outcome) {
                 self.drop_forecast();

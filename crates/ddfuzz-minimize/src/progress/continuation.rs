@@ -39,7 +39,7 @@ impl Progress {
         let (manner, _) = self.due()?;
         let text = match manner {
             Manner::Check(_) => None,
-            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash()),
+            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash),
         };
         Some(Question { manner, text })
     }

@@ -156,7 +156,7 @@ impl Progress {
         if pending.is_observed() != line.comparisons.is_some() {
             return Err("its comparisons do not belong to a test that is observed".to_owned());
         }
-        match (pending.known(), line.source) {
+        match (pending.known().map(|(outcome, _)| outcome), line.source) {
             (Some(known), Source::Cache) if known == line.outcome => {}
             (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
             (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
