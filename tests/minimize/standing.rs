@@ -15,7 +15,7 @@ const INPUT: &[u8] = b"ab<cd>ef";
 fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
     let told = RefCell::new(Vec::new());
     let mut options = Options {
-        on_standing: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
+        on_status: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
         ..Options::default()
     };
     let mut oracle = answers(|text, _| {
@@ -34,17 +34,17 @@ fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
     let told = told(|text| Answer::of(subsequence(b"<>")(text)));
     let first = told[0];
     assert_eq!(
-        (first.doing, first.size, first.executed),
+        (first.phase, first.size, first.executed),
         (MinimizePhase::Baseline, 8, 0)
     );
     assert!(told.is_sorted_by(|one, next| one.executed <= next.executed));
     assert!(told.is_sorted_by(|one, next| one.size >= next.size));
     let searching = |standing: &&MinimizeStatus| {
-        standing.doing == MinimizePhase::Search(Some(Rule::Complement))
+        standing.phase == MinimizePhase::Search(Some(Rule::Complement))
     };
     assert!(told.iter().any(|standing| searching(&standing)));
     let last = told.last().expect("the last");
-    assert_eq!((last.doing, last.size), (MinimizePhase::Confirm, 2));
+    assert_eq!((last.phase, last.size), (MinimizePhase::Confirm, 2));
     assert_eq!(last.proved, Proved { done: 2, of: 2 });
 }
 
@@ -59,7 +59,7 @@ fn what_is_cut_off_in_the_proof_is_cannot_tell_as_proved() {
     });
     assert!(
         told.iter()
-            .any(|standing| standing.doing == MinimizePhase::Proof)
+            .any(|standing| standing.phase == MinimizePhase::Proof)
     );
     let last = told.last().expect("the last");
     assert_eq!(last.proved, Proved { done: 1, of: 2 });

@@ -19,8 +19,8 @@ use ddfuzz_exec::{
 use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use ddfuzz_minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, HeldCrash, Journal, MinimizeError, Minimized, OnSlip,
-    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried, minimize_by_workers,
-    search_by_name,
+    Options, Oracle, OracleError, PROOF_TIME_FACTOR, Rate, Warning, Workers, hang_search_limit,
+    minimize_by_workers, search_by_name,
 };
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
@@ -165,7 +165,7 @@ impl Minimizing {
         let patience = if held.ended == Ended::Timeout {
             1
         } else {
-            PATIENCE
+            PROOF_TIME_FACTOR
         };
         let fresh = Box::new(move || {
             let mut patient = patient.clone();
@@ -187,7 +187,7 @@ impl Minimizing {
     /// (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
-        let hurried = hurried(TimeLimit::from(whole)).within(whole);
+        let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
         if held.ended != Ended::Timeout || !self.learn_limit || hurried == whole {
             return Ok(whole);
         }

@@ -40,14 +40,14 @@ pub use minimized::{
     CallResult, Counts, MinRecord, Minimized, OutcomeRecord, PhaseRecord, Rate, SlipRecord, Warning,
 };
 pub use options::{
-    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStanding,
+    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStatus,
     Options,
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use test_oracle::{Script, ScriptState, TestOracle};
-pub use time_limit::{PATIENCE, hurried};
+pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};
 pub use verify::{
     Counterexample, LeastSlip, Replayed, Verified, VerifyError, least_slips, replay, verify,
 };

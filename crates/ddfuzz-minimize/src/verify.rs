@@ -1,4 +1,5 @@
-//! Rebuilds a result from its log (`replay`), and re-runs the tests that its claim rests on (`verify`).
+//! Computes a result from its log without the target (`replay`), and re-runs the tests that its
+//! claim rests on (`verify`).
 
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::TimeLimit;
@@ -12,29 +13,29 @@ use crate::{
     Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved, SlipKeys,
 };
 
-/// A minimization rebuilt without its target.
+/// A minimization computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// The best text that the log leads to.
     pub text: Vec<u8>,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
-    /// The limit on the time of a run that was learned, if one was.
+    /// The learned time limit of a run; `None` if none was learned.
     pub time_limit: Option<TimeLimit>,
-    /// Runs of each candidate that did not fail: more than one where the input is flaky.
+    /// Number of runs of each candidate that did not fail; more than one if the input is flaky.
     pub votes: u64,
-    /// The result; `None` where the log has no end yet.
+    /// The result; `None` if the log has no end.
     pub minimized: Option<Minimized>,
 }
 
-/// Rebuilds the result of a log from `input`: feeds every logged outcome to the search and checks
-/// that it asks for just the logged candidates, in their order, with the logged hashes, and that
-/// size, hash, claim, proof and counts of the end follow.
+/// Computes the result of a log from `input`. It feeds every logged outcome to the search and
+/// checks that the search asks for exactly the logged candidates, in this order and with these
+/// hashes, and that size, hash, claim, proof and counts of the end line follow.
 ///
 /// # Errors
-/// [`LogError::Disagrees`] names the first line that does not hold; [`LogError::Mismatch`] says
-/// that the log is of another input; [`LogError::Empty`] that there is nothing to replay. A search
-/// that this version does not have is [`MinimizeError::UnknownSearch`].
+/// [`LogError::Disagrees`] names the first invalid line; [`LogError::Mismatch`] means that the log
+/// belongs to another input; [`LogError::Empty`] that it has no complete line;
+/// [`MinimizeError::UnknownSearch`] that this version has no such search.
 pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     let progress = feed_all(input, log, &mut |_, _| ())?;
     Ok(Replayed {
@@ -46,22 +47,22 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The least input by which tests ran into another bug.
+/// The smallest input with which a test ran into another bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// The keys of that bug.
+    /// Keys of the other bug.
     pub keys: SlipKeys,
-    /// The test, the first of those with an input of this size.
+    /// Index of the first test with an input of this size that ran into the bug.
     pub test: u64,
-    /// Its candidate.
+    /// The candidate of that test.
     pub input: Vec<u8>,
 }
 
-/// For each other bug that tests of the search or the proof ran into the least input, in the order
-/// of keys.
+/// For each other bug that tests of the search or the proof ran into, the smallest input, in
+/// ascending order of keys.
 ///
 /// # Errors
-/// Those of [`replay`].
+/// As [`replay`].
 pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeError> {
     let mut least: BTreeMap<SlipKeys, LeastSlip> = BTreeMap::new();
     feed_all(input, log, &mut |progress, line| {
@@ -87,8 +88,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log. After each line, `each` sees it, while the text is still that of the
-/// line.
+/// Feeds all lines of a log to a new state. `each` is called after each line, while the text of the
+/// line is still available.
 fn feed_all(
     input: &[u8],
     log: &Log,
@@ -113,13 +114,13 @@ fn feed_all(
     Ok(progress)
 }
 
-/// Why a log could not be verified at all.
+/// Why a log could not be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The log itself does not hold.
+    /// The log is invalid.
     #[error(transparent)]
     Replay(#[from] MinimizeError),
-    /// The log has no end: no claim was made.
+    /// The log has no end, so nothing is claimed.
     #[error(
         "the log has no end, so nothing is claimed yet: finish the minimization with --resume first"
     )]
@@ -129,46 +130,46 @@ pub enum VerifyError {
     Oracle(#[from] OracleError),
 }
 
-/// A removal after which the result still fails.
+/// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// The run of equal bytes of the result, one of which was removed.
+    /// The run of equal bytes of which one was removed.
     pub at: Range<usize>,
     /// The smaller text that fails.
     pub text: Vec<u8>,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The claim.
+    /// The claim of the log.
     pub claim: Claim,
-    /// The outcome of the result, run again.
+    /// Outcome of the result in a new run.
     pub result: Outcome,
-    /// Distinct removals found not to fail, of those that the claim is about (none for
-    /// [`Claim::BestSoFar`]).
+    /// Number of removals of single bytes that did not fail, and of all that the claim is about;
+    /// none for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first removal that fails.
+    /// The first removal that fails; `None` if no removal does.
     pub counterexample: Option<Counterexample>,
-    /// Removals whose run was cut off in time, which proves nothing.
+    /// Number of removals whose run exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 
 impl Verified {
-    /// Whether the claim holds: the result fails and every removal was found not to.
+    /// Whether the claim holds: the result fails, and each removal of a single byte does not.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of
     }
 }
 
-/// Replays a log, then runs its result again (where it is flaky, until it fails, as often as a
-/// candidate was) and, where it claims minimality, every distinct
-/// removal of one byte, each in a fresh process. `on_progress` is called after each removal. It
-/// ends at the first removal that fails.
+/// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
+/// single byte, in fresh processes. A flaky result is run until it fails, at most as often as a
+/// candidate was. It stops at the first removal that fails. `on_progress` is called after each
+/// removal.
 ///
 /// # Errors
-/// When the log does not hold, has no end, or the target cannot be run. A claim that turns out
-/// false is no error: see [`Verified::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
+/// see [`Verified::holds`].
 pub fn verify(
     input: &[u8],
     log: &Log,

@@ -83,7 +83,7 @@ impl Minimizing {
                     self.reduced(reduction);
                 }
             }),
-            on_standing: Some(Box::new(|standing| self.stands(standing))),
+            on_status: Some(Box::new(|standing| self.stands(standing))),
             ..options
         }
     }
@@ -166,9 +166,9 @@ impl Shown {
             "{sizes}, {}, {}/s, {}",
             size::counted(standing.executed, "test"),
             rate(per_second),
-            standing.doing
+            standing.phase
         );
-        if standing.doing != MinimizePhase::Baseline {
+        if standing.phase != MinimizePhase::Baseline {
             line.push_str(&format!(
                 ", {} of {} proved",
                 size::grouped(standing.proved.done),

@@ -1,5 +1,5 @@
-//! The passing and the failing end of a search, the deltas between them, and what is known of each
-//! candidate.
+//! The passing and the failing side of a search, the deltas between them, and the outcomes of
+//! tested candidates.
 
 use ddfuzz_delta::{
     Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Monotony, Order, Outcome, Predictor,
@@ -12,21 +12,22 @@ use crate::log::{ContentHash, DifferenceRecord, Goal, Phase, Source, TestLine, U
 use crate::question::Reply;
 use crate::{Counts, CutOff, Process, ProofRef};
 
-/// A failing input and what is left out of it, or a passing and a failing one and the changes
-/// between them.
+/// The inputs of a search and the deltas between them: the bytes of a failing input, or the changes
+/// from a passing to a failing input.
 #[derive(Clone, Debug)]
 pub struct Subject {
     units: Units,
     passing: Vec<u8>,
     failing: Vec<u8>,
-    /// `None` where the deltas are the bytes of the failing input.
+    /// Changes from the passing to the failing input; `None` if the deltas are bytes of the failing
+    /// input.
     changes: Option<Vec<Change>>,
 }
 
 impl Subject {
-    /// The deltas of this kind between two inputs, which are compared here: up to seconds for inputs
-    /// that are nothing alike. Where they are [`Units::Bytes`], the passing
-    /// input is the empty one, whatever `passing` says.
+    /// Compares two inputs and computes the deltas between them, which takes up to seconds for
+    /// large inputs without similarities. For [`Units::Bytes`], the passing input is empty and
+    /// `passing` is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
             Units::Bytes => None,
@@ -48,7 +49,7 @@ impl Subject {
         }
     }
 
-    /// What the deltas are.
+    /// Kind of the deltas.
     pub fn units(&self) -> Units {
         self.units
     }
@@ -63,7 +64,7 @@ impl Subject {
         &self.failing
     }
 
-    /// Number of deltas.
+    /// Number of deltas between the inputs.
     pub fn deltas(&self) -> usize {
         match &self.changes {
             Some(changes) => changes.len(),
@@ -71,8 +72,8 @@ impl Subject {
         }
     }
 
-    /// Writes the text of a configuration into `text`, which is cleared first: `∅` builds the
-    /// passing input, all deltas the failing one.
+    /// Writes the text with the deltas in `config` into `text`, which is cleared first. No deltas
+    /// give the passing input, all deltas the failing one.
     pub fn write_into(&self, config: &Config, text: &mut Vec<u8>) {
         match &self.changes {
             Some(changes) => {
@@ -83,15 +84,15 @@ impl Subject {
         }
     }
 
-    /// The text of a configuration.
+    /// The text with the deltas in `config`.
     pub fn text(&self, config: &Config) -> Vec<u8> {
         let mut text = Vec::new();
         self.write_into(config, &mut text);
         text
     }
 
-    /// What these deltas change: ranges of the passing input and what comes in their place; for
-    /// bytes, ranges of the failing input that are left out.
+    /// The places that these deltas change, as ranges of the passing input, or of the failing input
+    /// if the deltas are bytes.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -115,19 +116,19 @@ impl Subject {
     }
 }
 
-/// One place where both ends differ.
+/// A place in which both sides differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
-    /// Where: a range of the passing input, or of the failing one where the passing one is empty;
-    /// in bytes.
+    /// Range of the place in bytes: of the passing input, or of the failing one if the passing one
+    /// is empty.
     pub at: Range<usize>,
-    /// The bytes there.
+    /// Bytes of this input at that place.
     pub removed: Vec<u8>,
-    /// What stands there in the other end.
+    /// Bytes of the other side at that place.
     pub inserted: Vec<u8>,
 }
 
-/// Changes of single bytes that touch, as one.
+/// Joins adjacent changes.
 fn joined(changes: &[Change]) -> Vec<Change> {
     let mut joined: Vec<Change> = Vec::new();
     for change in changes {
@@ -142,20 +143,20 @@ fn joined(changes: &[Change]) -> Vec<Change> {
     joined
 }
 
-/// One end of a difference.
+/// One side of a search between a passing and a failing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The one that passes.
+    /// The side that passes.
     Passing,
-    /// The one that fails.
+    /// The side that fails.
     Failing,
 }
 
-/// An outcome that may prove something, and its place in the log; `None` once another run of the same
-/// text contradicted it.
-type Sure = Option<(Outcome, ProofRef)>;
+/// An outcome that may prove something, and its place in the log; `None` after a contradicting run
+/// of the same text.
+type ProvenOutcome = Option<(Outcome, ProofRef)>;
 
-/// The two ends and what is known of all that was tested.
+/// Both sides, and the outcomes of all tested candidates.
 pub(super) struct Sides {
     pub subject: Subject,
     goal: Goal,
@@ -165,10 +166,10 @@ pub(super) struct Sides {
     pub pending: Option<PendingCandidate>,
     cache: Cache,
     predictors: Vec<Box<dyn Predictor + Send>>,
-    /// Outcomes from processes of their own, not cut off in time.
-    sure: HashMap<TextId, Sure>,
+    /// Outcomes of runs in separate processes that kept their time limit, by text.
+    proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
-    /// A text failed in one run, and did not in another.
+    /// Whether a text failed in one run and did not fail in another.
     pub contradicted: bool,
     pub tests: u64,
     pub counts: Counts,
@@ -192,7 +193,7 @@ impl Sides {
             pending: None,
             cache: Cache::new(caching),
             predictors,
-            sure: HashMap::new(),
+            proven: HashMap::new(),
             texts: HashMap::new(),
             contradicted: false,
             tests: 0,
@@ -200,20 +201,20 @@ impl Sides {
         }
     }
 
-    /// The text last built.
+    /// Text of the pending candidate.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The end that is searched for in the first place.
-    pub fn sought(&self) -> Side {
+    /// The side that the goal is about: the passing one for `max`, the failing one for `diff`.
+    pub fn goal_side(&self) -> Side {
         match self.goal {
             Goal::Maximize => Side::Passing,
             Goal::Isolate => Side::Failing,
         }
     }
 
-    /// The text of one end.
+    /// The text of one side.
     pub fn end(&self, side: Side) -> Vec<u8> {
         self.subject.text(match side {
             Side::Passing => &self.pass,
@@ -221,12 +222,12 @@ impl Sides {
         })
     }
 
-    /// What only the failing end has.
+    /// The deltas that only the failing side has.
     pub fn difference(&self) -> Config {
         self.fail.minus(&self.pass)
     }
 
-    /// Records a run of the baseline or of the axiom.
+    /// Records the outcome of a check of the failing or the passing input.
     pub fn record_check(&mut self, what: What, outcome: Outcome, cut_off: Option<CutOff>) {
         let config = match what {
             What::Axiom => Config::empty(),
@@ -240,12 +241,12 @@ impl Sides {
         self.cache.record(Some(config.id()), text, seen);
         self.texts.insert(config.id(), text);
         if cut_off != Some(CutOff::Time) {
-            self.be_sure(text, outcome, ProofRef::Check(what));
+            self.record_proof(text, outcome, ProofRef::Check(what));
         }
     }
 
-    fn be_sure(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
-        let known = self.sure.entry(text).or_insert(Some((outcome, proof)));
+    fn record_proof(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
+        let known = self.proven.entry(text).or_insert(Some((outcome, proof)));
         if let Some((before, _)) = *known
             && before != outcome
         {
@@ -254,7 +255,8 @@ impl Sides {
         }
     }
 
-    /// Asks for a candidate, unless it is being asked for already.
+    /// Makes a configuration the pending candidate, unless it is pending already. `phase` is `None`
+    /// in the search.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         let candidate = Candidate::keep(rule, config);
         let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
@@ -283,13 +285,13 @@ impl Sides {
         });
     }
 
-    /// The line of the test being asked, with this answer.
+    /// The log line of the pending test with the answer `reply`.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
         Some(pending.test_line(self.tests, &self.text, reply))
     }
 
-    /// Takes the answer to the test being asked; returns what was asked.
+    /// Records the outcome of the pending test, and returns the candidate.
     pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
         let pending = self.pending.take()?;
         let config = kept(&pending.candidate)?;
@@ -305,20 +307,21 @@ impl Sides {
             }
             let cut_off = reply.cut_off == Some(CutOff::Time);
             if reply.process == Process::Own && !cut_off {
-                self.be_sure(text, outcome, ProofRef::Test(self.tests));
+                self.record_proof(text, outcome, ProofRef::Test(self.tests));
             }
         }
         self.tests += 1;
         Some(pending)
     }
 
-    /// What the claim rests on: for each delta of the difference, ascending, the passing end with
-    /// it, and, isolating, the failing end without it.
+    /// The tests that a claim rests on: for each delta of the difference, the passing side with it
+    /// and, for `diff`, the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = (Rule, Config)> + '_ {
         neighbours(self.goal, &self.pass, &self.fail)
     }
 
-    /// What proves each of the [`neighbours`](Sides::neighbours); `None` where nothing does.
+    /// For each of the [`neighbours`](Sides::neighbours), where the log proves the claim; `None` if
+    /// it does not.
     pub fn proofs(&self) -> Vec<Option<ProofRef>> {
         let mut hashed = 0;
         let proof = |(rule, config): (Rule, Config)| {
@@ -332,14 +335,14 @@ impl Sides {
                 let text = || ContentHash::of(&self.subject.text(&config)).text_id();
                 (hashed <= MOST_HASHED).then(text)
             })?;
-            let (outcome, proof) = (*self.sure.get(&text)?)?;
+            let (outcome, proof) = (*self.proven.get(&text)?)?;
             (outcome != refuted_by(rule)).then_some(proof)
         };
         self.neighbours().map(proof).collect()
     }
 }
 
-/// The configurations next to the ends, with the rules that lead to them.
+/// The configurations that differ from a side by one delta, with the rules that lead to them.
 pub(super) fn neighbours<'a>(
     goal: Goal,
     pass: &'a Config,
@@ -358,7 +361,7 @@ pub(super) fn neighbours<'a>(
         })
 }
 
-/// The outcome of a neighbour that would refute the claim.
+/// The outcome of such a configuration that refutes the claim.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,
@@ -366,7 +369,7 @@ pub(super) fn refuted_by(rule: Rule) -> Outcome {
     }
 }
 
-/// The configuration that a candidate keeps.
+/// The configuration that a candidate keeps; `None` if it is not described by a configuration.
 pub(super) fn kept(candidate: &Candidate) -> Option<&Config> {
     match &candidate.edit {
         Edit::Keep(config) => Some(config),

@@ -1,7 +1,6 @@
-//! The minimization log (`log.jsonl`): one JSON object a line, append-only.
-//!
-//! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
-//! the log is read.
+//! The minimization log (`log.jsonl`): one JSON object per line, append-only. It is cache,
+//! checkpoint, history and proof of a minimization. An incomplete last line is ignored when the log
+//! is read.
 
 mod file;
 mod goals;
@@ -22,7 +21,7 @@ pub use lines::{
     StartLine, TestLine, TestRecord, VERSION, What,
 };
 
-/// The schema of one line.
+/// The JSON schema of one line of the log.
 pub fn schema() -> Value {
     schema_for!(Line).to_value()
 }

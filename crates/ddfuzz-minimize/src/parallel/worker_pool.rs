@@ -1,4 +1,5 @@
-//! The worker pool of one minimization: answers questions in order while its workers run predicted ones.
+//! The worker pool of one minimization: it answers questions in order, while workers run predicted
+//! questions ahead.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use ddfuzz_delta::Hints;
@@ -17,16 +18,16 @@ use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
 use crate::{Answer, Oracle, OracleError, Slip};
 
-/// Jobs per worker that are handed out ahead.
+/// Number of jobs per worker that are handed out ahead.
 const AHEAD: usize = 2;
 
-/// The predicted continuation, and its jobs that were handed out.
+/// The predicted questions, and the jobs that run them.
 struct Forecast {
     continuation: Continuation,
     jobs: VecDeque<(Question, u64)>,
 }
 
-/// Answers questions in their order while workers run the predicted next ones.
+/// Answers questions in order, while workers run predicted questions ahead.
 pub(super) struct WorkerPool<'scope, 'env, 'o> {
     scope: &'scope Scope<'scope, 'env>,
     workers: &'env Workers<'o>,
@@ -43,7 +44,7 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
 }
 
 impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
-    /// A pool whose threads are started in `scope` when there is work for them.
+    /// A pool whose threads are started in `scope` when they are needed.
     pub fn new(
         scope: &'scope Scope<'scope, 'env>,
         workers: &'env Workers<'o>,
@@ -66,8 +67,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker, if there may be more. One at a time, so that a minimization of a
-    /// few tests does not start the targets of many workers.
+    /// Starts one more worker if allowed. Workers are started one at a time, so that a short
+    /// minimization does not start many targets.
     fn start_worker(&mut self) {
         if self.started == self.workers.jobs {
             return;
@@ -97,7 +98,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 cost,
             } => {
                 self.test_cost.note(fresh, cost);
-                self.jobs.enter(id, answer);
+                self.jobs.record_answer(id, answer);
             }
             WorkerReport::Gone => {
                 self.alive -= 1;
@@ -109,7 +110,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Drops the forecast and takes back its jobs.
+    /// Drops the predicted questions and takes back their waiting jobs.
     fn drop_forecast(&mut self) {
         if let Some(forecast) = self.forecast.take() {
             let taken_back = self.queue.withdraw();
@@ -117,12 +118,12 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Hands out predicted questions until there are `room` jobs.
+    /// Hands out predicted questions until `room` jobs are under way.
     fn look_ahead(&mut self, progress: &Progress, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
         };
-        let known = |(question, id): &(Question, u64)| self.jobs.turns(*id, question.manner);
+        let known = |(question, id): &(Question, u64)| self.jobs.invalidates(*id, question.manner);
         if forecast.jobs.iter().any(known) {
             return;
         }
@@ -142,14 +143,14 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// The number of the job that answers this question, if it was predicted.
+    /// Number of the job that answers this question, if the question was predicted.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
     }
 
-    /// Waits for the answer of a job; `None` where none will come.
+    /// Waits for the answer of a job; `None` if there will be none.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {
@@ -162,7 +163,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers the question that is due by a job, and hands out the next ones.
+    /// Answers the question that is due by a job, and hands out further jobs. `None` if no job can
+    /// answer it.
     fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
@@ -185,7 +187,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         self.wait(id)
     }
 
-    /// Answers the question that is due in this thread.
+    /// Answers the question that is due by the first oracle, in the caller's thread.
     fn in_this_thread(
         &mut self,
         progress: &Progress,
@@ -244,7 +246,7 @@ impl Answerer for WorkerPool<'_, '_, '_> {
                 self.prediction
                     .learn(pending.candidate.rule, answer.outcome);
             }
-            if question.manner.turns_at(answer.outcome) {
+            if question.manner.invalidates_prediction(answer.outcome) {
                 self.drop_forecast();
             }
         }
@@ -287,28 +289,28 @@ impl Drop for WorkerPool<'_, '_, '_> {
     }
 }
 
-/// A message of a worker.
+/// A message from a worker.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
-    /// A job is done; `None` where the oracle failed.
+    /// A job has ended; `answer` is `None` if the oracle failed.
     Done {
         id: u64,
         answer: Option<Answer>,
-        /// Whether it ran in a fresh process.
+        /// Whether the job ran in a fresh process.
         fresh: bool,
-        /// Wall time.
+        /// Wall time of the run.
         cost: Duration,
     },
-    /// The worker is gone.
+    /// The worker has ended.
     Gone,
 }
 
-/// Where the oracle of a worker comes from.
+/// Where a worker gets its oracle.
 pub(super) enum OracleSource<'a, 'o> {
-    /// The one that also answers where nothing is run ahead.
+    /// It shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
-    /// One that the worker makes in its own thread, where it is also dropped: processes may be
-    /// bound to the thread that started them.
+    /// It makes and drops an oracle in its own thread, because processes may be bound to the thread
+    /// that started them.
     Made(&'a MakeOracle<'o>),
 }
 
@@ -317,7 +319,7 @@ enum WorkerOracle<'a, 'o> {
     First(&'a Mutex<BoxedOracle<'o>>),
     Made {
         oracle: BoxedOracle<'o>,
-        /// The learned limit that it knows.
+        /// The learned time limit that was last given to this oracle.
         limit: Option<TimeLimit>,
     },
 }
@@ -342,15 +344,15 @@ impl WorkerOracle<'_, '_> {
 }
 
 impl Job {
-    /// Runs its text; jobs are not observed, and have no hints.
+    /// Runs the text of the job.
     fn run(&self, oracle: &mut dyn Oracle) -> Result<Answer, OracleError> {
         let (answer, _) = self.manner.put(oracle, &self.text)?;
         Ok(answer)
     }
 }
 
-/// Takes jobs until there are none left, or until the oracle fails: what it answers after that
-/// would be worth nothing, and whoever needs the answer asks the first oracle again.
+/// Runs jobs until the queue is closed or the oracle fails. After a failure, the first oracle
+/// answers the question.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {
@@ -370,9 +372,9 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
         let answer = oracle.answer(&job).ok();
         let cost = began.elapsed();
         if let Some(answer) = &answer
-            && job.manner.turns_at(answer.outcome)
+            && job.manner.invalidates_prediction(answer.outcome)
         {
-            queue.turn(job.forecast);
+            queue.invalidate(job.forecast);
         }
         let failed = answer.is_none();
         post.done(answer, cost);
@@ -382,11 +384,11 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
     }
 }
 
-/// Sends the reports of a worker. When the worker ends, also by a panic, it reports that, so that
-/// nobody waits for ever.
+/// Sends the reports of a worker. When it is dropped, even by a panic, it reports the end of the
+/// worker, so that the pool never waits in vain.
 struct ReportSender {
     reports: Sender<WorkerReport>,
-    /// The job under way, and whether in a fresh process.
+    /// Number of the present job, and whether it runs in a fresh process.
     job: Option<(u64, bool)>,
 }
 
