@@ -1,44 +1,45 @@
-//! The trimming of one queue entry.
+//! The trimming of one entry of the AFL++ queue.
 
 use ddfuzz_delta::{Cache, Caching, Outcome, Search, Seen, TextId};
 use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// What AFL++ has to answer.
+/// The question that AFL++ has to answer next.
 enum Asked {
-    /// Whether the entry as it is has its coverage (the axiom `test(c✗) = FAIL`).
+    /// Whether the unchanged entry has the same coverage again, which must give FAIL.
     Whole,
-    /// What the search asks for.
+    /// Whether the candidate of the search has the same coverage.
     Candidate,
-    /// Nothing: the end.
+    /// None: the trimming has ended.
     Nothing,
 }
 
-/// One entry while it is trimmed.
+/// State of the trimming of one queue entry.
 pub(crate) struct Entry {
     searches: TrimSearch,
-    /// Number of the stage of `searches`.
+    /// Index of the present stage in `searches`.
     stage: usize,
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
-    /// Length of the entry.
+    /// Length of the entry before trimming, in bytes.
     whole: usize,
-    /// What the stage has begun with.
+    /// The bytes with which the present stage began.
     original: Vec<u8>,
     best: Vec<u8>,
-    /// The candidate, and zeros behind it up to the length of the entry: with `-g`, AFL++ reads
-    /// its least length from here, whatever length it is told.
+    /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
+    /// reads its minimum length from this buffer, whatever the length of the candidate is.
     buffer: Vec<u8>,
-    /// Length of the candidate.
+    /// Length of the candidate in `buffer`, in bytes.
     len: usize,
     steps: u32,
     told: u32,
 }
 
 impl Entry {
-    /// Begins to trim; `None` where nothing is to be asked.
+    /// Starts the trimming of an entry with at most `steps` executions; `None` if there is nothing
+    /// to try.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
         // The one thing to try for a single byte is an empty entry, which AFL++ never runs.
         if original.len() < 2 || steps == 0 {
@@ -60,18 +61,19 @@ impl Entry {
         })
     }
 
-    /// The steps that it may take.
+    /// Largest number of steps of this entry.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// What is to be run now: its bytes stand at the front of the buffer. After the end, the best.
+    /// The padded buffer that begins with the candidate, and the length of the candidate. After the
+    /// end it is the best.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
 
-    /// Takes the outcome of the candidate, and gives the number of the next step; that of all steps
-    /// is the end.
+    /// Receives the outcome of the candidate. Returns the number of the next step, or the total
+    /// number of steps at the end.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.told += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
@@ -90,7 +92,7 @@ impl Entry {
         self.told
     }
 
-    /// Ends, with the best in the buffer.
+    /// Ends the trimming, with the best in the buffer.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -98,7 +100,7 @@ impl Entry {
         self.steps
     }
 
-    /// Takes the outcome of what stands in the buffer.
+    /// Records the outcome of the text in the buffer, which becomes the best if it is FAIL.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
@@ -113,7 +115,7 @@ impl Entry {
         }
     }
 
-    /// Puts the next candidate that has to be run into the buffer; says whether there is one.
+    /// Writes the next candidate that must be run into the buffer; returns whether there is one.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -135,7 +137,7 @@ impl Entry {
         }
     }
 
-    /// Begins the next stage with the best; says whether there is one.
+    /// Starts the next stage with the best so far; returns whether there is one.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -146,13 +148,13 @@ impl Entry {
         true
     }
 
-    /// Puts zeros behind the text that is the buffer.
+    /// Pads the buffer with zeros to the length of the entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.whole, 0);
     }
 
-    /// The outcome of the text that is the buffer where no run is needed to know it.
+    /// Outcome of the text in the buffer, if no run is needed.
     fn known(&self) -> Option<Outcome> {
         // AFL++ runs no empty entry; and what is longer than the best is no trimming.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
@@ -163,8 +165,8 @@ impl Entry {
     }
 }
 
-/// The name of a text: two hashes of it, each of 64 bits. Texts made to collide could be made by
-/// who knows the hash, but all that comes of it is a deletion that is not tried.
+/// Identifies a text in the cache by two 64-bit hashes. A text that was made to collide would only
+/// prevent one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

@@ -4,24 +4,25 @@ use std::ffi::{OsStr, OsString};
 
 use crate::{SEARCHES, TrimSearch};
 
-/// How entries are trimmed.
+/// Settings of the library.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Which search trims.
+    /// The search that trims entries.
     pub search: TrimSearch,
-    /// The steps that an entry may take, each an execution of the target; 0 trims nothing. `None`:
-    /// by its length ([`default_steps`](crate::default_steps)).
+    /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
+    /// nothing. `None`: it depends on the length of the entry
+    /// ([`default_steps`](crate::default_steps)).
     pub steps: Option<u32>,
 }
 
 impl Settings {
-    /// The variable that names the search: one of [`SEARCHES`].
+    /// Environment variable with the name of the search, one of [`SEARCHES`].
     pub const SEARCH: &str = "DDFUZZ_AFL_SEARCH";
-    /// The variable that holds the number of steps for each entry.
+    /// Environment variable with the number of steps for each entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
-    /// The settings in an environment (`get` gives the value of a variable), and a line for each
-    /// value that cannot be used: its default holds instead.
+    /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
+    /// a message for each invalid value, whose default is used instead.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
@@ -63,19 +64,19 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming begins with blocks of a sixteenth of the length, ends with those of a 1024th,
-/// and deletes no less than four bytes at once (`TRIM_START_STEPS`, `TRIM_END_STEPS` and
-/// `TRIM_MIN_BYTES` of its `config.h`).
+/// AFL's own trimming deletes blocks from 1/16 to 1/1024 of the length, and at least 4 bytes
+/// (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
 const FIRST: usize = 16;
 const LAST: usize = 1024;
 const LEAST: usize = 4;
 
-/// How many times the steps of AFL's own trimming an entry may cost.
-const TIMES: u32 = 2;
-/// What an entry may cost besides: AFL's own trimming leaves the smallest ones alone.
-const BESIDES: u32 = 16;
+/// The default number of steps is this multiple of the steps of AFL's own trimming, plus
+/// [`EXTRA_STEPS`].
+const FACTOR: u32 = 2;
+/// Additional default steps for each entry, because AFL does not trim the smallest entries.
+const EXTRA_STEPS: u32 = 16;
 
-/// The sizes of the blocks that AFL's own trimming deletes of an entry of `len` bytes, in its order.
+/// Sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in order.
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
     let rounded = len.next_power_of_two();
     let first = (rounded / FIRST).max(LEAST);
@@ -84,8 +85,8 @@ pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
         .take_while(move |&block| block >= last)
 }
 
-/// Executions of AFL's own trimming of an entry of `len` bytes of which nothing can go: the most
-/// that it ever spends on one. At most about 2000.
+/// Number of executions of AFL's own trimming for an entry of `len` bytes if nothing can be
+/// deleted, which is its maximum; at most about 2000.
 pub fn afl_steps(len: usize) -> u32 {
     // It begins behind the first block of the entry, which it never deletes.
     let steps: usize = blocks(len)
@@ -94,8 +95,10 @@ pub fn afl_steps(len: usize) -> u32 {
     u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
-/// The steps that an entry of `len` bytes gets where nobody says otherwise: twice those of AFL's own
-/// trimming at worst, and a few.
+/// Default number of steps for an entry of `len` bytes: twice the maximum of AFL's own trimming,
+/// plus 16.
 pub fn default_steps(len: usize) -> u32 {
-    afl_steps(len).saturating_mul(TIMES).saturating_add(BESIDES)
+    afl_steps(len)
+        .saturating_mul(FACTOR)
+        .saturating_add(EXTRA_STEPS)
 }

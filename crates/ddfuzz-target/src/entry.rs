@@ -1,4 +1,4 @@
-//! Calls the closure of a harness, and makes each panic abort the process.
+//! Calls the closure of a harness with an input, and makes each panic abort the process.
 
 use std::{ffi::c_int, sync::Once};
 
@@ -7,17 +7,17 @@ use crate::Status;
 /// The input as a slice.
 ///
 /// # Safety
-/// `length` bytes at `data` can be read and do not change while the slice lives. Of no bytes the
-/// address may be anything.
+/// If `length` is not 0, `length` bytes at `data` can be read and do not change while the slice
+/// exists.
 pub unsafe fn input<'a>(data: *const u8, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: what the caller promises; of at least one byte the address is not null.
+    // SAFETY: the caller guarantees it, and the address of at least one byte is not null.
     unsafe { std::slice::from_raw_parts(data, length) }
 }
 
-/// Runs `target` on `input`, behind `init` where this is the first input of the process.
+/// Runs `target` on `input`. Before the first input of the process, it calls `init`.
 pub fn enter<S: Status>(
     init: impl FnOnce(),
     target: impl FnOnce(&[u8]) -> S,
@@ -26,19 +26,18 @@ pub fn enter<S: Status>(
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         init();
-        // Behind `init`, which may have set a hook: that one is called first.
-        abort_behind_the_hook();
+        // After `init`, which may have set a panic hook: that hook runs first.
+        abort_after_hook();
     });
     target(input).status()
 }
 
-/// Lets each panic abort as soon as the hook that is set now has said what it says. Without
-/// unwinding the stack still shows where the panic began, and nothing that would catch the panic
-/// can hide it.
+/// Makes each panic abort the process after the present panic hook has printed its message. The
+/// stack is not unwound, so it still shows where the panic began, and no code can catch the panic.
 ///
-/// ddfuzz knows this crate's frames, as it does those of the standard library, and names the crash
-/// by what is behind them.
-pub(crate) fn abort_behind_the_hook() {
+/// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
+/// by the frames behind them.
+pub(crate) fn abort_after_hook() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         hook(info);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
 use ddfuzz_delta::{Candidate, Config, Outcome, Search, Subset};
 
-use crate::border::{State, at};
+use crate::ffi::{State, at};
 
 /// A search that counts how many of it there are.
 struct Counted(Subset, &'static AtomicUsize);

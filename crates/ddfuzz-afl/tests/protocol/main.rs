@@ -1,8 +1,8 @@
 //! The step protocol, with closures in the place of AFL++.
 
-mod border;
-mod dialogue;
+mod ffi;
 mod hostile;
+mod questions;
 mod settings;
 mod steps;
 

@@ -1,5 +1,5 @@
-//! Records of goals other than a smaller input: the coverage that a trimmed corpus file keeps, and the
-//! difference that `diff` and `max` search for.
+//! Records of goals other than a smaller input: the coverage that a trimmed corpus file must keep,
+//! and the difference that `diff` and `max` search for.
 
 use ddfuzz_delta::Mode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -32,8 +32,8 @@ pub struct CoverageRecord {
 }
 
 impl CoverageRecord {
-    /// Whether both ask for the same of the same build; what the original has reached besides may
-    /// differ from run to run.
+    /// Whether both records require the same coverage of the same build; `besides` may differ from
+    /// run to run.
     pub fn same_coverage(&self, other: &CoverageRecord) -> bool {
         *self
             == CoverageRecord {
@@ -43,19 +43,19 @@ impl CoverageRecord {
     }
 }
 
-/// A set of numbers, ascending; written as base64 of the differences between them, the first from
-/// 0, each in groups of 7 bits, the lowest first, with the high bit set where another group
-/// follows.
+/// An ascending set of numbers. In JSON it is base64 of the differences between them, the first
+/// from 0. Each difference is written in groups of 7 bits, lowest first; the high bit is set if
+/// another group follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<u32>);
 
 impl Numbers {
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The differences, as they are written.
+    /// The binary form of the set: the differences between its numbers.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());
         let mut last = 0;
@@ -71,7 +71,7 @@ impl Numbers {
         bytes
     }
 
-    /// The numbers again; `Err` says why these bytes hold none.
+    /// Decodes the binary form of a set. `Err` explains why the bytes are invalid.
     fn from_bytes(bytes: &[u8]) -> Result<Numbers, &'static str> {
         let mut numbers = Vec::new();
         let (mut last, mut rest, mut shift) = (0_u64, 0_u64, 0_u32);
@@ -138,7 +138,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The mode of the search.
+    /// The mode of `dd` that reaches this goal.
     pub fn mode(self) -> Mode {
         match self {
             Goal::Maximize => Mode::Maximize,
@@ -195,7 +195,7 @@ pub struct DifferenceRecord {
 }
 
 impl DifferenceRecord {
-    /// Whether both search for the same on the same terms; paths may differ.
+    /// Whether both records describe the same search of the same inputs; paths may differ.
     pub fn same_search(&self, other: &DifferenceRecord) -> bool {
         let without_path = |record: &DifferenceRecord| DifferenceRecord {
             passing: record.passing.clone().map(|passing| PassingRecord {

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Bytes, written as base64 with padding.
+/// Bytes that are a base64 string with padding in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base64(pub Vec<u8>);
 
 impl Base64 {
-    /// The text.
+    /// The base64 string.
     pub fn text(&self) -> String {
         STANDARD.encode(&self.0)
     }
@@ -44,8 +44,8 @@ impl JsonSchema for Base64 {
     }
 }
 
-/// An argument, a variable or a path: a JSON string where it is UTF-8, else `{"base64": …}`, so
-/// that nothing is lost.
+/// An argument, variable or path. In JSON it is a string if it is UTF-8, else `{"base64": …}`, so
+/// that no byte is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OsText(pub OsString);
 

@@ -1,11 +1,11 @@
-//! A leaf: whole or not at all ([`atomic`]), one writer at a time ([`Lock`]), append-only
-//! ([`Appender`]), folders that survive a power cut ([`folder`]), and what JSON has no form for:
-//! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]); text of others without what
-//! moves a cursor ([`printable()`]).
+//! Files and encodings: atomic writes ([`atomic`]), one writer at a time ([`Lock`]), append-only
+//! files ([`Appender`]), folders that survive a power cut ([`folder`]), replacement of a whole
+//! folder ([`swap`]), and files of unknown origin ([`regular`]). JSON forms of bytes ([`Base64`])
+//! and of names that need not be UTF-8 ([`OsText`]). Text of unknown origin without control
+//! characters ([`printable()`]).
 //!
-//! Localized here: `tempfile` (atomic writes), `base64`, and what [`swap`] needs of `nix`.
-//!
-//! What others wrote is read by [`regular`]. Every other error is a [`FileError`], which carries the path and what was being done to it.
+//! Errors are [`FileError`]s, which name the path and the operation; [`regular`] has errors of its
+//! own.
 
 mod appender;
 pub mod atomic;

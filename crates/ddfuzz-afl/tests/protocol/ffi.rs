@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use ddfuzz_afl::border::{
+use ddfuzz_afl::ffi::{
     afl_custom_deinit, afl_custom_init, afl_custom_init_trim, afl_custom_post_trim,
     afl_custom_trim, state_of,
 };
