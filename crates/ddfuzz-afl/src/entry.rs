@@ -41,7 +41,7 @@ impl Entry {
     /// Starts the trimming of an entry with at most `steps` executions; `None` if there is nothing
     /// to try.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
-        // The one thing to try for a single byte is an empty entry, which AFL++ never runs.
+        // An entry of one byte could only become empty, and AFL++ never runs empty entries.
         if original.len() < 2 || steps == 0 {
             return None;
         }
@@ -77,7 +77,7 @@ impl Entry {
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.told += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
-            // Its coverage is another in each run: no answer would say anything.
+            // The coverage varies from run to run, so no answer is reliable.
             Asked::Whole if outcome != Outcome::Fail => return self.end(),
             Asked::Whole => self.record(outcome),
             Asked::Candidate => {
@@ -107,7 +107,7 @@ impl Entry {
             outcome,
             test: None,
         };
-        // By texts alone: configurations of two stages have different originals.
+        // Without a configuration, because the stages have different originals.
         self.cache.record(None, name(text), seen);
         if outcome == Outcome::Fail {
             self.best.clear();
@@ -156,7 +156,7 @@ impl Entry {
 
     /// Outcome of the text in the buffer, if no run is needed.
     fn known(&self) -> Option<Outcome> {
-        // AFL++ runs no empty entry; and what is longer than the best is no trimming.
+        // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
             return Some(Outcome::Pass);
         }

@@ -13,7 +13,7 @@ use crate::{Settings, Trimmer};
 
 /// Prints a message to stderr; a failure to do so is ignored.
 fn say(line: &str) {
-    // Nothing can be done where it fails, and nothing depends on it.
+    // A failure to print is ignored.
     let _ = writeln!(std::io::stderr(), "ddfuzz-afl: {line}");
 }
 

@@ -112,7 +112,7 @@ impl Search for Blocks {
         let len = self.best.len();
         loop {
             let size = *self.sizes.first()?;
-            // A block that is all there is would leave nothing.
+            // A block as long as the best would leave nothing.
             if size < len && self.at < len {
                 let cut = self.at..len.min(self.at + size);
                 let cuts = std::iter::once(cut).collect();

@@ -26,7 +26,7 @@ impl Settings {
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
-        // A variable that is set to nothing is not set.
+        // An empty variable counts as unset.
         let value = |name| get(name).filter(|value| !value.is_empty());
         if let Some(name) = value(Settings::SEARCH) {
             match name.to_str().and_then(TrimSearch::by_name) {
@@ -88,7 +88,7 @@ pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
 /// Number of executions of AFL's own trimming for an entry of `len` bytes if nothing can be
 /// deleted, which is its maximum; at most about 2000.
 pub fn afl_steps(len: usize) -> u32 {
-    // It begins behind the first block of the entry, which it never deletes.
+    // AFL never deletes the first block of an entry.
     let steps: usize = blocks(len)
         .map(|block| len.div_ceil(block).saturating_sub(1))
         .sum();

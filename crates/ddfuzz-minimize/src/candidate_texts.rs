@@ -26,7 +26,7 @@ pub(super) struct PendingCandidate {
 }
 
 /// The candidate, the current best, and all recorded outcomes of one minimization.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct CandidateTexts {
     original: Vec<u8>,
     best: Vec<u8>,
@@ -53,15 +53,8 @@ impl CandidateTexts {
             original: original.to_vec(),
             best: original.to_vec(),
             best_kept: Some(Config::all(original.len())),
-            text: Vec::new(),
-            pending: None,
-            rule: None,
             cache: Cache::new(caching),
-            unproven: HashSet::new(),
-            singles: BTreeMap::new(),
-            contradictions: Contradictions::default(),
-            tests: 0,
-            counts: Counts::default(),
+            ..CandidateTexts::default()
         }
     }
 
@@ -101,14 +94,9 @@ impl CandidateTexts {
         if cut_off == Some(CutOff::Time) {
             self.unproven.insert(hash);
         }
-        self.cache.record(
-            None,
-            hash.text_id(),
-            Seen {
-                outcome,
-                test: None,
-            },
-        );
+        let test = None;
+        self.cache
+            .record(None, hash.text_id(), Seen { outcome, test });
     }
 
     /// Makes `candidate` the pending one and builds its text, unless it is pending already. `phase`
@@ -143,8 +131,8 @@ impl CandidateTexts {
     ) -> (ContentHash, Option<Hit>) {
         candidate.write_into(&self.original, &self.best, text);
         let hash = ContentHash::of(text);
-        // The proof asks again what proves nothing, in a fresh process and with more patience; what
-        // is to be observed has to run.
+        // The proof repeats tests that prove nothing, in a fresh process with a longer time limit;
+        // an observed test must run.
         let again = phase.is_some() && self.unproven.contains(&hash) || candidate.observed;
         let hit = match again {
             true => None,
@@ -173,13 +161,10 @@ impl CandidateTexts {
         self.tests += 1;
         self.counts.count(reply.source, pending.hit);
         self.compare(&pending, reply);
-        let seen = Seen {
-            outcome: reply.outcome,
-            test: Some(i),
-        };
-        self.cache
-            .record(pending.candidate.config, pending.hash.text_id(), seen);
-        // Where bytes are rewritten another minor key is UNRESOLVED, which by deleting is a FAIL.
+        let (outcome, test) = (reply.outcome, Some(i));
+        let (config, text) = (pending.candidate.config, pending.hash.text_id());
+        self.cache.record(config, text, Seen { outcome, test });
+        // A rewriting with another minor key is UNRESOLVED; the same text made by deletions is a FAIL.
         let by_minor = reply.outcome == Outcome::Unresolved
             && kind_of(&pending.candidate.edit) == Kind::Rewriting;
         let cut_off = reply.cut_off == Some(CutOff::Time);

@@ -156,7 +156,7 @@ impl Contradictions {
             before.map(|one| one == Outcome::Fail),
         );
         self.found |= match (kind, fails, failed) {
-            // That it failed may have been by deleting, with another minor key.
+            // The earlier failure may result from deletions, with another minor key.
             (Kind::Rewriting, false, _) => false,
             (Kind::Deleting, false, failed) => failed == Some(true),
             (Kind::Rewriting, true, failed) => failed == Some(false),

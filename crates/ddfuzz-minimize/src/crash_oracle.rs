@@ -47,7 +47,7 @@ impl From<&KeyRecord> for HeldCrash {
             "oom" => Ended::OutOfMemory,
             class => match class.strip_prefix("exit:").map(str::parse) {
                 Some(Ok(status)) => Ended::Exit(status),
-                // Which signal does not matter: all that are crashes are keyed.
+                // Any crash signal will do: keys are computed for all of them.
                 _ => Ended::Signal(libc::SIGSEGV),
             },
         };
@@ -144,7 +144,7 @@ impl CrashOracle {
         }
         Ok(match ended {
             Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
-            // A signal that is no crash (PIPE, TERM, …) ended the run from outside.
+            // Another process ended the run by a signal that is no crash (PIPE, TERM, …).
             Ended::Signal(_) => unresolved(None),
             Ended::Exit(_) => Answer::of(Outcome::Pass),
         })
@@ -194,14 +194,14 @@ impl Oracle for CrashOracle {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
         let run = self.executor.run(candidate)?;
-        // A process that serves many runs does not tell the CPU time of one; it is not above this,
-        // unless by threads.
+        // A process that serves many runs does not report the CPU time of each. Without threads it
+        // is at most the wall time.
         let cpu = match run.cpu {
             Duration::ZERO => begin.elapsed(),
             cpu => cpu,
         };
         let answer = self.judge(run.ended, candidate, kind)?;
-        // The classifier runs the input in a process of its own: its answer does not depend on ours.
+        // The classifier runs the input in its own process, independently of this one.
         let named = answer.minor.is_some() || answer.slip.is_some();
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
@@ -222,7 +222,7 @@ impl Oracle for CrashOracle {
         kind: Kind,
     ) -> Result<(Answer, Hints), OracleError> {
         let answer = self.ask(candidate, kind)?;
-        // A run that was cut off would only take its time once more.
+        // A run that exceeded a limit is not repeated.
         let hints = match answer.cut_off {
             Some(_) => Hints::default(),
             None => self.observing.hints(candidate),

@@ -57,7 +57,7 @@ pub(super) fn drive(
         reported_strays: HashSet::new(),
     };
     let result = driver.go_through(journal);
-    // However it ended, no crash is lost that was met.
+    // However the minimization ended, all crashes that were met are reported.
     driver.answerer.finish();
     let filed = driver.report_unclaimed_slips();
     match result {
@@ -150,12 +150,12 @@ impl Driver<'_, '_> {
             self.feed(&line, None)?;
             (self.options.on_line)(&line);
             self.show();
-            // A test that alternates has none, even if the empty input fails.
+            // There is none if the outcome does not depend on the input.
             if gives_new_best(&line) && self.progress.reduced().is_some() {
                 self.report_best()?;
             }
         }
-        // Nothing more is wanted only behind the end line, so that there is a result.
+        // There is no next line only after the end line, so there is a result.
         let minimized = self.progress.minimized();
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
@@ -185,7 +185,7 @@ impl Driver<'_, '_> {
 
     fn feed(&mut self, line: &Line, number: Option<u64>) -> Result<(), MinimizeError> {
         self.progress.feed(line).map_err(|why| {
-            // A line of our own always follows; its number would be that behind the past ones.
+            // Lines of this call are always valid, so only earlier lines need a number.
             MinimizeError::Log(LogError::Disagrees {
                 line: number.unwrap_or_default(),
                 why,
@@ -246,7 +246,7 @@ impl Driver<'_, '_> {
             if self.reported.contains(&with_record) || self.reported_strays.contains(&with_record) {
                 continue;
             }
-            // A target that cannot be run any more is the error of a test, not of this.
+            // If the target can no longer be run, the next test reports it.
             let _ = self.complete(&mut slip);
             if self
                 .reported_strays

@@ -347,9 +347,7 @@ impl Progress {
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.texts.test_line(reply)
     }
-}
 
-impl Progress {
     /// The end line. It makes a claim only if every run of the input and of the result failed, and
     /// no text had contradictory outcomes. Nothing is proven for a flaky input, and if the original
     /// input is the result because the best did not fail again.
@@ -439,9 +437,7 @@ impl Progress {
                 .collect(),
         })
     }
-}
 
-impl Progress {
     /// The status for a progress display. It counts proofs without hashing texts, unlike the
     /// certificate.
     pub fn standing(&self) -> MinimizeStatus {

@@ -60,7 +60,7 @@ impl Manner {
     /// Whether the run needs a fresh process.
     pub fn is_fresh(self) -> bool {
         match self {
-            // The axiom proves that a result of one byte is minimal.
+            // The run of the empty input proves that a result of one byte is minimal.
             Manner::Check(What::Confirm | What::Axiom) => true,
             Manner::Check(What::Baseline | What::Vote) => false,
             Manner::Test { fresh, .. } => fresh,

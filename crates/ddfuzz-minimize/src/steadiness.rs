@@ -82,7 +82,7 @@ fn votes(rate: Rate) -> u64 {
 /// confidence interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - lower_end(rate);
-    // Products, because a logarithm differs from machine to machine, and logs must not.
+    // Only products: logarithms differ between machines, and logs must not.
     let missed = (0..votes).fold(1.0, |missed, _| missed * silent);
     1.0 / missed
 }
@@ -105,28 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_always_fails_takes_three_runs_and_one_vote() {
-        assert_eq!(judge(rate(2, 2), false, AGREEING), Baseline::Open);
-        assert_eq!(
-            judge(rate(3, 3), false, AGREEING),
-            Baseline::Fails { votes: 1 }
-        );
-    }
-
-    #[test]
-    fn an_input_that_once_did_not_fail_takes_five_runs() {
-        assert_eq!(judge(rate(3, 3), false, agreeing(true)), Baseline::Open);
+    fn runs_of_the_input_are_judged_when_they_are_enough() {
         let steady = Baseline::Fails { votes: 1 };
-        assert_eq!(judge(rate(5, 5), false, agreeing(true)), steady);
-        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
-    }
-
-    #[test]
-    fn an_input_that_never_fails_takes_twelve_runs_or_five_slow_ones() {
-        assert_eq!(judge(rate(0, 11), false, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(0, 12), false, AGREEING), Baseline::Never);
-        assert_eq!(judge(rate(0, 4), true, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(0, 5), true, AGREEING), Baseline::Never);
+        for (hits, tries, slow, doubtful, judged) in [
+            (2, 2, false, false, Baseline::Open),
+            (3, 3, false, false, steady),
+            (3, 3, false, true, Baseline::Open),
+            (5, 5, false, true, steady),
+            (0, 11, false, false, Baseline::Open),
+            (0, 12, false, false, Baseline::Never),
+            (0, 4, true, false, Baseline::Open),
+            (0, 5, true, false, Baseline::Never),
+            (2, 3, false, false, Baseline::Open),
+            (1, 5, true, false, Baseline::Open),
+            (10, 20, false, false, Baseline::Fails { votes: 14 }),
+        ] {
+            let found = judge(rate(hits, tries), slow, agreeing(doubtful));
+            assert_eq!(found, judged, "{hits} of {tries}");
+        }
     }
 
     #[test]
@@ -141,16 +137,7 @@ mod tests {
             assert_ne!(judge(next(open), slow, AGREEING), Baseline::Open);
         }
         assert_eq!(open_runs(rate(3, 5), false, AGREEING), 15);
-    }
-
-    #[test]
-    fn a_rate_is_taken_from_twenty_runs() {
-        assert_eq!(judge(rate(2, 3), false, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(1, 5), true, AGREEING), Baseline::Open);
-        assert_eq!(
-            judge(rate(10, 20), false, AGREEING),
-            Baseline::Fails { votes: 14 }
-        );
+        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl TestOracle {
             }
         };
         let run = executor.run(candidate);
-        // The outcome of a test that has changed meanwhile does not count.
+        // The outcome does not count if the test changed during the run.
         self.check_unchanged()?;
         let run = run?;
         self.last = Some(run.ended);
@@ -127,7 +127,7 @@ impl Oracle for TestOracle {
         if self.fixed_time {
             return;
         }
-        // Also for one that is not started yet.
+        // The target's limits also hold for executors that start later.
         self.target.limits = learned.within(self.target.limits);
         self.executor.limit_time(learned);
         if let Some(patient) = &mut self.patient {
@@ -166,7 +166,7 @@ impl Script {
     /// # Errors
     /// If the file cannot be read.
     pub fn read(path: &Path) -> io::Result<Script> {
-        // In this order: a change in between is found out by the next look.
+        // In this order, `state` detects a change between both steps.
         let seen = file_stamp(path)?;
         let hash = ContentHash::of(&std::fs::read(path)?);
         let path = path.to_owned();

@@ -46,19 +46,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quick_crash_leaves_50_ms_and_a_slow_one_ten_times_its_own() {
-        let limit = |ms| learned(Duration::from_millis(ms), None);
-        assert_eq!(limit(0).cpu, Duration::from_millis(50));
-        assert_eq!(limit(300).cpu, Duration::from_secs(3));
-        assert_eq!(limit(0).wall, Duration::from_secs(2));
-        assert_eq!(limit(300).wall, Duration::from_secs(6));
-    }
-
-    #[test]
-    fn who_sleeps_may_sleep_ten_times_as_long() {
-        let limit = |slept| learned(Duration::ZERO, Some(Duration::from_millis(slept)));
-        assert_eq!(limit(3000).wall, Duration::from_secs(30));
-        assert_eq!(limit(3000).cpu, Duration::from_millis(50));
-        assert_eq!(limit(20).wall, Duration::from_secs(2));
+    fn limits_are_ten_times_what_runs_took_and_have_a_minimum() {
+        let millis = Duration::from_millis;
+        for (cpu, slept, limit) in [
+            (0, None, (50, 2000)),
+            (300, None, (3000, 6000)),
+            (0, Some(3000), (50, 30_000)),
+            (0, Some(20), (50, 2000)),
+        ] {
+            let found = learned(millis(cpu), slept.map(millis));
+            assert_eq!((found.cpu, found.wall), (millis(limit.0), millis(limit.1)));
+        }
     }
 }

@@ -21,7 +21,7 @@ pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
         return USAGE.into();
     }
     let input = match read(file.as_ref()) {
-        // A block of exactly its size: reading beyond it is seen by whatever watches the heap.
+        // A heap block of exact size, so that heap checkers detect reads beyond it.
         Ok(input) => input.into_boxed_slice(),
         Err(error) => {
             let file = file.unwrap_or_else(|| "standard input".into());
@@ -33,11 +33,11 @@ pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
             return USAGE.into();
         }
     };
-    // Not inlined, so that stacks are the same as those of calls from outside.
+    // Not inlined, so that stacks are the same as in calls from other processes.
     let entry = std::hint::black_box(entry);
     // SAFETY: the slice is all that the entry reads, and lives until it returns.
     let status = unsafe { entry(input.as_ptr(), input.len()) };
-    // As the kernel does it, and the way `harness`.
+    // Only the low eight bits, as the kernel and the mode `harness` do.
     ExitCode::from((status & 0xff) as u8)
 }
 

@@ -83,7 +83,7 @@ impl Lines for Driver<'_, '_, '_> {
                     }));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                // What a claim rests on has a process of its own.
+                // Tests that a claim rests on run in fresh processes.
                 NextStep::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }

@@ -212,7 +212,7 @@ impl Progress {
     /// not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
-            // A budget has ended the log once, and another one has gone on with it.
+            // The log ended because of a budget, and was continued with a larger one.
             self.continue_search();
         }
         self.advance_stages();
@@ -309,7 +309,7 @@ impl Progress {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
                 let (rule, i) = match (pending.candidate.rule, line.outcome) {
-                    // At two parts, what passes with a part is known from the test before.
+                    // With two parts, the test before has shown that the passing side with the part passes.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
                     }

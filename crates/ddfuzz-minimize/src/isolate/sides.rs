@@ -234,10 +234,8 @@ impl Sides {
             _ => Config::all(self.subject.deltas()),
         };
         let text = ContentHash::of(&self.subject.text(&config)).text_id();
-        let seen = Seen {
-            outcome,
-            test: None,
-        };
+        let test = None;
+        let seen = Seen { outcome, test };
         self.cache.record(Some(config.id()), text, seen);
         self.texts.insert(config.id(), text);
         if cut_off != Some(CutOff::Time) {
@@ -268,7 +266,7 @@ impl Sides {
         };
         self.subject.write_into(config, &mut self.text);
         let hash = ContentHash::of(&self.text);
-        // A proof repeats tests that are not sure yet, whatever the cache or a predictor says.
+        // The proof repeats tests that prove nothing yet, whatever the cache or a predictor says.
         let (hit, predicted) = match phase {
             Some(_) => (None, None),
             None => (

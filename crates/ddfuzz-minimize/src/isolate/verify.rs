@@ -129,7 +129,7 @@ pub fn replay_sides(
 pub(super) fn feed_all(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
     let record = difference_of(start)?;
-    // Before they are compared, which may take long.
+    // Checked before the inputs are compared, which may take long.
     check_inputs(passing, failing, start, record)?;
     let subject = Subject::new(record.units, passing, failing);
     let mut progress = Progress::new(&subject, start)?;

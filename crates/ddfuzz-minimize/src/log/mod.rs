@@ -26,7 +26,7 @@ pub fn schema() -> Value {
     schema_for!(Line).to_value()
 }
 
-// `delta` itself knows nothing of schemas; its two enums are said again here.
+// `ddfuzz-delta` has no JSON schemas, so two of its enums are repeated here.
 
 /// What a test said.
 #[derive(JsonSchema)]

@@ -267,7 +267,7 @@ mod tests {
         queue.invalidate(job.forecast);
         assert!(queue.lock().invalid);
         assert_eq!(queue.withdraw(), [1, 2]);
-        // One that was begun before does not turn the forecast of now.
+        // A job of an earlier forecast does not invalidate the present one.
         queue.push(3, MANNER, Vec::new());
         queue.invalidate(job.forecast);
         assert_eq!(queue.take().map(|job| job.id), Some(3));

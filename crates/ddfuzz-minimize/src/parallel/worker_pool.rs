@@ -79,7 +79,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
             _ => OracleSource::Made(workers.make),
         };
         let thread = Builder::new().name("ddfuzz-test".to_owned());
-        // Where there is no room for one more thread, those that there are go on.
+        // If no further thread can be started, the present ones continue.
         self.started = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
             Ok(_) => {
                 self.alive += 1;
@@ -199,7 +199,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
         let began = Instant::now();
         let told = manner.put(oracle.as_mut(), text)?;
-        // What is observed takes its time, and says nothing of others.
+        // Observed tests are slower, so their cost says nothing about other tests.
         if !manner.is_observed() {
             self.test_cost.note(manner.is_fresh(), began.elapsed());
         }
@@ -222,7 +222,7 @@ impl Answerer for WorkerPool<'_, '_, '_> {
         let most = AHEAD * self.workers.jobs;
         let votes = usize::try_from(progress.votes()).unwrap_or(usize::MAX);
         let room = match (question.manner, left.map(usize::try_from)) {
-            // Confirmations are no tests.
+            // Confirmations do not count as tests.
             (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
             (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
         };
@@ -327,7 +327,7 @@ enum WorkerOracle<'a, 'o> {
 impl WorkerOracle<'_, '_> {
     fn answer(&mut self, job: &Job) -> Result<Answer, OracleError> {
         match self {
-            // The committing thread has set its limit.
+            // The thread that uses the answers has set its time limit.
             WorkerOracle::First(first) => {
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
                 job.run(first.as_mut())
@@ -362,7 +362,7 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
                 oracle,
                 limit: None,
             },
-            // Fewer workers are no failure.
+            // A missing worker is no error.
             Err(_) => return,
         },
     };
@@ -395,7 +395,7 @@ struct ReportSender {
 impl ReportSender {
     fn done(&mut self, answer: Option<Answer>, cost: Duration) {
         if let Some((id, fresh)) = self.job.take() {
-            // Nobody listens only when all is over.
+            // Sending fails only after the minimization has ended.
             let _ = self.reports.send(WorkerReport::Done {
                 id,
                 answer,

@@ -61,8 +61,8 @@ impl Progress {
             Stage::Baseline => {
                 let open = open_runs(self.baseline, self.slow, self.agreeing);
                 continuation.checks = (0..open).map(|_| What::Baseline).collect();
-                // What follows runs within the limit that these runs teach, and as often as they
-                // say.
+                // If these runs determine a time limit or a number of votes, later questions
+                // cannot be predicted yet.
                 if !self.learns_limit && !self.is_flaky() {
                     continuation.checks.push_back(What::Axiom);
                     continuation.machine = Some(self.machine.clone());
@@ -210,7 +210,7 @@ impl Continuation {
             };
             let outcome = hit.outcome();
             if outcome == Outcome::Fail && !matches!(candidate.edit, Edit::Keep(_)) {
-                // Another best, which later texts would be made of.
+                // A new best: later texts cannot be predicted.
                 self.machine = None;
                 return None;
             }
@@ -264,10 +264,8 @@ impl AssumedOutcomes {
             self.count = 0;
         }
         self.count += 1;
-        let seen = Seen {
-            outcome,
-            test: None,
-        };
+        let test = None;
+        let seen = Seen { outcome, test };
         self.last.record(config, hash.text_id(), seen);
     }
 }

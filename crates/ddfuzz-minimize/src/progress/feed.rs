@@ -13,7 +13,7 @@ impl Progress {
     /// Processes the next line. `Err` explains why the line does not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<(), String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
-            // A budget has ended the log once, and another one has gone on with it.
+            // The log ended because of a budget, and was continued with a larger one.
             self.continue_search();
         }
         self.advance_stages();
@@ -108,7 +108,7 @@ impl Progress {
         self.empty.hits = u64::from(check.outcome == Outcome::Fail);
         self.votes = Votes::none(self.votes.needed);
         self.stage = match check.outcome == Outcome::Fail {
-            // A crash may come of anything; a script that is not asked about anything is of no use.
+            // Any input may crash a target, but a script must depend on its input.
             true if self.is_flaky() && self.by_script => Stage::Alternating,
             true => {
                 self.empty_fails = true;
@@ -166,7 +166,7 @@ impl Progress {
             }
             (None, Source::Run | Source::Predicted) => {}
         }
-        // What is not proven by one of its votes is not proven.
+        // If one vote proves nothing, the whole test proves nothing.
         let whole = Reply {
             cut_off: line.cut_off.or(self.cut_off_before()),
             process: match self.votes.shared {
@@ -214,7 +214,7 @@ impl Progress {
 
     fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
         if let (Stage::Confirm, 0, Some(rate)) = (self.stage, self.confirmed.tries, self.restored) {
-            // Before 2026-11-23 a log ended here, with the best that did not fail again.
+            // Logs written before 2026-11-23 ended here, with a best that did not fail again.
             self.restored = None;
             self.confirmed = rate;
             self.stage = Stage::End;

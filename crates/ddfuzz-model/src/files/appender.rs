@@ -43,7 +43,7 @@ impl Appender {
                 .map_err(FileError::at("drop the torn last line of", path))?;
         }
         if found == 0 {
-            // The file may have been made just now: its name must survive a power cut too.
+            // The file may be new: its name must survive a power cut, too.
             folder::sync(folder::parent(path))?;
         }
         Ok(Appender {
@@ -76,7 +76,7 @@ impl Appender {
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(&whole) {
-            // Should taking it back fail too, it is tried again before the next line.
+            // If the removal fails, too, it is repeated before the next line.
             self.torn = self.file.set_len(self.len).is_err();
             return Err(failed(error));
         }

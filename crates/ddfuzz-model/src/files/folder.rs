@@ -10,7 +10,7 @@ use crate::files::FileError;
 /// If the folder cannot be opened or synced.
 pub fn sync(folder: &Path) -> Result<(), FileError> {
     match File::open(folder).and_then(|file| file.sync_all()) {
-        // Some file systems (FUSE, network) know no fsync of folders; nothing more can be done.
+        // Some file systems (FUSE, network) do not support fsync of folders.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         answer => answer.map_err(FileError::at("sync the folder", folder)),
     }

@@ -59,7 +59,7 @@ impl Lock {
                 return Err(FileError::at("lock", path)(error).into());
             }
         }
-        // The id only serves the message of whoever is refused, so a full disk does no harm here.
+        // The id is only for error messages of other processes, so a full disk does no harm.
         let _ = file
             .set_len(0)
             .and_then(|()| write!(file, "{}", std::process::id()));

@@ -31,13 +31,13 @@ pub enum Unread {
 /// # Errors
 /// [`Unread`] if the file is missing, not regular, too large, or cannot be read.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
-    // First by its name: to open some devices does something.
+    // Checked by name first, because opening a device may have effects.
     let named = path.metadata().map_err(|error| match why(&error) {
         Unread::Missing if path.is_symlink() => Unread::NotAFile("a link that leads nowhere"),
         other => other,
     })?;
     check(&named, limit)?;
-    // What the name leads to may have changed since.
+    // The name may belong to another file by now.
     let (file, opened) = open(path)?;
     check(&opened, limit)?;
     let mut bytes = Vec::with_capacity(usize::try_from(opened.len()).unwrap_or(0));

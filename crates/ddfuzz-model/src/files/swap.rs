@@ -30,7 +30,7 @@ impl StagedFolder {
         let mut name = std::ffi::OsString::from(TEMPORARY_PREFIX);
         name.push(place.file_name().unwrap_or_default());
         let at = parent.join(name);
-        // What a killed one has left: nothing but copies ever stand there.
+        // Left behind by a killed process; it contains only copies.
         match fs::remove_dir_all(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(FileError::at("remove", &at)(error));
@@ -76,8 +76,7 @@ impl StagedFolder {
             folder::sync(parent)?;
             return Ok(false);
         }
-        // First where the old one will be, so that after the one step that counts there is nothing
-        // more to do.
+        // First moved to `aside`, so that the exchange is the last step.
         rename(&self.at, aside, RenameFlags::RENAME_NOREPLACE)?;
         self.at = aside.to_owned();
         rename(&self.at, &self.place, RenameFlags::RENAME_EXCHANGE)?;
@@ -98,7 +97,7 @@ impl StagedFolder {
 impl Drop for StagedFolder {
     fn drop(&mut self) {
         if !self.taken {
-            // Copies only; the next one removes what stays.
+            // It contains only copies; the next one removes what remains.
             let _ = fs::remove_dir_all(&self.at);
         }
     }
