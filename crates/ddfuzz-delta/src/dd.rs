@@ -42,8 +42,10 @@ enum Probe {
 /// The first rule that applies ends the round:
 /// 1. minimizing, `n = 2`, `c_pass ∪ Δi` fails: it becomes `c_fail` (reduce to subset)
 /// 2. maximizing, `n = 2`, `c_fail \ Δi` passes: it becomes `c_pass` (increase to subset)
-/// 3. minimizing, `c_fail \ Δi` fails: it becomes `c_fail`, and `n` becomes `max(n − 1, 2)` (reduce to complement)
-/// 4. maximizing, `c_pass ∪ Δi` passes: it becomes `c_pass`, and `n` becomes `max(n − 1, 2)` (increase to complement)
+/// 3. minimizing, `c_fail \ Δi` fails: it becomes `c_fail`, and `n` becomes `max(n − 1, 2)` (reduce
+///    to complement)
+/// 4. maximizing, `c_pass ∪ Δi` passes: it becomes `c_pass`, and `n` becomes `max(n − 1, 2)`
+///    (increase to complement)
 ///
 /// If no rule applies, `n` doubles, up to `|Δ|`; at `n = |Δ|` the search ends.
 /// [`best`](Search::best) is `c_fail`.

@@ -142,8 +142,10 @@ struct Dd3Call {
 /// - *found*: `|c| ≤ 1`; the result is `c`
 /// - *found in* `ci`: `ci` fails; continue with `dd3(ci, r, 2)`
 /// - *interference*: `ci` and `c̄i` pass; search each with the other applied, and unite the results
-/// - *preference*: `ci` is unresolved and `c̄i` passes; continue with `dd3(ci, c̄i ∪ r, 2)` for the lowest `i`
-/// - *try again*: `n < |c|`; keep only the units of all failing complements, apply the parts that passed, and double `n`
+/// - *preference*: `ci` is unresolved and `c̄i` passes; continue with `dd3(ci, c̄i ∪ r, 2)` for the
+///   lowest `i`
+/// - *try again*: `n < |c|`; keep only the units of all failing complements, apply the parts that
+///   passed, and double `n`
 /// - otherwise the result is what remains of `c`.
 ///
 /// The result is tested last ([`Rule::Result`]), unless its outcome is known. It may not fail if

@@ -1,9 +1,9 @@
 //! Delta debugging without I/O: it finds the part of a failing input that matters.
 //!
-//! The caller has a sequence (bytes, lines, events, changes, arguments) and a test that says whether
-//! a part of it still fails. [`ddmin`] and [`minimize`] return a small part that does; [`dd`] returns
-//! a passing and a failing part that hardly differ; [`DeltaDebugger`] simplifies the arguments of a
-//! function call that panics.
+//! The caller has a sequence (bytes, lines, events, changes, arguments) and a test that says
+//! whether a part of it still fails. [`ddmin`] and [`minimize`] return a small part that does;
+//! [`dd`] returns a passing and a failing part that hardly differ; [`DeltaDebugger`] simplifies the
+//! arguments of a function call that panics.
 //!
 //! ```
 //! use ddfuzz_delta::{Outcome, ddmin};
@@ -22,14 +22,14 @@
 //!   [`changes`] between two texts are units, too.
 //! - *configuration* ([`Config`]): the set of units that are kept. `c✗` is the whole input, `∅` the
 //!   empty one.
-//! - *outcome* ([`Outcome`]): FAIL if the failure occurs, PASS if it does not, UNRESOLVED if neither
-//!   can be said.
+//! - *outcome* ([`Outcome`]): FAIL if the failure occurs, PASS if it does not, UNRESOLVED if
+//!   neither can be said.
 //! - *1-minimal*: the configuration fails, and without any single one of its units it does not.
 //!
 //! # Searches as step machines
-//! A [`Search`] returns the next [`Candidate`] to test and receives its [`Outcome`]. The caller decides
-//! how tests are run, in which process and on how many workers; this cannot change the result. A
-//! [`Tester`] runs a search in the caller's process, with a [`Cache`] and [`Predictor`]s.
+//! A [`Search`] returns the next [`Candidate`] to test and receives its [`Outcome`]. The caller
+//! decides how tests are run, in which process and on how many workers; this cannot change the
+//! result. A [`Tester`] runs a search in the caller's process, with a [`Cache`] and [`Predictor`]s.
 //!
 //! | search | what it does | source |
 //! |---|---|---|

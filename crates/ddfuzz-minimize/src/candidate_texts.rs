@@ -164,7 +164,7 @@ impl CandidateTexts {
         let (outcome, test) = (reply.outcome, Some(i));
         let (config, text) = (pending.candidate.config, pending.hash.text_id());
         self.cache.record(config, text, Seen { outcome, test });
-        // A rewriting with another minor key is UNRESOLVED; the same text made by deletions is a FAIL.
+        // A rewriting with another minor key is UNRESOLVED; made by deletions, the text may fail.
         let by_minor = reply.outcome == Outcome::Unresolved
             && kind_of(&pending.candidate.edit) == Kind::Rewriting;
         let cut_off = reply.cut_off == Some(CutOff::Time);

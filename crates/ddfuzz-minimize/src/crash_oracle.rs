@@ -66,8 +66,10 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// Tests whether a target still has one particular crash.
 ///
 /// - PASS: the run ended without a crash.
-/// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor key must be the same, too.
-/// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, or had a crash that did not occur again under the tracer.
+/// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor
+///   key must be the same, too.
+/// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, or had a crash that did
+///   not occur again under the tracer.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,

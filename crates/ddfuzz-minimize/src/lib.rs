@@ -1,10 +1,10 @@
 //! Minimizes failing inputs by delta debugging, with a log that proves the result.
 //!
 //! An [`Oracle`] tests a candidate by running a target or a script. [`minimize`] asks it for the
-//! candidates of a search, feeds the outcomes to the search, and writes each of them to the [`log`]. A
-//! minimization is a pure function of input, search and outcomes, so the log is also a checkpoint
-//! ([`Journal::resume`]), a history ([`replay`]) and a proof ([`verify`]). [`isolate`] does the same for
-//! `max` and `diff`.
+//! candidates of a search, feeds the outcomes to the search, and writes each of them to the
+//! [`log`]. A minimization is a pure function of input, search and outcomes, so the log is also a
+//! checkpoint ([`Journal::resume`]), a history ([`replay`]) and a proof ([`verify`]). [`isolate`]
+//! does the same for `max` and `diff`.
 //!
 //! Invariants: a claim is proven by outcomes in the log, or not made. A crash of another bug is
 //! reported before its test is logged. The same input and outcomes give the same log, even after

@@ -1,5 +1,5 @@
-//! The harness macro of ddfuzz: [`target!`] turns a closure over bytes into a program that ddfuzz can
-//! run in every execution mode.
+//! The harness macro of ddfuzz: [`target!`] turns a closure over bytes into a program that ddfuzz
+//! can run in every execution mode.
 //!
 //! ```
 //! ddfuzz_target::target!(|data: &[u8]| {
@@ -7,15 +7,15 @@
 //! });
 //! ```
 //!
-//! The program reads the file that its argument names, or stdin; the modes `command` and `inject` run
-//! it in this way. The mode `harness` calls the function `target_main`, which is the same closure with
-//! C's calling convention, many times in one process.
+//! The program reads the file that its argument names, or stdin; the modes `command` and `inject`
+//! run it in this way. The mode `harness` calls the function `target_main`, which is the same
+//! closure with C's calling convention, many times in one process.
 //!
-//! A panic is a crash: the panic hook prints its message, and the process aborts where the panic began,
-//! without unwinding the stack.
+//! A panic is a crash: the panic hook prints its message, and the process aborts where the panic
+//! began, without unwinding the stack.
 //!
-//! The feature `coverage` is for code that is compiled with SanitizerCoverage and without a sanitizer;
-//! the module `coverage` lists the compiler flags.
+//! The feature `coverage` is for code that is compiled with SanitizerCoverage and without a
+//! sanitizer; the module `coverage` lists the compiler flags.
 
 #[cfg(feature = "coverage")]
 pub mod coverage;
@@ -41,8 +41,8 @@ pub use status::Status;
 /// });
 /// ```
 ///
-/// The closure returns nothing, an exit status, or a `Result` ([`Status`]). An error is printed to stderr
-/// and gives exit status 1. A return value is never a crash; a panic is.
+/// The closure returns nothing, an exit status, or a `Result` ([`Status`]). An error is printed to
+/// stderr and gives exit status 1. A return value is never a crash; a panic is.
 ///
 /// ```
 /// ddfuzz_target::target!(|data: &[u8]| -> Result<(), std::str::Utf8Error> {
@@ -65,8 +65,8 @@ pub use status::Status;
 /// );
 /// ```
 ///
-/// The closure must keep no state between inputs, because such state would influence the outcomes of
-/// later inputs.
+/// The closure must keep no state between inputs, because such state would influence the outcomes
+/// of later inputs.
 #[macro_export]
 macro_rules! target {
     (init: $init:expr, $target:expr $(,)?) => {

@@ -309,7 +309,7 @@ impl Progress {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
                 let (rule, i) = match (pending.candidate.rule, line.outcome) {
-                    // With two parts, the test before has shown that the passing side with the part passes.
+                    // With two parts, the test before this one showed the larger passing side.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
                     }

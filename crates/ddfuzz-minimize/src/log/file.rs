@@ -210,7 +210,8 @@ pub enum LogError {
     /// The log belongs to another minimization.
     #[error("the log was written with another {what}")]
     Mismatch {
-        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or `difference`.
+        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or
+        /// `difference`.
         what: &'static str,
     },
     /// A line does not follow from earlier lines.
