@@ -38,17 +38,16 @@ use crate::{
 /// ```
 ///
 /// # Which failure
-/// FAIL is the failure of the first call: a panic with the same message, where numbers and quoted
-/// text may differ. Another panic is UNRESOLVED. Where that tells too little, catch the panics that
+/// FAIL is the failure of the first call: a panic with the same message, in which numbers and quoted
+/// text may differ. Another panic is UNRESOLVED. If this is not precise enough, catch the panics that
 /// matter and return an [`Outcome`].
 ///
-/// A panic that is caught is still printed, by the hook of the program that is debugged: a hook
-/// belongs to the whole process, and is not changed here. `std::panic::set_hook(Box::new(|_| {}))`
-/// silences it.
+/// A caught panic is still printed by the panic hook of the process, which this type does not change.
+/// `std::panic::set_hook(Box::new(|_| {}))` silences it.
 ///
 /// # Several arguments
-/// They are processed in turn by [`Dd`], the others held, until none changes any more. All three
-/// answers share what was tested: no input is run twice.
+/// [`Dd`] processes one argument after another, while the others stay, until none changes any more.
+/// The three methods share a cache, so no input is run twice.
 pub struct DeltaDebugger<'a, A> {
     arguments: A,
     /// The units of each argument, as a range of the units of all arguments.

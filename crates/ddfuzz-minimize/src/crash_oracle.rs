@@ -376,7 +376,7 @@ pub struct Slips {
 }
 
 impl Slips {
-    /// Slips whose records are made by `classifier`.
+    /// Makes slips whose crash records come from `classifier`.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
             classifier,

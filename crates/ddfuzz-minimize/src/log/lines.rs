@@ -1,6 +1,6 @@
 //! The lines of the log, and the records in them.
 
-use ddfuzz_delta::{Caching, Edit, Outcome};
+use ddfuzz_delta::{Caching, Edit, Outcome, Replacement};
 use ddfuzz_exec::Limits;
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
@@ -370,18 +370,13 @@ impl From<&Edit> for EditRecord {
             Edit::Keep(config) => {
                 EditRecord::Keep(config.ranges().map(|kept| pair(&kept)).collect())
             }
-            Edit::Set(replacements) => EditRecord::Set(
-                replacements
-                    .iter()
-                    .map(|new| {
-                        (
-                            new.at.start as u64,
-                            new.at.end as u64,
-                            Base64(new.with.clone()),
-                        )
-                    })
-                    .collect(),
-            ),
+            Edit::Set(replacements) => {
+                let triple = |new: &Replacement| {
+                    let [start, end] = pair(&new.at);
+                    (start, end, Base64(new.with.clone()))
+                };
+                EditRecord::Set(replacements.iter().map(triple).collect())
+            }
         }
     }
 }

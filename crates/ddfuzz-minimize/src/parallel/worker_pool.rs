@@ -6,7 +6,7 @@ use ddfuzz_delta::Hints;
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::Crash;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
@@ -187,6 +187,12 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         self.wait(id)
     }
 
+    /// Locks the first oracle, waiting while its worker uses it.
+    fn first_oracle(&self) -> MutexGuard<'env, BoxedOracle<'o>> {
+        let first = self.workers.first.lock();
+        first.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Answers the question that is due by the first oracle, in the caller's thread.
     fn in_this_thread(
         &mut self,
@@ -195,10 +201,10 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        let mut oracle = self.first_oracle();
         let began = Instant::now();
         let told = manner.put(oracle.as_mut(), text)?;
+        drop(oracle);
         // Observed tests are slower, so their cost says nothing about other tests.
         if !manner.is_observed() {
             self.test_cost.note(manner.is_fresh(), began.elapsed());
@@ -255,15 +261,11 @@ impl Answerer for WorkerPool<'_, '_, '_> {
 
     fn limit_time(&mut self, learned: TimeLimit) {
         self.queue.limit_time(learned);
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
-        oracle.limit_time(learned);
+        self.first_oracle().limit_time(learned);
     }
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
-        oracle.record(slip)
+        self.first_oracle().record(slip)
     }
 
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
