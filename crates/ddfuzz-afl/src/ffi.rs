@@ -17,7 +17,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "ddfuzz-afl: {line}");
 }
 
-/// Calls `job` with the trimmer behind `data`; returns 0 if `data` is null. After a panic the
+/// Calls `job` with the trimmer at `data`; returns 0 if `data` is null. After a panic the
 /// trimmer gives up, and the result is the number of the last step, which ends the trimming.
 ///
 /// # Safety

@@ -36,7 +36,7 @@ pub fn enter<S: Status>(
 /// stack is not unwound, so it still shows where the panic began, and no code can catch the panic.
 ///
 /// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
-/// by the frames behind them.
+/// by the frames after them.
 pub(crate) fn abort_after_hook() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

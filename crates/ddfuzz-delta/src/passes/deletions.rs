@@ -6,7 +6,7 @@ use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passe
 /// success it tries twice as many bytes at once. Returns whether at least half of the bytes that
 /// must stay do so because the text without them was UNRESOLVED.
 ///
-/// Invariant: no byte behind the current position can be deleted alone while the bytes in front of
+/// Invariant: no byte after the current position can be deleted alone while the bytes in front of
 /// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
 /// removal of each byte.
 pub(super) async fn singles(work: &mut CurrentBest) -> bool {

@@ -234,7 +234,7 @@ impl<'a> ListSearch<'a> {
     /// each block, and a longer block follows a deleted one. In a block that cannot be deleted,
     /// bisection finds the last needed unit, which is never tested alone.
     ///
-    /// Invariant: all units of `range` behind the current position are needed or cannot be deleted.
+    /// Invariant: all units of `range` after the current position are needed or cannot be deleted.
     pub async fn sweep_range(&mut self, range: Range<usize>) {
         let mut spacing = GapModel::over(range.len());
         let mut pattern = Pattern::default();
@@ -282,7 +282,7 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Bisects a block that cannot be deleted: returns its last needed unit, and deletes the units
-    /// behind it.
+    /// after it.
     async fn last_needed(&mut self, from: usize, mut to: usize) -> usize {
         let mut needed = from;
         while to - needed > 1 {

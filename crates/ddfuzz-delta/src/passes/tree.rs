@@ -78,7 +78,7 @@ impl Tree {
         (Some(at) != parent).then_some(at)
     }
 
-    /// The ranges of the text to delete for the nodes `gone`: each node with the separator behind
+    /// The ranges of the text to delete for the nodes `gone`: each node with the separator after
     /// it, or with the separator before it if it is the last sibling.
     fn places(&self, gone: &[usize]) -> Vec<Range<usize>> {
         let mut places = Vec::new();

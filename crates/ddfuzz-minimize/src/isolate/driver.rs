@@ -137,12 +137,12 @@ impl Driver<'_, '_, '_> {
         Ok(())
     }
 
-    /// Feeds a line. If a side changes with it and `tells` is true, reports that side to the
+    /// Feeds a line. If a side changes with it and `report` is true, reports that side to the
     /// caller.
-    fn feed(&mut self, line: &Line, number: u64, tells: bool) -> Result<(), MinimizeError> {
+    fn feed(&mut self, line: &Line, number: u64, report: bool) -> Result<(), MinimizeError> {
         let fed = self.progress.feed(line);
         let moved = fed.map_err(|why| LogError::Disagrees { line: number, why })?;
-        match moved.filter(|_| tells) {
+        match moved.filter(|_| report) {
             Some(side) => self.report_end(side),
             None => Ok(()),
         }

@@ -32,33 +32,25 @@ pub(super) struct Jobs {
     used: u64,
 }
 
-/// Whether a question needs a new run.
-pub(super) enum Need {
-    /// A new run is needed.
-    Run,
-    /// A job runs or has already run for this question.
-    Nothing,
-}
-
 impl Jobs {
     /// Assigns a job number to a question, and returns whether the question needs a new run.
-    pub fn expect(&mut self, question: Question) -> (u64, Need) {
+    pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
             self.given_up.remove(&id);
             self.expected.insert(id, JobState::Pending);
-            return (id, Need::Nothing);
+            return (id, false);
         }
         let id = self.next;
         self.next += 1;
         match self.spare.remove(&question) {
             Some(answer) => {
                 self.expected.insert(id, JobState::Done(Some(answer)));
-                (id, Need::Nothing)
+                (id, false)
             }
             None => {
                 self.expected.insert(id, JobState::Pending);
-                (id, Need::Run)
+                (id, true)
             }
         }
     }

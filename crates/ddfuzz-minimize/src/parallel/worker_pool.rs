@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
 use crate::log::What;
-use crate::parallel::jobs::{Job, Jobs, Need, Queue};
+use crate::parallel::jobs::{Job, Jobs, Queue};
 use crate::parallel::look_ahead::{LookAheadCost, OutcomePrediction, TestCost};
 use crate::parallel::{BoxedOracle, MakeOracle, Workers};
 use crate::progress::{Continuation, Progress};
@@ -134,9 +134,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 .continuation
                 .next(progress.texts(), likely, &mut text);
             let Some(question) = next else { return };
-            let (id, need) = self.jobs.expect(question);
+            let (id, needs_run) = self.jobs.expect(question);
             forecast.jobs.push_back((question, id));
-            if let Need::Run = need {
+            if needs_run {
                 self.queue
                     .push(id, question.manner, std::mem::take(&mut text));
             }
