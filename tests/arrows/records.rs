@@ -3,7 +3,7 @@
 use crate::{assert_none, sources};
 
 /// Types that run targets, name crashes or search.
-const ACTORS: [&str; 10] = [
+const ACTORS: [&str; 9] = [
     "Executor",
     "Observer",
     "Traceable",
@@ -11,7 +11,6 @@ const ACTORS: [&str; 10] = [
     "Oracle",
     "CrashClassifier",
     "CrashOracle",
-    "Keyer",
     "Search",
     "Ddmin",
 ];

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use ddfuzz::files::swap::Fresh;
+use ddfuzz::files::swap::StagedFolder;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
@@ -16,11 +16,11 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_free_place_is_taken_and_an_old_folder_stands_aside() {
     let dir = tempfile::tempdir().unwrap();
     let (place, aside) = (dir.path().join("corpus"), dir.path().join("corpus.old"));
-    let first = Fresh::beside(&place).unwrap();
+    let first = StagedFolder::beside(&place).unwrap();
     first.add(Path::new("below/one"), b"1").unwrap();
     assert!(!first.take_place(&aside).unwrap());
     assert_eq!(fs::read(place.join("below/one")).unwrap(), b"1");
-    let second = Fresh::beside(&place).unwrap();
+    let second = StagedFolder::beside(&place).unwrap();
     second.add(Path::new("two"), b"2").unwrap();
     assert!(second.take_place(&aside).unwrap());
     assert_eq!(names(&place), ["two"]);
@@ -36,7 +36,7 @@ fn nothing_is_moved_onto_what_stands_aside_already() {
         fs::create_dir(folder).unwrap();
         fs::write(folder.join(file), b"").unwrap();
     }
-    let fresh = Fresh::beside(&place).unwrap();
+    let fresh = StagedFolder::beside(&place).unwrap();
     fresh.add(Path::new("new"), b"").unwrap();
     assert!(fresh.take_place(&aside).unwrap_err().is_existing());
     assert_eq!(names(&place), ["mine"]);
@@ -48,10 +48,10 @@ fn nothing_is_moved_onto_what_stands_aside_already() {
 fn what_a_killed_one_has_left_is_removed_by_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("corpus");
-    let killed = Fresh::beside(&place).unwrap();
+    let killed = StagedFolder::beside(&place).unwrap();
     killed.add(Path::new("half"), b"1").unwrap();
     std::mem::forget(killed);
-    let fresh = Fresh::beside(&place).unwrap();
+    let fresh = StagedFolder::beside(&place).unwrap();
     assert_eq!(names(fresh.path()), [""; 0]);
     drop(fresh);
     assert_eq!(names(dir.path()), [""; 0]);
@@ -60,7 +60,7 @@ fn what_a_killed_one_has_left_is_removed_by_the_next() {
 #[test]
 fn a_file_is_never_written_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let fresh = Fresh::beside(&dir.path().join("corpus")).unwrap();
+    let fresh = StagedFolder::beside(&dir.path().join("corpus")).unwrap();
     fresh.add(Path::new("one"), b"1").unwrap();
     let again = fresh.add(Path::new("one"), b"2").unwrap_err();
     assert!(again.is_existing());

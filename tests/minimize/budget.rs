@@ -47,7 +47,7 @@ fn a_budget_of_time_does_not_count_what_it_stood_still() {
     let still = AtomicU64::new(u64::MAX);
     let mut options = Options {
         budget_time: Some(Duration::from_nanos(1)),
-        stood_still: Some(&still),
+        callback_us: Some(&still),
         ..Options::default()
     };
     let mut oracle = outcomes(all_of(b"178"));

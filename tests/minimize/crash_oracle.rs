@@ -7,7 +7,8 @@ use ddfuzz::delta::Outcome;
 use ddfuzz::exec::mock::Mock;
 use ddfuzz::exec::{Ended, ExecError, Executor, Run};
 use ddfuzz::minimize::{
-    Answer, CrashOracle, CutOff, FreshExecutor, Held, Keyer, Kind, Oracle, OracleError, SlipKeys,
+    Answer, CrashClassifier, CrashOracle, CutOff, FreshExecutor, HeldCrash, Kind, Oracle,
+    OracleError, SlipKeys,
 };
 use ddfuzz::triage::{Class, Crash, Quick};
 
@@ -45,7 +46,7 @@ struct Scripted {
     examined: Arc<AtomicU64>,
 }
 
-impl Keyer for Scripted {
+impl CrashClassifier for Scripted {
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
         Ok(match crash_of(input) {
             Some((class, keys)) => Quick::Crash {
@@ -67,7 +68,7 @@ fn mock() -> Box<dyn Executor> {
     Box::new(Mock::new(|input: &[u8]| Run::ended(ended(input))))
 }
 
-fn oracle_held(held: Held) -> (CrashOracle, Arc<AtomicU64>, Arc<AtomicU64>) {
+fn oracle_held(held: HeldCrash) -> (CrashOracle, Arc<AtomicU64>, Arc<AtomicU64>) {
     let keyer = Scripted::default();
     let examined = Arc::clone(&keyer.examined);
     let started = Arc::new(AtomicU64::new(0));
@@ -83,8 +84,8 @@ fn oracle_held(held: Held) -> (CrashOracle, Arc<AtomicU64>, Arc<AtomicU64>) {
     )
 }
 
-fn segv() -> Held {
-    Held::from(&crash("segv", keys("held", "held")))
+fn segv() -> HeldCrash {
+    HeldCrash::from(&crash("segv", keys("held", "held")))
 }
 
 fn ask(input: &[u8], kind: Kind) -> Answer {
@@ -175,7 +176,7 @@ fn a_panic_is_told_from_an_exit_status_by_the_keyer() {
 
 #[test]
 fn where_a_panic_is_held_the_same_status_without_one_is_unresolved() {
-    let held = Held {
+    let held = HeldCrash {
         class: Class("rustpanic".to_owned()),
         major: key("panic"),
         minor: key("panic"),

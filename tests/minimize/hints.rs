@@ -7,7 +7,7 @@ use ddfuzz::delta::{Comparison, Hints, Outcome};
 use ddfuzz::exec::mock::Mock;
 use ddfuzz::exec::observe::{Observer, Sources};
 use ddfuzz::exec::{Ended, ExecError, Executor, Run};
-use ddfuzz::minimize::{CrashOracle, Held, Keyer, Kind, Oracle, StartObserver};
+use ddfuzz::minimize::{CrashClassifier, CrashOracle, HeldCrash, Kind, Oracle, StartObserver};
 use ddfuzz::triage::{Crash, Quick};
 
 use crate::crashes::{crash, keys};
@@ -15,7 +15,7 @@ use crate::crashes::{crash, keys};
 /// A made-up target that never crashes.
 struct Quiet;
 
-impl Keyer for Quiet {
+impl CrashClassifier for Quiet {
     fn key(&mut self, _: &[u8]) -> Result<Quick, ExecError> {
         Ok(Quick::Ended(Ended::Exit(1)))
     }
@@ -62,7 +62,7 @@ fn oracle() -> CrashOracle {
             })
         }))
     };
-    let held = Held::from(&crash("segv", keys("held", "held")));
+    let held = HeldCrash::from(&crash("segv", keys("held", "held")));
     CrashOracle::new(
         mock(),
         Box::new(move || Ok(mock())),

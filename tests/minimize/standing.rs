@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use ddfuzz::delta::{Outcome, Rule};
-use ddfuzz::minimize::{Answer, CutOff, Doing, Options, Proved, Standing};
+use ddfuzz::minimize::{Answer, CutOff, MinimizePhase, MinimizeStatus, Options, Proved};
 
 use crate::failures::subsequence;
 use crate::scripted::{answers, run_with, start};
@@ -12,10 +12,10 @@ use crate::scripted::{answers, run_with, start};
 const INPUT: &[u8] = b"ab<cd>ef";
 
 /// Where things stood, told behind lines so far apart that each is told of.
-fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<Standing> {
+fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
     let told = RefCell::new(Vec::new());
     let mut options = Options {
-        on_standing: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
+        on_status: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
         ..Options::default()
     };
     let mut oracle = answers(|text, _| {
@@ -34,15 +34,17 @@ fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
     let told = told(|text| Answer::of(subsequence(b"<>")(text)));
     let first = told[0];
     assert_eq!(
-        (first.doing, first.size, first.executed),
-        (Doing::Baseline, 8, 0)
+        (first.phase, first.size, first.executed),
+        (MinimizePhase::Baseline, 8, 0)
     );
     assert!(told.is_sorted_by(|one, next| one.executed <= next.executed));
     assert!(told.is_sorted_by(|one, next| one.size >= next.size));
-    let searching = |standing: &&Standing| standing.doing == Doing::Search(Some(Rule::Complement));
+    let searching = |standing: &&MinimizeStatus| {
+        standing.phase == MinimizePhase::Search(Some(Rule::Complement))
+    };
     assert!(told.iter().any(|standing| searching(&standing)));
     let last = told.last().expect("the last");
-    assert_eq!((last.doing, last.size), (Doing::Confirm, 2));
+    assert_eq!((last.phase, last.size), (MinimizePhase::Confirm, 2));
     assert_eq!(last.proved, Proved { done: 2, of: 2 });
 }
 
@@ -55,7 +57,10 @@ fn what_is_cut_off_in_the_proof_is_cannot_tell_as_proved() {
         },
         _ => Answer::of(subsequence(b"<>")(text)),
     });
-    assert!(told.iter().any(|standing| standing.doing == Doing::Proof));
+    assert!(
+        told.iter()
+            .any(|standing| standing.phase == MinimizePhase::Proof)
+    );
     let last = told.last().expect("the last");
     assert_eq!(last.proved, Proved { done: 1, of: 2 });
     assert!(

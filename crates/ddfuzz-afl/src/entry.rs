@@ -1,46 +1,47 @@
-//! The trimming of one entry.
+//! The trimming of one entry of the AFL++ queue.
 
-use ddfuzz_delta::{Cache, Caching, Outcome, Search, Seen};
+use ddfuzz_delta::{Cache, Caching, Outcome, Search, Seen, TextId};
+use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
-use crate::name::name;
 
-/// What AFL++ has to answer.
+/// The question that AFL++ has to answer next.
 enum Asked {
-    /// Whether the entry as it is has its coverage (the axiom `test(c✗) = FAIL`).
+    /// Whether the unchanged entry has the same coverage again, which must give FAIL.
     Whole,
-    /// What the search asks for.
+    /// Whether the candidate of the search has the same coverage.
     Candidate,
-    /// Nothing: the end.
+    /// None: the trimming has ended.
     Nothing,
 }
 
-/// One entry while it is trimmed.
+/// State of the trimming of one queue entry.
 pub(crate) struct Entry {
     searches: TrimSearch,
-    /// Number of the stage of `searches`.
+    /// Index of the present stage in `searches`.
     stage: usize,
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
-    /// Length of the entry.
+    /// Length of the entry before trimming, in bytes.
     whole: usize,
-    /// What the stage has begun with.
+    /// The bytes with which the present stage began.
     original: Vec<u8>,
     best: Vec<u8>,
-    /// The candidate, and zeros behind it up to the length of the entry: with `-g`, AFL++ reads
-    /// its least length from here, whatever length it is told.
+    /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
+    /// reads its minimum length from this buffer, whatever the length of the candidate is.
     buffer: Vec<u8>,
-    /// Length of the candidate.
+    /// Length of the candidate in `buffer`, in bytes.
     len: usize,
     steps: u32,
     told: u32,
 }
 
 impl Entry {
-    /// Begins to trim; `None` where nothing is to be asked.
+    /// Starts the trimming of an entry with at most `steps` executions; `None` if there is nothing
+    /// to try.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
-        // The one thing to try for a single byte is an empty entry, which AFL++ never runs.
+        // An entry of one byte could only become empty, and AFL++ never runs empty entries.
         if original.len() < 2 || steps == 0 {
             return None;
         }
@@ -60,22 +61,23 @@ impl Entry {
         })
     }
 
-    /// The steps that it may take.
+    /// Largest number of steps of this entry.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// What is to be run now: its bytes stand at the front of the buffer. After the end, the best.
+    /// The padded buffer that begins with the candidate, and the length of the candidate. After the
+    /// end it is the best.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
 
-    /// Takes the outcome of the candidate, and gives the number of the next step; that of all steps
-    /// is the end.
+    /// Receives the outcome of the candidate. Returns the number of the next step, or the total
+    /// number of steps at the end.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.told += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
-            // Its coverage is another in each run: no answer would say anything.
+            // The coverage varies from run to run, so no answer is reliable.
             Asked::Whole if outcome != Outcome::Fail => return self.end(),
             Asked::Whole => self.record(outcome),
             Asked::Candidate => {
@@ -90,7 +92,7 @@ impl Entry {
         self.told
     }
 
-    /// Ends, with the best in the buffer.
+    /// Ends the trimming, with the best in the buffer.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -98,14 +100,14 @@ impl Entry {
         self.steps
     }
 
-    /// Takes the outcome of what stands in the buffer.
+    /// Records the outcome of the text in the buffer, which becomes the best if it is FAIL.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
             outcome,
             test: None,
         };
-        // By texts alone: configurations of two stages have different originals.
+        // Without a configuration, because the stages have different originals.
         self.cache.record(None, name(text), seen);
         if outcome == Outcome::Fail {
             self.best.clear();
@@ -113,7 +115,7 @@ impl Entry {
         }
     }
 
-    /// Puts the next candidate that has to be run into the buffer; says whether there is one.
+    /// Writes the next candidate that must be run into the buffer; returns whether there is one.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -135,7 +137,7 @@ impl Entry {
         }
     }
 
-    /// Begins the next stage with the best; says whether there is one.
+    /// Starts the next stage with the best so far; returns whether there is one.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -146,19 +148,31 @@ impl Entry {
         true
     }
 
-    /// Puts zeros behind the text that is the buffer.
+    /// Pads the buffer with zeros to the length of the entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.whole, 0);
     }
 
-    /// The outcome of the text that is the buffer where no run is needed to know it.
+    /// Outcome of the text in the buffer, if no run is needed.
     fn known(&self) -> Option<Outcome> {
-        // AFL++ runs no empty entry; and what is longer than the best is no trimming.
+        // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
             return Some(Outcome::Pass);
         }
         let hit = self.cache.lookup(None, name(&self.buffer))?;
         Some(hit.outcome())
     }
+}
+
+/// Identifies a text in the cache by two 64-bit hashes. A text that was made to collide would only
+/// prevent one deletion from being tried.
+pub(crate) fn name(text: &[u8]) -> TextId {
+    let half = |which: u64| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(which);
+        hasher.write(text);
+        hasher.finish()
+    };
+    TextId((u128::from(half(0)) << 64 | u128::from(half(1))).to_le_bytes())
 }

@@ -4,27 +4,24 @@
 //! AFL_CUSTOM_MUTATOR_LIBRARY=target/release/libddfuzz_afl.so afl-fuzz -i seeds -o out -- ./program
 //! ```
 //!
-//! AFL++ asks a *custom mutator* for candidates, runs them, and says of each whether its coverage
-//! is that of the entry. That is a test with two outcomes, and so a [`Search`] of ddfuzz can be
-//! pulled by it, step by step: FAIL, the outcome that a search keeps, is "same coverage", PASS is
-//! any other. [`Trimmer`] is that dialogue, [`border`] the functions that AFL++ knows, [`Settings`]
-//! what the environment says. There is no mutator in it: all mutations stay those of AFL++.
+//! AFL++ asks a *custom mutator* for candidates, runs them, and reports for each whether its
+//! coverage is that of the entry. This is a test with two outcomes for a [`Search`]: FAIL, the
+//! outcome that a search preserves, is "same coverage"; PASS is any other coverage. [`Trimmer`] is
+//! the protocol in safe Rust, [`ffi`] has the C functions that AFL++ calls, and [`Settings`] reads
+//! the environment. The library mutates nothing: all mutations remain those of AFL++.
 //!
-//! There is no state outside of a [`Trimmer`]. No panic leaves the library: a trimmer that has met
-//! one trims no more, and the campaign goes on. (That needs `panic = "unwind"`, Cargo's default.)
+//! All state is in a [`Trimmer`]. No panic leaves the library: after a panic a trimmer trims
+//! nothing more, and the campaign continues. (This needs `panic = "unwind"`, Cargo's default.)
 //!
 //! [`Search`]: ddfuzz_delta::Search
 
-mod blocks;
-pub mod border;
 mod entry;
-mod name;
+pub mod ffi;
 mod search;
 mod settings;
-mod steps;
 mod trimmer;
 
 pub use search::{SEARCHES, TrimSearch};
 pub use settings::Settings;
-pub use steps::{afl_steps, default_steps};
+pub use settings::{afl_steps, default_steps};
 pub use trimmer::Trimmer;

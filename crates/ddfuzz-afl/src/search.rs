@@ -1,18 +1,19 @@
-//! The searches that trim.
+//! The searches that trim, by name, and the search `blocks`.
 
-use ddfuzz_delta::{Ddmin, Ddmin2002, Full, Search, Subset};
+use ddfuzz_delta::{Candidate, Config, Ddmin, Ddmin2002, Full, Outcome, Rule, Search, Subset};
 
-use crate::blocks::Blocks;
+use crate::settings::blocks;
 
-/// Begins a search over the bytes of an entry.
+/// Starts a search over the bytes of an entry.
 type Begin = fn(&[u8]) -> Box<dyn Search>;
 
 const SUBSET: Begin = |entry| Box::new(Subset::new(entry));
 
-/// The searches there are, the default first: each by its stages.
+/// All searches that trim, the default first, each with its one or two stages.
 ///
-/// All of them take each FAIL as their new best. AFL++ stores the last candidate that kept the
-/// coverage, so a search that also sees larger ones fail could make an entry grow again.
+/// Each search makes every failing candidate its new best. AFL++ stores the last candidate that
+/// kept the coverage; with a search that also sees larger candidates fail, an entry could grow
+/// again.
 const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     (
         Blocks::NAME,
@@ -33,7 +34,7 @@ const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     ),
 ];
 
-/// The names of the searches that trim, the default first.
+/// Names of the searches that trim, the default first.
 pub const SEARCHES: [&str; BY_NAME.len()] = {
     let mut names = [""; BY_NAME.len()];
     let mut at = 0;
@@ -44,25 +45,25 @@ pub const SEARCHES: [&str; BY_NAME.len()] = {
     names
 };
 
-/// Which search trims. It has stages: the second one begins with what the first one has come to
-/// (coarse units first, then finer ones inside what is left).
+/// A search that trims, in one or two stages. The second stage starts with the result of the first
+/// one: coarse units first, then finer units inside of what remains.
 #[derive(Clone, Copy, Debug)]
 pub struct TrimSearch([Option<Begin>; 2]);
 
 impl TrimSearch {
-    /// The search of this name; `None` where none that trims has it.
+    /// The search of this name; `None` if no search that trims has it.
     pub fn by_name(name: &str) -> Option<TrimSearch> {
         let found = BY_NAME.iter().find(|(known, _)| *known == name);
         found.map(|(_, stages)| TrimSearch(*stages))
     }
 
-    /// A search of one's own, in one stage. It must take each FAIL as its new best.
+    /// A user-defined search with one stage. It must make each failing candidate its new best.
     pub fn from_fn(begin: fn(&[u8]) -> Box<dyn Search>) -> TrimSearch {
         TrimSearch([Some(begin), None])
     }
 
-    /// The machine of a stage, counted from 0, before its first step; `None` behind the last.
-    /// `entry`: the bytes to begin with, whose test was FAIL.
+    /// Starts the search of stage `number`, counted from 0; `None` after the last stage. `entry` is
+    /// the text to start with, whose test gave FAIL.
     pub fn stage(self, number: usize, entry: &[u8]) -> Option<Box<dyn Search>> {
         let begin = self.0.get(number).copied().flatten()?;
         Some(begin(entry))
@@ -70,8 +71,73 @@ impl TrimSearch {
 }
 
 impl Default for TrimSearch {
-    /// `blocks`: as AFL++'s own trimming it deletes blocks of ever smaller size; then [`Subset`].
+    /// `blocks`, which deletes blocks of decreasing size like AFL's own trimming, followed by
+    /// [`Subset`].
     fn default() -> TrimSearch {
         TrimSearch(BY_NAME[0].1)
+    }
+}
+
+/// Deletes blocks from the front to the end, first blocks of 1/16 of the entry, and then blocks of
+/// half that size, and so on, in the order of AFL's own trimming.
+///
+/// The coverage of a run counts how often code is executed in classes of counts. Repeated data can
+/// be deleted until the count falls into a lower class. Large blocks use this allowance better than
+/// single bytes would.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    best: Config,
+    /// Sizes of blocks that remain, the present size first.
+    sizes: Vec<usize>,
+    /// Position of the present block in the best.
+    at: usize,
+}
+
+impl Blocks {
+    /// Name of this search in messages and in the environment.
+    pub const NAME: &'static str = "blocks";
+
+    /// Starts with an entry of `len` bytes.
+    pub fn new(len: usize) -> Blocks {
+        Blocks {
+            best: Config::all(len),
+            sizes: blocks(len).collect(),
+            at: 0,
+        }
+    }
+}
+
+impl Search for Blocks {
+    fn next(&mut self) -> Option<Candidate> {
+        let len = self.best.len();
+        loop {
+            let size = *self.sizes.first()?;
+            // A block as long as the best would leave nothing.
+            if size < len && self.at < len {
+                let cut = self.at..len.min(self.at + size);
+                let cuts = std::iter::once(cut).collect();
+                return Some(Candidate::cut(Rule::Pass(Blocks::NAME), &self.best, cuts));
+            }
+            self.sizes.remove(0);
+            self.at = 0;
+        }
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        let Some(asked) = self.next() else {
+            return;
+        };
+        match asked.edit.apply(&self.best) {
+            Some(less) if outcome == Outcome::Fail => self.best = less,
+            _ => self.at += self.sizes[0],
+        }
+    }
+
+    fn best(&self) -> &Config {
+        &self.best
+    }
+
+    fn boxed(&self) -> Box<dyn Search> {
+        Box::new(self.clone())
     }
 }

@@ -1,31 +1,32 @@
-//! What the environment says.
+//! Settings from environment variables, and the default number of steps of an entry.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::{SEARCHES, TrimSearch};
 
-/// How entries are trimmed.
+/// Settings of the library.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Which search trims.
+    /// The search that trims entries.
     pub search: TrimSearch,
-    /// The steps that an entry may take, each an execution of the target; 0 trims nothing. `None`:
-    /// by its length ([`default_steps`](crate::default_steps)).
+    /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
+    /// nothing. `None`: it depends on the length of the entry
+    /// ([`default_steps`](crate::default_steps)).
     pub steps: Option<u32>,
 }
 
 impl Settings {
-    /// The variable that names the search: one of [`SEARCHES`].
+    /// Environment variable with the name of the search, one of [`SEARCHES`].
     pub const SEARCH: &str = "DDFUZZ_AFL_SEARCH";
-    /// The variable that holds the number of steps for each entry.
+    /// Environment variable with the number of steps for each entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
-    /// The settings in an environment (`get` gives the value of a variable), and a line for each
-    /// value that cannot be used: its default holds instead.
+    /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
+    /// a message for each invalid value, whose default is used instead.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
-        // A variable that is set to nothing is not set.
+        // An empty variable counts as unset.
         let value = |name| get(name).filter(|value| !value.is_empty());
         if let Some(name) = value(Settings::SEARCH) {
             match name.to_str().and_then(TrimSearch::by_name) {
@@ -61,4 +62,43 @@ fn no_count(count: &OsStr) -> String {
         count.display(),
         u32::MAX
     )
+}
+
+/// AFL's own trimming deletes blocks from 1/16 to 1/1024 of the length, and at least 4 bytes
+/// (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
+const FIRST: usize = 16;
+const LAST: usize = 1024;
+const LEAST: usize = 4;
+
+/// The default number of steps is this multiple of the steps of AFL's own trimming, plus
+/// [`EXTRA_STEPS`].
+const FACTOR: u32 = 2;
+/// Additional default steps for each entry, because AFL does not trim the smallest entries.
+const EXTRA_STEPS: u32 = 16;
+
+/// Sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in order.
+pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
+    let rounded = len.next_power_of_two();
+    let first = (rounded / FIRST).max(LEAST);
+    let last = (rounded / LAST).max(LEAST);
+    std::iter::successors(Some(first), |block| Some(block / 2))
+        .take_while(move |&block| block >= last)
+}
+
+/// Number of executions of AFL's own trimming for an entry of `len` bytes if nothing can be
+/// deleted, which is its maximum; at most about 2000.
+pub fn afl_steps(len: usize) -> u32 {
+    // AFL never deletes the first block of an entry.
+    let steps: usize = blocks(len)
+        .map(|block| len.div_ceil(block).saturating_sub(1))
+        .sum();
+    u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
+/// Default number of steps for an entry of `len` bytes: twice the maximum of AFL's own trimming,
+/// plus 16.
+pub fn default_steps(len: usize) -> u32 {
+    afl_steps(len)
+        .saturating_mul(FACTOR)
+        .saturating_add(EXTRA_STEPS)
 }

@@ -1,12 +1,10 @@
-//! The dialogue with AFL++, without pointers.
+//! The protocol between AFL++ and the library, in safe Rust.
 
 use ddfuzz_delta::Outcome;
 
-use crate::Settings;
-use crate::entry::Entry;
-use crate::steps::default_steps;
+use crate::{Settings, entry::Entry, settings::default_steps};
 
-/// Trims one entry after the other: all the state of the library.
+/// Trims one queue entry after another; it is the whole state of the library.
 ///
 /// ```
 /// use ddfuzz_delta::Outcome;
@@ -31,13 +29,13 @@ use crate::steps::default_steps;
 pub struct Trimmer {
     settings: Settings,
     entry: Option<Entry>,
-    /// Steps of the last entry that was begun.
+    /// Number of steps of the present entry.
     steps: u32,
     gave_up: bool,
 }
 
 impl Trimmer {
-    /// A trimmer that knows no entry yet.
+    /// A trimmer without an entry.
     pub fn new(settings: Settings) -> Trimmer {
         Trimmer {
             settings,
@@ -47,8 +45,8 @@ impl Trimmer {
         }
     }
 
-    /// Begins with an entry, and gives the number of steps that it may take; 0 where there is
-    /// nothing to trim, or where the trimmer [has given up](Trimmer::give_up).
+    /// Starts to trim an entry and returns its number of steps; 0 if there is nothing to trim, or
+    /// if the trimmer [has given up](Trimmer::give_up).
     pub fn begin(&mut self, entry: &[u8]) -> u32 {
         self.entry = None;
         self.steps = 0;
@@ -66,18 +64,18 @@ impl Trimmer {
         self.steps
     }
 
-    /// The candidate to be run in this step, never empty; after the last one, the best. Empty only
-    /// where there is no entry.
+    /// The candidate to run in this step; after the last step, the best. It is empty only without
+    /// an entry.
     ///
-    /// The first one is the entry itself: where that does not have its own coverage, which then is
-    /// another in each run, the trimming ends.
+    /// The first candidate is the entry itself. If it does not have the same coverage again, the
+    /// coverage varies from run to run, and the trimming ends.
     pub fn candidate(&mut self) -> &[u8] {
         let (buffer, len) = self.buffer();
         &buffer[..len]
     }
 
-    /// The buffer that begins with the candidate, and the candidate's length. It has at least the
-    /// length of the entry, and stays where it is until the next call of another function.
+    /// The buffer that begins with the candidate, and the length of the candidate. The buffer is at
+    /// least as long as the entry. Its address is valid until the next call of another function.
     pub(crate) fn buffer(&mut self) -> (&mut [u8], usize) {
         match &mut self.entry {
             Some(entry) => entry.candidate(),
@@ -85,9 +83,9 @@ impl Trimmer {
         }
     }
 
-    /// Takes the outcome of the candidate, FAIL where it has the coverage of the entry, and gives
-    /// the number of the next step. The number of steps that [`begin`](Trimmer::begin) gave is the
-    /// end: nothing more is to be tried, or the steps are used up.
+    /// Receives the outcome of the candidate: FAIL if it has the same coverage as the entry.
+    /// Returns the number of the next step. The number that [`begin`](Trimmer::begin) returned
+    /// means the end.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         match &mut self.entry {
             Some(entry) => entry.tell(outcome),
@@ -95,9 +93,9 @@ impl Trimmer {
         }
     }
 
-    /// Trims nothing from now on, and gives the number of steps of the last entry, by which its
-    /// trimming ends: whatever was left behind by a panic is never used again, nor freed, for that
-    /// might panic again.
+    /// Stops all trimming after a panic, and returns the number of steps of the present entry,
+    /// which ends its trimming. The state that the panic left is never used or freed, because that
+    /// could panic again.
     pub fn give_up(&mut self) -> u32 {
         self.gave_up = true;
         std::mem::forget(self.entry.take());

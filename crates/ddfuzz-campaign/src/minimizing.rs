@@ -18,9 +18,9 @@ use ddfuzz_exec::{
 };
 use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
 use ddfuzz_minimize::{
-    BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
-    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried, minimize_by_workers,
-    search_by_name,
+    BoxedOracle, Claim, Counts, CrashOracle, HeldCrash, Journal, MinimizeError, Minimized, OnSlip,
+    Options, Oracle, OracleError, PROOF_TIME_FACTOR, Rate, Warning, Workers, hang_search_limit,
+    minimize_by_workers, search_by_name,
 };
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
@@ -147,12 +147,12 @@ impl Minimizing {
     ///
     /// # Errors
     /// When the target cannot be started.
-    pub fn oracle(&self, held: impl Into<Held>) -> Result<CrashOracle, ExecError> {
+    pub fn oracle(&self, held: impl Into<HeldCrash>) -> Result<CrashOracle, ExecError> {
         self.oracle_within(self.target.limits, held.into())
     }
 
     /// The same with these limits on the runs of the search.
-    fn oracle_within(&self, limits: Limits, held: Held) -> Result<CrashOracle, ExecError> {
+    fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
         let executor = start(&target, Some(way), Freshness::Shared)?.executor;
@@ -165,7 +165,7 @@ impl Minimizing {
         let patience = if held.ended == Ended::Timeout {
             1
         } else {
-            PATIENCE
+            PROOF_TIME_FACTOR
         };
         let fresh = Box::new(move || {
             let mut patient = patient.clone();
@@ -185,9 +185,9 @@ impl Minimizing {
     /// The limits on the runs of the search: for a hang shorter ones than those that it was found
     /// with, where the input shows it within them, or each run that fails would take all that time
     /// (docs/decisions/0050).
-    fn pace(&self, input: &[u8], held: &Held) -> Result<Limits, ExecError> {
+    fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
-        let hurried = hurried(TimeLimit::from(whole)).within(whole);
+        let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
         if held.ended != Ended::Timeout || !self.learn_limit || hurried == whole {
             return Ok(whole);
         }
@@ -206,7 +206,7 @@ impl Minimizing {
     pub fn minimize(
         &self,
         input: &[u8],
-        held: impl Into<Held>,
+        held: impl Into<HeldCrash>,
         journal: &mut Journal,
         options: &mut Options<'_>,
     ) -> Result<Minimized, MinimizeError> {

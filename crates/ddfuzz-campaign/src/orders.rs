@@ -159,7 +159,7 @@ pub(crate) fn minimize_entry<S: Shelf>(
     watch: &mut dyn FnMut(),
 ) -> Result<(), CampaignError> {
     let options = Options {
-        on_standing: Some(Box::new(|_| watch())),
+        on_status: Some(Box::new(|_| watch())),
         ..minimizing.options(stop)
     };
     match minimizing.entry_with(store, id, options) {

@@ -1,26 +1,116 @@
-//! The arguments of one call.
+//! The arguments of a call that [`DeltaDebugger`](crate::DeltaDebugger) simplifies: which values
+//! have units that can be left out.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{Argument, Config, TextId};
+use crate::{Config, TextId};
 
-/// The arguments of one call: a single [`Argument`], or a tuple of two to four.
+/// A value that is passed to the function under test.
 ///
-/// Their units are counted through, those of the first argument first.
-pub trait Arguments: Clone {
-    /// Number of units of each argument.
-    fn units(&self) -> Vec<usize>;
+/// The units of a `String` are its characters, those of a `Vec` its items. Numbers, `bool` and
+/// `char` have no units and are never changed. A user type has no units by default: `impl Argument
+/// for MyType` needs only `hash_into`.
+pub trait Argument: Clone {
+    /// Number of units that can be left out of the value; 0 if the value cannot be simplified.
+    fn units(&self) -> usize {
+        0
+    }
 
-    /// The arguments with only these units; one configuration for each argument.
-    ///
-    /// What has no configuration is left as it is.
-    fn keep(&self, configs: &[Config]) -> Self;
+    /// A copy of the value that has only the units in `config`.
+    fn keep(&self, config: &Config) -> Self {
+        let _ = config;
+        self.clone()
+    }
 
-    /// Feeds the arguments to `hasher`.
+    /// Feeds the value to `hasher`. Equal values must hash alike, so that no call is made twice.
     fn hash_into(&self, hasher: &mut dyn Hasher);
 }
 
-/// Names arguments by 128 bits of hashes.
+impl Argument for String {
+    fn units(&self) -> usize {
+        self.chars().count()
+    }
+
+    fn keep(&self, config: &Config) -> String {
+        let mut letters = self.chars();
+        let mut at = 0;
+        let mut kept = String::new();
+        for range in config.ranges() {
+            kept.extend(letters.by_ref().skip(range.start - at).take(range.len()));
+            at = range.end;
+        }
+        kept
+    }
+
+    fn hash_into(&self, hasher: &mut dyn Hasher) {
+        hash(self, hasher);
+    }
+}
+
+impl<T: Clone + Hash> Argument for Vec<T> {
+    fn units(&self) -> usize {
+        self.len()
+    }
+
+    fn keep(&self, config: &Config) -> Vec<T> {
+        let mut kept = Vec::new();
+        config.write_into(self, &mut kept);
+        kept
+    }
+
+    fn hash_into(&self, hasher: &mut dyn Hasher) {
+        hash(self, hasher);
+    }
+}
+
+/// Hashes `value` with a hasher that is a trait object.
+fn hash(value: &(impl Hash + ?Sized), mut hasher: &mut dyn Hasher) {
+    value.hash(&mut hasher);
+}
+
+macro_rules! without_units {
+    ($($type:ty),*) => {$(
+        impl Argument for $type {
+            fn hash_into(&self, hasher: &mut dyn Hasher) {
+                hash(self, hasher);
+            }
+        }
+    )*};
+}
+
+without_units!(
+    bool, char, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize
+);
+
+macro_rules! floats {
+    ($($type:ty),*) => {$(
+        impl Argument for $type {
+            fn hash_into(&self, hasher: &mut dyn Hasher) {
+                hash(&self.to_bits(), hasher);
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+/// The arguments of one call: a single [`Argument`], or a tuple of two to four of them.
+///
+/// The units of all arguments are numbered consecutively, beginning with those of the first
+/// argument.
+pub trait Arguments: Clone {
+    /// Number of units of each argument, in the order of the arguments.
+    fn units(&self) -> Vec<usize>;
+
+    /// A copy of the arguments in which argument `i` has only the units in `configs[i]`. An
+    /// argument without a configuration is copied whole.
+    fn keep(&self, configs: &[Config]) -> Self;
+
+    /// Feeds all arguments to `hasher`; equal arguments hash alike.
+    fn hash_into(&self, hasher: &mut dyn Hasher);
+}
+
+/// A 128-bit hash of the arguments, by which the cache recognizes a call that was made before.
 pub(super) fn name(arguments: &impl Arguments) -> TextId {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();

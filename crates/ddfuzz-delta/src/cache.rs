@@ -1,48 +1,51 @@
-//! Outcomes known already, by text and by configuration.
+//! The cache of test outcomes, by the text of a candidate and by its configuration.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ConfigId, Outcome};
+use crate::{ConfigId, Outcome};
 
-/// Names a candidate's text: 16 bytes of a cryptographic hash of it.
+/// Identifies the text of a candidate: 16 bytes of a hash of the text. Two texts with equal ids
+/// count as equal, so the hash must not collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId(pub [u8; 16]);
 
-/// Which tests are answered without a run.
+/// Which tests the [`Cache`] answers without a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Caching {
-    /// Every text that was tested before, whatever configuration it belongs to.
+    /// Every test whose text was tested before, even if another configuration produced that text.
     #[default]
     Text,
-    /// Only a configuration that was tested before: what the papers count.
+    /// Only tests of a configuration that was tested before. The published counts of tests use this
+    /// rule.
     Configuration,
-    /// None; every test that the search asks for is run.
+    /// No test: every candidate that the search asks for is run.
     Off,
 }
 
-/// What is known of a text.
+/// The recorded outcome of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its outcome. FAIL wins where it was tested more than once with different outcomes, so that
-    /// a doubtful outcome never proves that a removal makes the failure go away.
+    /// Outcome of the text. If several tests of the text disagree, FAIL is recorded, so that a
+    /// flaky text never proves that a removal makes the failure disappear.
     pub outcome: Outcome,
-    /// Index of the test that gave it; `None` where a test of the axiom did.
+    /// Index of the test that gave the outcome, counted from 0; `None` if the outcome was found
+    /// before the search, by a test of the whole or the empty input.
     pub test: Option<u64>,
 }
 
-/// A test that needs no run.
+/// A test that the cache answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
-    /// The same configuration was tested before.
+    /// The same configuration was tested before, with this outcome.
     Repeated(Outcome),
-    /// Another configuration with the same text was tested before.
+    /// Another configuration that has the same text was tested before, with this outcome.
     Cached(Outcome),
 }
 
 impl Hit {
-    /// The known outcome.
+    /// The recorded outcome of the test.
     pub fn outcome(self) -> Outcome {
         match self {
             Hit::Repeated(outcome) | Hit::Cached(outcome) => outcome,
@@ -50,9 +53,10 @@ impl Hit {
     }
 }
 
-/// The content cache: outcomes by text, and the configurations that were tested.
+/// The content cache: outcomes by text, and the set of configurations that were tested.
 ///
-/// It records every test, whatever [`Caching`] says, because the certificate is read from it.
+/// Every test is recorded, even with [`Caching::Off`], because a proof of minimality is read from
+/// the cache.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     caching: Caching,
@@ -61,7 +65,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache that answers by this rule.
+    /// An empty cache that answers tests by the rule `caching`.
     pub fn new(caching: Caching) -> Cache {
         Cache {
             caching,
@@ -69,12 +73,13 @@ impl Cache {
         }
     }
 
-    /// The rule that it answers by.
+    /// The rule that decides which tests the cache answers.
     pub fn caching(&self) -> Caching {
         self.caching
     }
 
-    /// The answer to a candidate with this text, if it need not be run.
+    /// The answer to a candidate, or `None` if the candidate has to be run. `config` is `None` for
+    /// a candidate that is not a subset of the original's units.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));
         match (self.caching, repeated) {
@@ -84,7 +89,7 @@ impl Cache {
         }
     }
 
-    /// Records the outcome of a test, run or answered.
+    /// Records the outcome of a test, whether the test was run or answered by the cache.
     pub fn record(&mut self, config: Option<ConfigId>, text: TextId, seen: Seen) {
         self.configs.extend(config);
         let known = self.texts.entry(text).or_insert(seen);
@@ -93,7 +98,8 @@ impl Cache {
         }
     }
 
-    /// What is known of this text, whatever the rule of answering.
+    /// The recorded outcome of a text, whatever the [`Caching`] rule is; `None` for an unknown
+    /// text.
     pub fn seen(&self, text: TextId) -> Option<Seen> {
         self.texts.get(&text).copied()
     }

@@ -1,30 +1,29 @@
-//! What makes two texts differ.
+//! The changes between two texts, computed from a longest common subsequence.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
-use super::pieces::lines;
-use super::subsequence::longest;
+use crate::sequence::lines;
 
 /// Texts of at most this many bytes are compared byte by byte as a whole.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// A textual change, one of the circumstances in which a failing text differs from a passing one.
+/// A textual change from a passing text to a failing one: some bytes are removed, and others are
+/// inserted in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Change {
-    /// The range of the passing text that it removes, in bytes.
+    /// The removed bytes, as a range of the passing text; empty for an insertion.
     pub at: Range<usize>,
-    /// The range of the failing text that it puts there, in bytes.
+    /// The inserted bytes, as a range of the failing text; empty for a removal.
     pub with: Range<usize>,
 }
 
 impl Change {
-    /// Bytes that it removes and inserts.
+    /// Number of removed bytes plus number of inserted bytes.
     pub fn size(&self) -> usize {
         self.at.len() + self.with.len()
     }
 
-    /// Each byte that it removes or inserts as a change of its own; those that remove come first.
+    /// Splits the change into changes of one byte each: first the removals, then the insertions.
     pub fn bytes(&self) -> impl Iterator<Item = Change> + '_ {
         let removed = self.at.clone().map(|at| Change {
             at: at..at + 1,
@@ -45,11 +44,11 @@ impl Change {
     }
 }
 
-/// The changes that lead from `passing` to `failing`, ascending, no two of them touching.
+/// The changes that turn `passing` into `failing`, in ascending order; no two of them touch.
 ///
-/// Where both have at most 64 KiB they remove and insert as few bytes as any changes can. Larger
-/// texts are compared line by line first, then byte by byte inside the lines that differ; where
-/// more than 64 KiB differ in one place, that place is compared piece by piece.
+/// If both texts have at most 64 KiB, the changes remove and insert as few bytes as possible.
+/// Larger texts are compared by lines first, and then by bytes within the lines that differ. A
+/// place in which more than 64 KiB differ is compared piece by piece.
 ///
 /// ```
 /// use ddfuzz_delta::changes;
@@ -83,7 +82,8 @@ pub fn changes(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found
 }
 
-/// Writes `passing` with these changes, which ascend, into `text`, which is cleared first.
+/// Applies `changes` to `passing` and writes the result into `text`, which is cleared first. The
+/// changes must be in ascending order.
 pub fn apply<'a>(
     passing: &[u8],
     failing: &[u8],
@@ -125,7 +125,7 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Where each line begins, and where the last one ends.
+/// Start offset of each line, in bytes, followed by the end offset of the last line.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();
@@ -134,7 +134,7 @@ fn starts(lines: &[&[u8]]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// What a longest common subsequence leaves of both.
+/// The items that a longest common subsequence of both sequences does not keep, as changes.
 fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     let kept = longest(first, second, symbols);
     let gone = |kept: &[bool], from: usize| kept[from..].iter().take_while(|kept| !**kept).count();
@@ -148,14 +148,15 @@ fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
                 with: with..with + inserted,
             });
         }
-        // The next item of both is kept, unless this was the end.
+        // Both sequences keep their next item, unless they have ended.
         at += removed + 1;
         with += inserted + 1;
     }
     found
 }
 
-/// Cuts a change into pieces whose bytes can be compared: equally many of both sides.
+/// Cuts a large change into pieces that are small enough to compare byte by byte. Both sides of the
+/// change are cut into the same number of pieces.
 fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     let count = change
         .at
@@ -173,4 +174,168 @@ fn pieces(change: &Change) -> impl Iterator<Item = Change> {
             with: piece(&with),
         }
     })
+}
+
+/// For each item of two sequences, whether their longest common subsequence keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub first: Vec<bool>,
+    pub second: Vec<bool>,
+}
+
+/// Computes a longest common subsequence of two sequences of symbols less than `symbols`.
+///
+/// Lengths are computed 64 symbols at a time (Hyyrö, *Bit-parallel LCS-length computation
+/// revisited*, 2004); the subsequence is found by halving the first sequence (Hirschberg 1975). For
+/// lengths n and m the time is O(n·m/64) and the space is linear.
+pub(super) fn longest(first: &[u32], second: &[u32], symbols: usize) -> Kept {
+    let mut search = Lcs {
+        matches: vec![Vec::new(); symbols],
+        kept: Kept {
+            first: vec![false; first.len()],
+            second: vec![false; second.len()],
+        },
+    };
+    search.solve(Part { at: 0, of: first }, Part { at: 0, of: second });
+    search.kept
+}
+
+/// A part of a sequence with its start position `at` in the whole sequence.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    at: usize,
+    of: &'a [u32],
+}
+
+impl Part<'_> {
+    fn split(self, index: usize) -> (Self, Self) {
+        let (left, right) = self.of.split_at(index);
+        let behind = Part {
+            at: self.at + index,
+            of: right,
+        };
+        (Part { of: left, ..self }, behind)
+    }
+}
+
+struct Lcs {
+    /// For each symbol its positions in the second sequence, as words of 64 bits with their
+    /// indices.
+    matches: Vec<Vec<(usize, u64)>>,
+    kept: Kept,
+}
+
+impl Lcs {
+    fn keep(&mut self, first: usize, second: usize) {
+        self.kept.first[first] = true;
+        self.kept.second[second] = true;
+    }
+
+    fn solve(&mut self, first: Part<'_>, second: Part<'_>) {
+        let (first, second) = self.keep_ends(first, second);
+        match (first.of, second.of) {
+            ([], _) | (_, []) => {}
+            ([only], many) => {
+                if let Some(index) = many.iter().position(|symbol| symbol == only) {
+                    self.keep(first.at, second.at + index);
+                }
+            }
+            _ => {
+                let (left, right) = first.split(first.of.len() / 2);
+                let cut = self.best_cut(left, right, second);
+                let (before, behind) = second.split(cut);
+                self.solve(left, before);
+                self.solve(right, behind);
+            }
+        }
+    }
+
+    /// Keeps the common prefix and the common suffix of both parts, and returns what remains of
+    /// each.
+    fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
+        let equal = |(one, other): &(&u32, &u32)| one == other;
+        let begin = first.of.iter().zip(second.of).take_while(equal).count();
+        (0..begin).for_each(|index| self.keep(first.at + index, second.at + index));
+        let (first, second) = (first.split(begin).1, second.split(begin).1);
+        let backwards = first.of.iter().rev().zip(second.of.iter().rev());
+        let end = backwards.take_while(equal).count();
+        let (first, last_of_first) = first.split(first.of.len() - end);
+        let (second, last_of_second) = second.split(second.of.len() - end);
+        (0..end).for_each(|index| self.keep(last_of_first.at + index, last_of_second.at + index));
+        (first, second)
+    }
+
+    /// The position at which `second` is cut, so that the common subsequences of `left` and `right`
+    /// with the two pieces are as long as possible together.
+    fn best_cut(&mut self, left: Part<'_>, right: Part<'_>, second: Part<'_>) -> usize {
+        let before = self.lengths(left.of.iter(), second.of.iter());
+        let behind = self.lengths(right.of.iter().rev(), second.of.iter().rev());
+        let together = before.iter().zip(behind.iter().rev());
+        let sums = together.map(|(one, other)| one + other).enumerate();
+        // The first of several best cuts, so that equal sequences are always cut alike.
+        let best = sums.max_by_key(|(cut, sum)| (*sum, usize::MAX - cut));
+        best.map_or(0, |(cut, _)| cut)
+    }
+
+    /// Lengths of the longest common subsequences of `first` with each prefix of `second`, shortest
+    /// prefix first.
+    fn lengths<'a>(
+        &mut self,
+        first: impl Iterator<Item = &'a u32>,
+        second: impl ExactSizeIterator<Item = &'a u32> + Clone,
+    ) -> Vec<usize> {
+        for (index, symbol) in second.clone().enumerate() {
+            let (word, bit) = (index / 64, 1u64 << (index % 64));
+            let list = &mut self.matches[*symbol as usize];
+            match list.last_mut() {
+                Some((last, bits)) if *last == word => *bits |= bit,
+                _ => list.push((word, bit)),
+            }
+        }
+        let mut row = vec![u64::MAX; second.len().div_ceil(64)];
+        for symbol in first {
+            advance(&mut row, &self.matches[*symbol as usize]);
+        }
+        for symbol in second.clone() {
+            self.matches[*symbol as usize].clear();
+        }
+        // The length grows at each zero bit.
+        let grows = |index: usize| usize::from(row[index / 64] >> (index % 64) & 1 == 0);
+        let mut length = 0;
+        let ahead = (0..second.len()).map(|index| {
+            length += grows(index);
+            length
+        });
+        std::iter::once(0).chain(ahead).collect()
+    }
+}
+
+/// Updates the bit row of Hyyrö's algorithm for one more symbol of the first sequence: `row + (row
+/// & matches) | row & !matches`. A word without matches changes only if a carry reaches it.
+fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
+    let mut carry = None;
+    for &(word, bits) in matches {
+        carry = carry_on(row, carry, word).filter(|at| *at == word);
+        let old = row[word];
+        let (sum, over) = old.overflowing_add(old & bits);
+        let (sum, again) = sum.overflowing_add(u64::from(carry.is_some()));
+        row[word] = sum | (old & !bits);
+        carry = (over || again).then_some(word + 1);
+    }
+    carry_on(row, carry, row.len());
+}
+
+/// Propagates a carry through the words of `row` up to `end`. Returns the word that the carry
+/// reaches at `end`; `None` if a word absorbs the carry.
+fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
+    let mut at = carry?;
+    while at < end {
+        let full = row[at] == u64::MAX;
+        row[at] |= row[at].wrapping_add(1);
+        if !full {
+            return None;
+        }
+        at += 1;
+    }
+    Some(at)
 }

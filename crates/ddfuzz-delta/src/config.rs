@@ -1,20 +1,19 @@
-//! Configurations: which units of the original are kept.
+//! Configurations: sets of kept units, their set operations, and their division into parts.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::{fmt, ops::Range, sync::Arc};
 
-/// Names a set of kept units, so that a configuration met before is recognised in O(1).
+/// Identifies a set of kept units, so that a configuration that was tested before is recognized in
+/// O(1).
 ///
-/// Each unit has a fixed pseudo-random 128-bit value and a set is named by their sum. The value of
-/// unit `i` is `mix(i + 1) − mix(i)`, so a whole range costs two mixes, however long it is, and
-/// equal sets have equal names however they are cut into ranges. Two different sets of a search
-/// share a name with a probability of about 2⁻¹²⁸.
+/// The id is the sum of fixed pseudo-random 128-bit values, one for each kept unit. The value of
+/// unit `i` is `mix(i + 1) − mix(i)`, so the id of a range takes two calls of `mix`, however long
+/// the range is. Equal sets have equal ids; two different sets have equal ids with a probability of
+/// about 2⁻¹²⁸.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConfigId(u128);
 
 impl ConfigId {
-    /// The name as bytes.
+    /// The id as 16 bytes in little-endian order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -26,20 +25,22 @@ impl fmt::Debug for ConfigId {
     }
 }
 
-/// A kept range of the original, with what stands before it.
+/// A range of kept units, with the number of kept units before the range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
-    /// Kept units before this range.
+    /// Number of kept units before this range.
     before: usize,
-    /// Name of the kept units before this range.
+    /// Id of the set of all kept units before this range.
     id_before: u128,
 }
 
-/// A configuration `c ⊆ c✗`: the kept units, as sorted disjoint ranges of the original.
+/// A configuration `c ⊆ c✗`: the units of the original input that are kept, as sorted disjoint
+/// ranges.
 ///
-/// Cloning shares the ranges. Positions in a configuration count its kept units from 0.
+/// A clone shares the ranges. A *position* counts the kept units from 0: the unit at position 0 is
+/// the first kept unit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Config {
     spans: Arc<[Span]>,
@@ -48,20 +49,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// `c✗`: all `units` kept.
+    /// `c✗`, the configuration of the original input: all of its `units` are kept.
     pub fn all(units: usize) -> Config {
         let mut builder = Builder::default();
         builder.push(0..units);
         builder.build()
     }
 
-    /// `∅`: nothing kept.
+    /// `∅`, the configuration that keeps no unit.
     pub fn empty() -> Config {
         Builder::default().build()
     }
 
-    /// The configuration that keeps these ranges of the original; `None` unless they ascend
-    /// without overlap. Empty ranges are left out.
+    /// The configuration that keeps the units in `ranges`; `None` if the ranges overlap or do not
+    /// ascend. Empty ranges are ignored.
     pub fn from_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> Option<Config> {
         let mut builder = Builder::default();
         let mut end = 0;
@@ -75,7 +76,8 @@ impl Config {
         Some(builder.build())
     }
 
-    /// The configuration that keeps these ranges, which ascend without overlap.
+    /// The configuration that keeps the units in `ranges`. The caller guarantees that the ranges
+    /// ascend and do not overlap.
     pub(super) fn from_ascending(ranges: impl IntoIterator<Item = Range<usize>>) -> Config {
         let mut builder = Builder::default();
         ranges.into_iter().for_each(|range| builder.push(range));
@@ -87,18 +89,18 @@ impl Config {
         self.len
     }
 
-    /// Whether nothing is kept.
+    /// Whether no unit is kept.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The kept ranges of the original, ascending, none empty, no two touching.
+    /// The ranges of kept units, in ascending order. No range is empty, and no two ranges touch.
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
         self.spans.iter().map(|span| span.start..span.end)
     }
 
-    /// Number of kept units among the first `unit` units of the original: where `unit` is kept,
-    /// its position. Takes O(log ranges).
+    /// Number of kept units that precede `unit` in the original. If `unit` is kept, this is its
+    /// position. Takes O(log ranges).
     pub fn count_below(&self, unit: usize) -> usize {
         let next = self.spans.partition_point(|span| span.end <= unit);
         self.spans.get(next).map_or(self.len, |span| {
@@ -106,19 +108,19 @@ impl Config {
         })
     }
 
-    /// The unit of the original at a position; `None` behind the last. Takes O(log ranges).
+    /// The unit of the original at a position; `None` if fewer units are kept. Takes O(log ranges).
     pub fn unit_at(&self, position: usize) -> Option<usize> {
         let span = self.spans.get(self.span_at(position))?;
         Some(span.start + (position - span.before))
     }
 
-    /// The name of this set of units.
+    /// Identifies the set of kept units: equal configurations have equal ids.
     pub fn id(&self) -> ConfigId {
         ConfigId(self.id)
     }
 
-    /// The name of this configuration without the ranges `cuts` of its positions, which ascend
-    /// without overlap. Takes O(log ranges) a cut.
+    /// Id of the configuration [`without`](Config::without) the positions in `cuts`, computed in
+    /// O(log ranges) for each cut. The cuts must ascend and must not overlap.
     pub fn id_without(&self, cuts: &[Range<usize>]) -> ConfigId {
         let gone = cuts.iter().fold(0u128, |sum, cut| {
             sum.wrapping_add(self.id_up_to(cut.end))
@@ -127,8 +129,8 @@ impl Config {
         ConfigId(self.id.wrapping_sub(gone))
     }
 
-    /// This configuration without the ranges `cuts` of its positions, which ascend without
-    /// overlap; what lies beyond the last position is ignored. Takes O(ranges).
+    /// This configuration without the units at the positions in `cuts`, which must ascend and must
+    /// not overlap. Positions beyond the end are ignored. Takes O(ranges).
     pub fn without(&self, cuts: &[Range<usize>]) -> Config {
         let mut builder = Builder::default();
         let mut kept_from = 0;
@@ -149,13 +151,13 @@ impl Config {
         }
     }
 
-    /// Index of the range that holds `position`; the number of ranges where none does.
+    /// Index of the range that holds `position`, or the number of ranges if none does.
     fn span_at(&self, position: usize) -> usize {
         self.spans
             .partition_point(|span| span.before + (span.end - span.start) <= position)
     }
 
-    /// Name of the first `position` kept units.
+    /// Id of the set of the first `position` kept units.
     fn id_up_to(&self, position: usize) -> u128 {
         match self.spans.get(self.span_at(position)) {
             Some(span) => span
@@ -165,7 +167,7 @@ impl Config {
         }
     }
 
-    /// Hands the units at these positions to `builder`.
+    /// Appends the kept units at `positions` to `builder`.
     fn copy(&self, positions: Range<usize>, builder: &mut Builder) {
         if positions.is_empty() {
             return;
@@ -187,7 +189,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Collects ascending ranges, joining those that touch.
+/// Builds a configuration from ascending ranges, and joins ranges that touch.
 #[derive(Default)]
 struct Builder {
     spans: Vec<Span>,
@@ -222,12 +224,12 @@ impl Builder {
     }
 }
 
-/// Name of the units `start..end`.
+/// Id of the set of units `start..end`.
 fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }
 
-/// Two independent splitmix64 finalizers over one position.
+/// Pseudo-random 128-bit value of a position: two splitmix64 finalizers with different seeds.
 fn mix(position: usize) -> u128 {
     let half = |seed: u64| {
         let mut z = (position as u64)
@@ -238,4 +240,87 @@ fn mix(position: usize) -> u128 {
         z ^ (z >> 31)
     };
     u128::from(half(0x243f_6a88_85a3_08d3)) << 64 | u128::from(half(0x1319_8a2e_0370_7344))
+}
+
+/// Set operations. Each takes O(ranges of the operands), unless its description says otherwise.
+impl Config {
+    /// Union: the units that `self` or `other` keeps.
+    pub fn union(&self, other: &Config) -> Config {
+        Config::union_of([self, other])
+    }
+
+    /// Union of any number of configurations; `∅` for none. Takes O(r log r) for `r` ranges.
+    pub fn union_of<'a>(configs: impl IntoIterator<Item = &'a Config>) -> Config {
+        let mut ranges: Vec<Range<usize>> = configs.into_iter().flat_map(Config::ranges).collect();
+        ranges.sort_by_key(|range| range.start);
+        let mut end = 0;
+        for range in &mut ranges {
+            range.start = range.start.max(end);
+            range.end = range.end.max(range.start);
+            end = range.end;
+        }
+        Config::from_ascending(ranges)
+    }
+
+    /// Difference `self \ other`: the units that `self` keeps and `other` does not.
+    pub fn minus(&self, other: &Config) -> Config {
+        let gone: Vec<Range<usize>> = other.ranges().collect();
+        let mut left = Vec::new();
+        let mut first = 0;
+        for range in self.ranges() {
+            let behind = |cut: &&Range<usize>| cut.end <= range.start;
+            first += gone[first..].iter().take_while(behind).count();
+            let mut start = range.start;
+            let within = |cut: &&Range<usize>| cut.start < range.end;
+            for cut in gone[first..].iter().take_while(within) {
+                left.push(start..cut.start.max(start));
+                start = cut.end.min(range.end);
+            }
+            left.push(start..range.end);
+        }
+        Config::from_ascending(left)
+    }
+
+    /// Intersection: the units that both configurations keep.
+    pub fn intersection(&self, other: &Config) -> Config {
+        self.minus(&self.minus(other))
+    }
+
+    /// Whether `self ⊆ other`: `other` keeps every unit that `self` keeps.
+    pub fn is_subset_of(&self, other: &Config) -> bool {
+        self.len() <= other.len() && self.minus(other).is_empty()
+    }
+
+    /// Whether a unit of the original is kept. Takes O(log ranges).
+    pub fn contains(&self, unit: usize) -> bool {
+        self.count_below(unit) < self.count_below(unit + 1)
+    }
+
+    /// The kept units at `positions`. Positions beyond the end are ignored.
+    pub fn slice(&self, positions: Range<usize>) -> Config {
+        self.without(&[0..positions.start, positions.end..self.len()])
+    }
+
+    /// Part number `index` (from 0) of this configuration, divided into `parts` parts by the
+    /// function [`part`].
+    pub fn part(&self, parts: usize, index: usize) -> Config {
+        self.slice(part(self.len(), parts, index))
+    }
+}
+
+/// Divides `len` units into `parts` contiguous parts, and returns part number `index` (from 0) as a
+/// range of positions. The sizes of parts differ by at most one, and larger parts come first: 7
+/// units in 3 parts give 3, 2 and 2. An `index` beyond the last part gives an empty range.
+///
+/// ```
+/// use ddfuzz_delta::part;
+/// assert_eq!([0, 1, 2].map(|index| part(7, 3, index)), [0..3, 3..5, 5..7]);
+/// ```
+pub fn part(len: usize, parts: usize, index: usize) -> Range<usize> {
+    if index >= parts {
+        return len..len;
+    }
+    let (size, larger) = (len / parts, len % parts);
+    let start = index * size + index.min(larger);
+    start..start + size + usize::from(index < larger)
 }

@@ -1,90 +1,93 @@
-//! General delta debugging.
+//! `dd`: general delta debugging, which minimizes, maximizes or isolates.
 
-use super::{Candidate, Config, Outcome, Rule, Search};
+use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// What general delta debugging works on.
+/// The goal of general delta debugging: which of its two configurations it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// `-`: makes the failing side smaller.
+    /// Minimize (`-`): make the failing configuration smaller.
     Minimize,
-    /// `+`: makes the passing side larger.
+    /// Maximize (`+`): make the passing configuration larger.
     Maximize,
-    /// `+-`: both at once, until their difference is minimal.
+    /// Isolate (`+-`): change both configurations until their difference is minimal.
     Isolate,
 }
 
 impl Mode {
-    /// Whether the failing side shrinks.
+    /// Whether this mode makes the failing configuration smaller.
     fn minimizes(self) -> bool {
         self != Mode::Maximize
     }
 
-    /// Whether the passing side grows.
+    /// Whether this mode makes the passing configuration larger.
     fn maximizes(self) -> bool {
         self != Mode::Minimize
     }
 }
 
-/// One of the two tests that a part `Δi` gives.
+/// One of the two tests of a part `Δi` of the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
-    /// `c_pass ∪ Δi`.
+    /// Tests `c_pass ∪ Δi`: the part is added to the passing configuration.
     Add,
-    /// `c_fail \ Δi`.
+    /// Tests `c_fail \ Δi`: the part is removed from the failing configuration.
     Remove,
 }
 
-/// General delta debugging (DB, `DeltaDebugger.dd`; *Why Programs Fail*, A.1.6 and A.1.7) between
-/// a passing and a failing configuration `c_pass ⊂ c_fail`.
+/// General delta debugging between a passing and a failing configuration `c_pass ⊂ c_fail` (*The
+/// Debugging Book*, `DeltaDebugger.dd`; *Why Programs Fail*, A.1.6 and A.1.7).
 ///
-/// Each round splits `Δ = c_fail \ c_pass` into `n` parts and goes over them in a ring, beginning
-/// at the part where the last round ended. The first of these that applies ends the round:
-/// 1. minimizing, `n = 2`, `c_pass ∪ Δi` fails: it is the failing side (reduce to subset)
-/// 2. maximizing, `n = 2`, `c_fail \ Δi` passes: it is the passing side (increase to subset)
-/// 3. minimizing, `c_fail \ Δi` fails: it is the failing side, `max(n − 1, 2)` (reduce to
-///    complement)
-/// 4. maximizing, `c_pass ∪ Δi` passes: it is the passing side, `max(n − 1, 2)` (increase to
-///    complement)
+/// Each round splits `Δ = c_fail \ c_pass` into `n` parts and tests them in turn. It begins with
+/// the part at which the last round ended, and continues with the first part after the last one.
+/// The first rule that applies ends the round:
+/// 1. minimizing, `n = 2`, `c_pass ∪ Δi` fails: it becomes `c_fail` (reduce to subset)
+/// 2. maximizing, `n = 2`, `c_fail \ Δi` passes: it becomes `c_pass` (increase to subset)
+/// 3. minimizing, `c_fail \ Δi` fails: it becomes `c_fail`, and `n` becomes `max(n − 1, 2)` (reduce
+///    to complement)
+/// 4. maximizing, `c_pass ∪ Δi` passes: it becomes `c_pass`, and `n` becomes `max(n − 1, 2)`
+///    (increase to complement)
 ///
-/// Where none applies, `n` doubles, up to `|Δ|`, or the search ends. [`best`](Search::best) is the
-/// failing side.
+/// If no rule applies, `n` doubles, up to `|Δ|`; at `n = |Δ|` the search ends.
+/// [`best`](Search::best) is `c_fail`.
 ///
-/// Minimizing from `∅`, the failing side ends 1-minimal (A.11); maximizing, no unit can be added to
-/// the passing side keeping PASS; isolating, the difference ends 1-minimal (A.15, A.17), after at
-/// most `|Δ|² + 7|Δ|` tests (A.18), `2⌈log2 |Δ|⌉` where every outcome is resolved (A.19), and then
-/// `|Δ| = 1` (A.20). UNRESOLVED is neither of the other outcomes.
+/// Guarantees: minimizing from `∅` ends with a 1-minimal `c_fail` (A.11). Maximizing ends when no
+/// single unit can be added to `c_pass` without losing PASS. Isolating ends with a 1-minimal
+/// difference (A.15, A.17) after at most `|Δ|² + 7|Δ|` tests (A.18); if every outcome is resolved,
+/// it takes `2⌈log2 |Δ|⌉` tests (A.19) and ends with `|Δ| = 1` (A.20). UNRESOLVED counts neither as
+/// PASS nor as FAIL.
 ///
-/// A configuration may be asked for again in a later round: callers answer repeated inputs from
-/// their cache, and the bounds count what is run.
+/// A later round may ask for a configuration again. Callers answer such tests from a cache; the
+/// bounds count only tests that are run.
 #[derive(Clone, Debug)]
 pub struct Dd {
     mode: Mode,
     pass: Config,
     fail: Config,
-    /// `c_fail \ c_pass`.
+    /// The difference `c_fail \ c_pass`.
     delta: Config,
     parts: usize,
-    /// Number of the part at which a round begins.
+    /// Index of the part with which a round begins.
     offset: usize,
-    /// Parts that this round is done with.
+    /// Number of parts that this round has tested.
     tried: usize,
     probe: Probe,
-    /// Outcome of `c_pass ∪ Δi`, where it is known when `c_fail \ Δi` is tested.
+    /// Outcome of `c_pass ∪ Δi`; `Some` if it was tested before `c_fail \ Δi` in this round.
     added: Option<Outcome>,
     done: bool,
 }
 
 impl Dd {
-    /// The name of this search on the command line and in logs.
+    /// Name of this search for command lines and logs.
     pub const NAME: &'static str = "dd";
 
-    /// Begins with `c✓ = ∅` and `c✗` of this many units, whose test must have been FAIL.
+    /// Starts with `c_pass = ∅` and `c_fail` = all `units`. The caller has tested both: all units
+    /// gave FAIL and, unless `mode` is [`Mode::Minimize`], no units did not.
     pub fn new(units: usize, mode: Mode) -> Dd {
         Dd::between(Config::empty(), Config::all(units), mode)
     }
 
-    /// Begins with any `c✓ ⊆ c✗`. Their outcomes must be known: what is minimized has to fail,
-    /// what is maximized has to pass.
+    /// Starts with any `pass ⊆ fail`. The caller has tested both: for minimizing, `fail` must give
+    /// FAIL; for maximizing, `pass` must give PASS.
     pub fn between(pass: Config, fail: Config, mode: Mode) -> Dd {
         let mut machine = Dd {
             mode,
@@ -102,22 +105,24 @@ impl Dd {
         machine
     }
 
-    /// The passing side; at the end, of [`Mode::Maximize`] and [`Mode::Isolate`] the result.
+    /// The passing configuration. At the end it is the result of [`Mode::Maximize`], and one of the
+    /// two results of [`Mode::Isolate`].
     pub fn pass(&self) -> &Config {
         &self.pass
     }
 
-    /// The failing side; at the end, of [`Mode::Minimize`] and [`Mode::Isolate`] the result.
+    /// The failing configuration. At the end it is the result of [`Mode::Minimize`], and one of the
+    /// two results of [`Mode::Isolate`].
     pub fn fail(&self) -> &Config {
         &self.fail
     }
 
-    /// What the failing side keeps and the passing side does not.
+    /// The units that the failing configuration keeps and the passing one does not.
     pub fn difference(&self) -> &Config {
         &self.delta
     }
 
-    /// The granularity `n`.
+    /// The granularity `n`: the number of parts into which the difference is split.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -139,12 +144,12 @@ impl Dd {
         };
     }
 
-    /// Number of the part being tested.
+    /// Index of the part that is being tested.
     fn index(&self) -> usize {
         (self.tried + self.offset) % self.parts
     }
 
-    /// The configuration being tested.
+    /// The configuration that is being tested.
     fn config(&self) -> Config {
         let part = self.delta.part(self.parts, self.index());
         match self.probe {
@@ -153,7 +158,8 @@ impl Dd {
         }
     }
 
-    /// The rule that FAIL would apply where the failing side shrinks, else the one that PASS would.
+    /// The rule that the present candidate belongs to: the rule that a FAIL applies if this mode
+    /// minimizes, else the rule that a PASS applies.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,
@@ -163,7 +169,8 @@ impl Dd {
         }
     }
 
-    /// Takes a smaller failing or a larger passing side.
+    /// Replaces the passing or the failing configuration, and begins a new round with `parts`
+    /// parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -172,14 +179,14 @@ impl Dd {
         self.begin_round(parts);
     }
 
-    /// `c_pass ∪ Δi` had this outcome.
+    /// Processes the outcome of `c_pass ∪ Δi`.
     fn tell_added(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.minimizes() && two && outcome == Outcome::Fail {
             let subset = self.config();
             return self.take(None, Some(subset), 2);
         }
-        // At two parts the other test comes first, where it is due.
+        // With two parts, `c_fail \ Δi` is tested before rule 4 may apply.
         if self.mode.minimizes() && two {
             self.added = Some(outcome);
             self.probe = Probe::Remove;
@@ -188,7 +195,7 @@ impl Dd {
         self.end_part(Some(outcome));
     }
 
-    /// `c_fail \ Δi` had this outcome.
+    /// Processes the outcome of `c_fail \ Δi`.
     fn tell_removed(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.maximizes() && two && outcome == Outcome::Pass {
@@ -206,8 +213,8 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Increases to complement where the outcome of `c_pass ∪ Δi` allows it, else goes on to the
-    /// next part.
+    /// Ends the tests of one part: takes `c_pass ∪ Δi` as the new passing configuration if `added`
+    /// is PASS, or else continues with the next part.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;
@@ -245,4 +252,17 @@ impl Search for Dd {
     fn boxed(&self) -> Box<dyn Search> {
         Box::new(self.clone())
     }
+}
+
+/// The result of general delta debugging: a passing configuration, a failing one, and their
+/// difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference<S> {
+    /// The passing side, a subset of the failing one. It may be empty even if the test of the empty
+    /// input is UNRESOLVED.
+    pub pass: S,
+    /// The failing side; it contains all units of the passing one.
+    pub fail: S,
+    /// The units that only the failing side has.
+    pub difference: S,
 }

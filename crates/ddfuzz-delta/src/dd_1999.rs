@@ -1,43 +1,42 @@
-//! Delta debugging as first published.
+//! `dd` and `dd+` as first published (Zeller, *Yesterday, my program worked. Today, it does not.
+//! Why?*, ESEC 1999): divide, search both halves, unite the results.
 
-use super::findings::Findings;
-use super::{Candidate, Config, Outcome, Rule, Search};
+use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// One call of `dd2(c, r)`.
+/// One recursive call `dd2(c, r)` of `dd`.
 #[derive(Clone, Debug)]
-struct Call {
-    /// What is searched.
+struct Dd2Call {
+    /// `c`: the units that are searched.
     units: Config,
-    /// What stays applied.
+    /// `r`: the units that stay applied in every test of this call.
     rest: Config,
 }
 
-/// `dd` of ESEC, algorithm 1, for monotone, unambiguous and consistent configurations.
+/// `dd` of ESEC 1999, algorithm 1, for failures that are monotone, unambiguous and consistent.
 ///
-/// `dd2(c, r)` tests the two halves of `c`, each together with `r`, and goes on in the first that
-/// fails. Where neither does, both are needed (interference): each half is searched while the
-/// other stays applied, and what they find is united.
+/// `dd2(c, r)` tests the two halves of `c`, each together with `r`, and continues with the first
+/// half that fails. If neither half fails, both are needed (*interference*): each half is searched
+/// while the other half stays applied, and the two results are united.
 ///
-/// The paper leaves the united result untested; here it is tested last ([`Rule::Result`]), unless
-/// its outcome is known, so that [`best`](Search::best), the smallest failing configuration
-/// seen, is the result wherever the result fails. Under the three conditions it does and is
-/// minimal (ESEC, section 3); without them nothing is guaranteed but that the best fails.
-/// UNRESOLVED is taken like PASS.
+/// The paper does not test the united result. This search tests it last ([`Rule::Result`]), unless
+/// its outcome is known. [`best`](Search::best) is the smallest failing configuration that was
+/// tested. Under the three conditions above it is the result, and minimal (ESEC 1999, section 3);
+/// otherwise only its failure is guaranteed. UNRESOLVED is treated like PASS.
 #[derive(Clone, Debug)]
 pub struct Dd1999 {
-    call: Option<Call>,
-    /// Number of the half being tested, from 0.
+    call: Option<Dd2Call>,
+    /// Index of the half that is being tested: 0 or 1.
     half: usize,
-    /// Calls that wait, the next one last.
-    waiting: Vec<Call>,
+    /// Recursive calls that have not begun; the next one is last.
+    waiting: Vec<Dd2Call>,
     findings: Findings,
 }
 
 impl Dd1999 {
-    /// The name of this search on the command line and in logs.
+    /// Name of this search for command lines and logs.
     pub const NAME: &'static str = "dd-1999";
 
-    /// Begins with `c✗` of this many units, whose test must have been FAIL.
+    /// Starts with all `units`, whose test the caller has seen FAIL.
     pub fn new(units: usize) -> Dd1999 {
         let mut machine = Dd1999 {
             call: None,
@@ -49,14 +48,15 @@ impl Dd1999 {
         machine
     }
 
-    /// What the algorithm returns, whether it fails or not; `None` before it has ended.
+    /// The configuration that the algorithm returns, whether its test fails or not; `None` before
+    /// the end of the search.
     pub fn result(&self) -> Option<&Config> {
         self.findings.result()
     }
 
     fn begin(&mut self, units: Config, rest: Config) {
         self.half = 0;
-        self.call = Some(Call { units, rest });
+        self.call = Some(Dd2Call { units, rest });
         while let Some(found) = self.call.take_if(|call| call.units.len() <= 1) {
             self.findings.add(found.units);
             self.call = self.waiting.pop();
@@ -67,7 +67,7 @@ impl Dd1999 {
     }
 }
 
-impl Call {
+impl Dd2Call {
     fn half(&self, index: usize) -> Config {
         self.units.part(2, index)
     }
@@ -76,9 +76,9 @@ impl Call {
         self.half(half).union(&self.rest)
     }
 
-    /// The call for one half, the other half applied.
-    fn beside(&self, half: usize) -> Call {
-        Call {
+    /// The recursive call for one half, with the other half applied.
+    fn beside(&self, half: usize) -> Dd2Call {
+        Dd2Call {
             units: self.half(half),
             rest: self.half(1 - half).union(&self.rest),
         }
@@ -116,5 +116,290 @@ impl Search for Dd1999 {
 
     fn boxed(&self) -> Box<dyn Search> {
         Box::new(self.clone())
+    }
+}
+
+/// One recursive call `dd3(c, r, n)` of `dd+`, with the outcomes of its tests so far.
+#[derive(Clone, Debug)]
+struct Dd3Call {
+    /// `c`: the units that are searched.
+    units: Config,
+    /// `r`: the units that stay applied in every test of this call.
+    rest: Config,
+    /// `n`: the number of parts into which `c` is split.
+    parts: usize,
+    /// `ti`: the outcomes of `ci ∪ r`, in the order of the parts `ci`.
+    subsets: Vec<Outcome>,
+    /// `t̄i`: the outcomes of `c̄i ∪ r`, in the order of the complements `c̄i`.
+    complements: Vec<Outcome>,
+}
+
+/// `dd+` of ESEC 1999, algorithm 2: `dd` that treats UNRESOLVED differently from PASS.
+///
+/// `dd3(c, r, n)` tests the `n` parts `ci` of `c`, each together with `r`, until one fails. Then it
+/// tests the complements `c̄i = c \ (ci ∪ r)` together with `r`, until it finds an interference.
+/// The first case that applies decides:
+/// - *found*: `|c| ≤ 1`; the result is `c`
+/// - *found in* `ci`: `ci` fails; continue with `dd3(ci, r, 2)`
+/// - *interference*: `ci` and `c̄i` pass; search each with the other applied, and unite the results
+/// - *preference*: `ci` is unresolved and `c̄i` passes; continue with `dd3(ci, c̄i ∪ r, 2)` for the
+///   lowest `i`
+/// - *try again*: `n < |c|`; keep only the units of all failing complements, apply the parts that
+///   passed, and double `n`
+/// - otherwise the result is what remains of `c`.
+///
+/// The result is tested last ([`Rule::Result`]), unless its outcome is known. It may not fail if
+/// changes are ambiguous, or if it fails only together with applied units. [`best`](Search::best)
+/// is the smallest failing configuration that was tested.
+///
+/// At `n = 2` each complement is the other part, so the search asks for it twice. Callers answer
+/// the second test from a cache.
+#[derive(Clone, Debug)]
+pub struct DdPlus {
+    call: Option<Dd3Call>,
+    /// Recursive calls that have not begun; the next one is last.
+    waiting: Vec<Dd3Call>,
+    findings: Findings,
+}
+
+impl DdPlus {
+    /// Name of this search for command lines and logs.
+    pub const NAME: &'static str = "dd-plus";
+
+    /// Starts with all `units`, whose test the caller has seen FAIL.
+    pub fn new(units: usize) -> DdPlus {
+        let mut machine = DdPlus {
+            call: None,
+            waiting: Vec::new(),
+            findings: Findings::new(units),
+        };
+        machine.begin(Dd3Call::new(Config::all(units), Config::empty(), 2));
+        machine
+    }
+
+    /// The configuration that the algorithm returns, whether its test fails or not; `None` before
+    /// the end of the search.
+    pub fn result(&self) -> Option<&Config> {
+        self.findings.result()
+    }
+
+    /// Begins a recursive call, or ends it at once if there are fewer than two units.
+    fn begin(&mut self, call: Dd3Call) {
+        match call.units.len() {
+            0 | 1 => self.end(call.units),
+            _ => self.call = Some(call),
+        }
+    }
+
+    /// Records `units` as the result of a recursive call, and begins the next call that has
+    /// something to divide.
+    fn end(&mut self, units: Config) {
+        self.findings.add(units);
+        while let Some(next) = self.waiting.pop() {
+            if next.units.len() > 1 {
+                self.call = Some(next);
+                return;
+            }
+            self.findings.add(next.units);
+        }
+        self.findings.conclude();
+    }
+
+    /// Continues after the test of a complement, by the rules of `dd3`.
+    fn decide(&mut self, call: Dd3Call) {
+        let of = |subset: Outcome| {
+            let outcomes = call.subsets.iter().zip(&call.complements);
+            let mut pairs = outcomes.map(|(one, other)| (*one, *other));
+            pairs.position(|pair| pair == (subset, Outcome::Pass))
+        };
+        if let Some(index) = of(Outcome::Pass) {
+            self.waiting.push(call.beside_complement(index));
+            self.begin(call.beside_part(index));
+        } else if call.complements.len() < call.parts {
+            self.call = Some(call);
+        } else if let Some(index) = of(Outcome::Unresolved) {
+            self.begin(call.beside_part(index));
+        } else if call.parts < call.units.len() {
+            self.begin(call.again());
+        } else {
+            self.end(call.bounded());
+        }
+    }
+}
+
+impl Dd3Call {
+    fn new(units: Config, rest: Config, parts: usize) -> Dd3Call {
+        Dd3Call {
+            units,
+            rest,
+            parts,
+            subsets: Vec::new(),
+            complements: Vec::new(),
+        }
+    }
+
+    /// The part `ci` with this index.
+    fn part(&self, index: usize) -> Config {
+        self.units.part(self.parts, index)
+    }
+
+    /// The complement `c̄i` with this index.
+    fn complement(&self, index: usize) -> Config {
+        self.units.minus(&self.part(index)).minus(&self.rest)
+    }
+
+    /// The configuration that is being tested, and its rule.
+    fn config(&self) -> (Rule, Config) {
+        let (rule, units) = match self.subsets.len() {
+            index if index < self.parts => (Rule::Subset, self.part(index)),
+            _ => (Rule::Complement, self.complement(self.complements.len())),
+        };
+        (rule, units.union(&self.rest))
+    }
+
+    /// The call `dd3(ci, c̄i ∪ r, 2)`: searches part `index` with its complement applied.
+    fn beside_part(&self, index: usize) -> Dd3Call {
+        let rest = self.complement(index).union(&self.rest);
+        Dd3Call::new(self.part(index), rest, 2)
+    }
+
+    /// The call `dd3(c̄i, ci ∪ r, 2)`: searches the complement of part `index` with the part
+    /// applied.
+    fn beside_complement(&self, index: usize) -> Dd3Call {
+        let rest = self.part(index).union(&self.rest);
+        Dd3Call::new(self.complement(index), rest, 2)
+    }
+
+    /// `c'`: the units of `c` that are in all failing complements.
+    fn bounded(&self) -> Config {
+        let failed = |(index, outcome): (usize, &Outcome)| {
+            (*outcome == Outcome::Fail).then(|| self.complement(index))
+        };
+        let bounds = self.complements.iter().enumerate().filter_map(failed);
+        bounds.fold(self.units.clone(), |left, bound| left.intersection(&bound))
+    }
+
+    /// The call `dd3(c', r', n')` of the rule *try again*: fewer units, more applied units, doubled
+    /// `n`.
+    fn again(&self) -> Dd3Call {
+        let passed = |(index, outcome): (usize, &Outcome)| {
+            (*outcome == Outcome::Pass).then(|| self.part(index))
+        };
+        let parts = self.subsets.iter().enumerate().filter_map(passed);
+        let applied: Vec<Config> = parts.chain([self.rest.clone()]).collect();
+        let units = self.bounded();
+        let parts = units.len().min(2 * self.parts);
+        Dd3Call::new(units, Config::union_of(&applied), parts)
+    }
+}
+
+impl Search for DdPlus {
+    fn next(&mut self) -> Option<Candidate> {
+        match self.call.as_ref().map(Dd3Call::config) {
+            Some((rule, config)) => Some(Candidate::keep(rule, config)),
+            None => self.findings.last_test(),
+        }
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        let Some(mut call) = self.call.take() else {
+            return self.findings.tell_last(outcome);
+        };
+        let (rule, config) = call.config();
+        if outcome == Outcome::Fail {
+            self.findings.failed(config);
+        }
+        match (rule, outcome) {
+            (Rule::Subset, Outcome::Fail) => {
+                let part = call.part(call.subsets.len());
+                self.begin(Dd3Call::new(part, call.rest, 2));
+            }
+            (Rule::Subset, _) => {
+                call.subsets.push(outcome);
+                self.call = Some(call);
+            }
+            _ => {
+                call.complements.push(outcome);
+                self.decide(call);
+            }
+        }
+    }
+
+    fn best(&self) -> &Config {
+        self.findings.best()
+    }
+
+    fn boxed(&self) -> Box<dyn Search> {
+        Box::new(self.clone())
+    }
+}
+
+/// The results of finished recursive calls, the smallest failing configuration seen, and the union
+/// of all results.
+///
+/// The union is tested last, because it may not fail if changes are ambiguous.
+#[derive(Clone, Debug)]
+pub(super) struct Findings {
+    best: Config,
+    found: Vec<Config>,
+    result: Option<Config>,
+    in_doubt: bool,
+}
+
+impl Findings {
+    /// Starts without results; the configuration of all `units` is the smallest that fails.
+    pub fn new(units: usize) -> Findings {
+        Findings {
+            best: Config::all(units),
+            found: Vec::new(),
+            result: None,
+            in_doubt: false,
+        }
+    }
+
+    /// Records that the test of `config` gave FAIL.
+    pub fn failed(&mut self, config: Config) {
+        if config.len() < self.best.len() {
+            self.best = config;
+        }
+    }
+
+    /// Adds the result of one recursive call.
+    pub fn add(&mut self, units: Config) {
+        self.found.push(units);
+    }
+
+    /// Computes the union of all results, after the last recursive call.
+    pub fn conclude(&mut self) {
+        let result = Config::union_of(&self.found);
+        // The empty configuration and the best were tested already.
+        self.in_doubt = !result.is_empty() && result != self.best;
+        self.result = Some(result);
+    }
+
+    /// The smallest failing configuration that was tested.
+    pub fn best(&self) -> &Config {
+        &self.best
+    }
+
+    /// The union of all results; `None` before [`conclude`](Findings::conclude).
+    pub fn result(&self) -> Option<&Config> {
+        self.result.as_ref()
+    }
+
+    /// The test of the union; `None` if its outcome is known.
+    pub fn last_test(&self) -> Option<Candidate> {
+        let result = self.result.as_ref().filter(|_| self.in_doubt)?;
+        Some(Candidate::keep(Rule::Result, result.clone()))
+    }
+
+    /// Records the outcome of the test of the union.
+    pub fn tell_last(&mut self, outcome: Outcome) {
+        if let Some(result) = self.result.clone().filter(|_| self.in_doubt) {
+            self.in_doubt = false;
+            if outcome == Outcome::Fail {
+                self.failed(result);
+            }
+        }
     }
 }

@@ -1,30 +1,32 @@
-//! `ddmin`, the minimizing delta debugging algorithm.
+//! `ddmin`, the minimizing delta debugging algorithm, in two published forms.
 
-use super::{Candidate, Config, Outcome, Rule, Search, part};
+use std::ops::Range;
 
-/// What the machine waits for.
+use crate::{Candidate, Config, Outcome, Rule, Search, part};
+
+/// The test whose outcome the search needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Testing subset number `index`, from 0.
+    /// The test of the subset with this index, counted from 0.
     Subset { index: usize },
-    /// Testing complement number `index`, from 0.
+    /// The test of the complement with this index, counted from 0.
     Complement { index: usize },
-    /// Nothing: the search has ended.
+    /// No test: the search has ended.
     Done,
 }
 
-/// `ddmin` exactly as ISSTA figure 1 has it (*Why Programs Fail*, list 5.2).
+/// `ddmin` as in Hildebrandt & Zeller, ISSTA 2000, figure 1 (*Why Programs Fail*, list 5.2).
 ///
-/// With `test(c) = FAIL` and `n ≤ |c|` as its invariant, each round tests the `n` subsets, then
-/// the `n` complements (at `n = 2` they are the subsets, and are skipped), in order. A failing
-/// subset starts again with `n = 2`, a failing complement with `max(n − 1, 2)`; where none fails
-/// the granularity doubles, up to `|c|`.
+/// Each round splits the failing configuration `c` into `n ≤ |c|` subsets. It tests the subsets,
+/// and then, for `n > 2`, their complements, in order. A failing subset becomes `c`, with `n = 2`;
+/// a failing complement becomes `c`, with `max(n − 1, 2)`. If nothing fails, `n` doubles, up to
+/// `|c|`.
 ///
-/// The result is 1-minimal (A.12). It takes at most `|c|² + 3|c|` tests, and at most
-/// `2⌈log2 |c|⌉` where one unit decides every test (A.14). UNRESOLVED is taken like PASS.
+/// The result is 1-minimal (A.12). The search takes at most `|c|² + 3|c|` tests, and at most
+/// `2⌈log2 |c|⌉` if a single unit decides every test (A.14). UNRESOLVED is treated like PASS.
 ///
-/// A step takes O(log r) and a reduction O(r) for a best of `r` ranges; since a reduction at
-/// granularity `n` leaves O(n) ranges and is followed by n − 1 subsets, steps are cheap on average.
+/// For a best of `r` ranges, a step takes O(log r) and a reduction O(r). A reduction at granularity
+/// `n` leaves O(n) ranges and is followed by n − 1 subsets, so steps are cheap on average.
 #[derive(Clone, Debug)]
 pub struct Ddmin {
     best: Config,
@@ -33,10 +35,10 @@ pub struct Ddmin {
 }
 
 impl Ddmin {
-    /// The name of this search on the command line and in logs.
+    /// Name of this search for command lines and logs.
     pub const NAME: &'static str = "ddmin";
 
-    /// Begins with `c✗` of this many units, whose test must have been FAIL.
+    /// Starts with all `units`, whose test the caller has seen FAIL.
     pub fn new(units: usize) -> Ddmin {
         let mut machine = Ddmin {
             best: Config::all(units),
@@ -47,7 +49,7 @@ impl Ddmin {
         machine
     }
 
-    /// The granularity `n`.
+    /// The granularity `n`: the number of subsets of this round.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -61,7 +63,7 @@ impl Ddmin {
         };
     }
 
-    /// The candidate of a step of the current round.
+    /// The candidate of the present step; `None` at the end.
     fn candidate(&self) -> Option<Candidate> {
         let len = self.best.len();
         let (rule, cuts) = match self.step {
@@ -76,7 +78,7 @@ impl Ddmin {
         Some(Candidate::cut(rule, &self.best, cuts))
     }
 
-    /// The step after one that did not fail.
+    /// Moves on to the next step, after a test that did not fail.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {
@@ -112,6 +114,88 @@ impl Search for Ddmin {
                 Step::Complement { .. } => (self.parts - 1).max(2),
                 Step::Subset { .. } | Step::Done => 2,
             });
+        }
+    }
+
+    fn best(&self) -> &Config {
+        &self.best
+    }
+
+    fn boxed(&self) -> Box<dyn Search> {
+        Box::new(self.clone())
+    }
+}
+
+/// The function `ddmin` of *The Debugging Book*, after Zeller & Hildebrandt, *Simplifying and
+/// Isolating Failure-Inducing Input*, 2002: it tests complements only.
+///
+/// Each round removes one chunk of `⌊|c| / n⌋` units after another, from the front. If `n` does not
+/// divide `|c|`, there are more than `n` chunks, and the last one is shorter. A failing complement
+/// becomes `c`, with `max(n − 1, 2)`, and a new round begins. If no complement fails, `n` doubles,
+/// up to `|c|`. The search ends when fewer than two units remain.
+///
+/// The result is 1-minimal (A.11), because the last round removes each single unit. UNRESOLVED is
+/// treated like PASS. Like the original program, the search asks for the same configuration again;
+/// the caller decides which tests a cache answers.
+#[derive(Clone, Debug)]
+pub struct Ddmin2002 {
+    best: Config,
+    parts: usize,
+    /// Start of the chunk whose complement is being tested, as a position of `best`.
+    start: usize,
+    done: bool,
+}
+
+impl Ddmin2002 {
+    /// Name of this search for command lines and logs.
+    pub const NAME: &'static str = "ddmin-2002";
+
+    /// Starts with all `units`, whose test the caller has seen FAIL.
+    pub fn new(units: usize) -> Ddmin2002 {
+        Ddmin2002 {
+            best: Config::all(units),
+            parts: 2,
+            start: 0,
+            done: units < 2,
+        }
+    }
+
+    /// The granularity `n`: a chunk has `⌊|c| / n⌋` units.
+    pub fn granularity(&self) -> usize {
+        self.parts
+    }
+
+    /// The chunk whose complement is being tested, as positions of `best`. It is never empty,
+    /// because `n ≤ |c|`.
+    fn chunk(&self) -> Range<usize> {
+        let step = self.best.len() / self.parts;
+        self.start..self.best.len().min(self.start + step)
+    }
+}
+
+impl Search for Ddmin2002 {
+    fn next(&mut self) -> Option<Candidate> {
+        let cut = || vec![self.chunk()];
+        (!self.done).then(|| Candidate::cut(Rule::Complement, &self.best, cut()))
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        if self.done {
+            return;
+        }
+        let chunk = self.chunk();
+        let len = self.best.len();
+        if outcome == Outcome::Fail {
+            self.best = self.best.without(&[chunk]);
+            self.parts = (self.parts - 1).max(2);
+            self.start = 0;
+            self.done = self.best.len() < 2;
+        } else if chunk.end < len {
+            self.start = chunk.end;
+        } else {
+            self.done = self.parts == len;
+            self.parts = len.min(2 * self.parts);
+            self.start = 0;
         }
     }
 

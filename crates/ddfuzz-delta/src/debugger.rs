@@ -1,19 +1,20 @@
-//! Delta debugging of a function call.
+//! Delta debugging of a function call: [`DeltaDebugger`], and what the function may return.
 
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::arguments::name;
-use super::verdict::{Failure, call};
-use super::{
+use crate::arguments::name;
+use crate::{
     Arguments, Config, Dd, Difference, Mode, NotFailing, NotPassing, Outcome, Tally, Tester,
-    Verdict,
 };
 
-/// Debugs one failing call (DB, `with DeltaDebugger()`): which part of its arguments makes it fail?
+/// Simplifies one failing function call: which part of its arguments makes it fail? (*The Debugging
+/// Book*, `DeltaDebugger`.)
 ///
-/// The function takes its arguments by reference, a tuple where there are several, and fails by
-/// panicking, or by returning [`Outcome::Fail`] or `Err`. Strings and vectors are taken apart,
-/// other arguments stay (see [`Argument`](super::Argument)).
+/// The function takes its argument by reference; several arguments are a tuple. It fails by
+/// panicking, by returning [`Outcome::Fail`], or by returning `Err`. Strings and vectors are taken
+/// apart, other arguments are not changed (see [`Argument`](super::Argument)).
 ///
 /// ```
 /// use ddfuzz_delta::DeltaDebugger;
@@ -37,29 +38,28 @@ use super::{
 /// ```
 ///
 /// # Which failure
-/// FAIL is the failure of the first call: a panic with the same message, where numbers and quoted
-/// text may differ. Another panic is UNRESOLVED. Where that tells too little, catch the panics that
+/// FAIL is the failure of the first call: a panic with the same message, in which numbers and quoted
+/// text may differ. Another panic is UNRESOLVED. If this is not precise enough, catch the panics that
 /// matter and return an [`Outcome`].
 ///
-/// A panic that is caught is still printed, by the hook of the program that is debugged: a hook
-/// belongs to the whole process, and is not changed here. `std::panic::set_hook(Box::new(|_| {}))`
-/// silences it.
+/// A caught panic is still printed by the panic hook of the process, which this type does not change.
+/// `std::panic::set_hook(Box::new(|_| {}))` silences it.
 ///
 /// # Several arguments
-/// They are processed in turn by [`Dd`], the others held, until none changes any more. All three
-/// answers share what was tested: no input is run twice.
+/// [`Dd`] processes one argument after another, while the others stay, until none changes any more.
+/// The three methods share a cache, so no input is run twice.
 pub struct DeltaDebugger<'a, A> {
     arguments: A,
-    /// The units of each argument, all arguments counted through.
+    /// The units of each argument, as a range of the units of all arguments.
     places: Vec<Range<usize>>,
     tester: Tester<'a>,
 }
 
 impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
-    /// Makes the failing call.
+    /// Calls `function` with `arguments` once to record its failure.
     ///
     /// # Errors
-    /// [`NotFailing`] where it does not fail.
+    /// [`NotFailing`] if the call does not fail.
     pub fn new<V: Verdict>(
         arguments: A,
         mut function: impl FnMut(&A) -> V + 'a,
@@ -80,7 +80,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         };
         let mut first = Some(failure.clone());
         let mut tester = Tester::new(move |config| {
-            // The call that was made to see the failure is not made again.
+            // The first call has been made already.
             let known = first.take().map(Err);
             match known.unwrap_or_else(|| call(|| function(&build(config)))) {
                 Ok(outcome) => outcome,
@@ -96,8 +96,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// The smallest part of the arguments that fails: removing any one unit of any argument makes
-    /// the failure go away (1-minimal, A.11).
+    /// The smallest part of the arguments that still fails: leaving out any one more unit makes the
+    /// failure disappear (1-minimal, A.11).
     pub fn min_args(&mut self) -> A {
         let mut fail = self.whole();
         self.in_turn(|debugger, place| {
@@ -115,11 +115,11 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.build(&fail)
     }
 
-    /// A largest part of the arguments that passes: with any one unit more it does not pass
+    /// A largest part of the arguments that passes: adding any one more unit makes it not pass
     /// (1-maximal).
     ///
     /// # Errors
-    /// [`NotPassing`] where the call without any units fails.
+    /// [`NotPassing`] if the call without any units fails.
     pub fn max_args(&mut self) -> Result<A, NotPassing> {
         let mut pass = self.nothing()?;
         let whole = self.whole();
@@ -138,17 +138,17 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         Ok(self.build(&pass))
     }
 
-    /// Two calls that differ in as little as possible, one passing and one failing: no unit of the
-    /// difference can be added to the one keeping PASS, nor taken from the other keeping FAIL
-    /// (1-minimal difference, A.15).
+    /// A passing and a failing call that differ as little as possible: no single unit of the
+    /// difference can be added to the passing call without losing PASS, or removed from the failing
+    /// call without losing FAIL (1-minimal difference, A.15).
     ///
     /// # Errors
-    /// [`NotPassing`] where the call without any units fails.
+    /// [`NotPassing`] if the call without any units fails.
     pub fn min_arg_diff(&mut self) -> Result<Difference<A>, NotPassing> {
         let mut pass = self.nothing()?;
         let mut fail = self.whole();
         self.in_turn(|debugger, place| {
-            // The failing call with the passing one's value of this argument.
+            // The failing call, with this argument from the passing call.
             let other = fail.minus(&place.minus(&pass));
             if other == fail || other == pass {
                 return false;
@@ -160,8 +160,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
             }
             true
         });
-        // What still differs has to be looked at together: one argument, unless calls that mix the
-        // two sides are unresolved.
+        // At most one argument still differs, unless calls that mix both sides are UNRESOLVED.
         let sides = self.search(pass, fail, Mode::Isolate);
         Ok(Difference {
             pass: self.build(sides.pass()),
@@ -170,12 +169,13 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// Calls by kind, so far.
+    /// Number of calls so far, by how each was answered.
     pub fn tally(&self) -> Tally {
         self.tester.tally()
     }
 
-    /// Lets `change` work on one argument after the other, until it has changed none of them.
+    /// Calls `change` with the units of one argument after another, until it has left all arguments
+    /// unchanged in turn. `change` returns whether it changed something.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -214,7 +214,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// Whether a call failed as the first did.
+/// FAIL if the two failures are the same, else UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {
         true => Outcome::Fail,
@@ -222,7 +222,7 @@ fn same(first: &Failure, other: &Failure) -> Outcome {
     }
 }
 
-/// The places of this many units each, one behind the other.
+/// Assigns consecutive ranges of unit numbers to arguments with these numbers of units.
 fn places(units: &[usize]) -> Vec<Range<usize>> {
     let ends = units.iter().scan(0, |end, units| {
         *end += units;
@@ -235,7 +235,8 @@ fn units_of(place: &Range<usize>) -> Config {
     Config::from_ascending([place.clone()])
 }
 
-/// The configuration of each argument.
+/// Splits a configuration of all units into one configuration for each argument, counted from the
+/// argument's first unit.
 fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
     let within = |place: &Range<usize>| {
         let kept = config.intersection(&units_of(place));
@@ -246,4 +247,79 @@ fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
         Config::from_ascending(ranges)
     };
     places.iter().map(within).collect()
+}
+
+/// The return value of a function under test, which says whether the call passed. A function that
+/// returns `()` passes unless it panics.
+pub trait Verdict {
+    /// The outcome that this return value stands for.
+    fn outcome(self) -> Outcome;
+}
+
+impl Verdict for () {
+    fn outcome(self) -> Outcome {
+        Outcome::Pass
+    }
+}
+
+impl Verdict for Outcome {
+    fn outcome(self) -> Outcome {
+        self
+    }
+}
+
+/// `Ok` has the outcome of its content; `Err` is FAIL.
+impl<V: Verdict, E> Verdict for Result<V, E> {
+    fn outcome(self) -> Outcome {
+        self.map_or(Outcome::Fail, V::outcome)
+    }
+}
+
+/// How a call failed, to tell one failure from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The function returned FAIL or `Err`.
+    Said,
+    /// The function panicked with this message, from which numbers and quoted text were removed.
+    Panicked(String),
+}
+
+/// Calls `function`. `Err` describes a FAIL or a panic.
+pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, Failure> {
+    match catch_unwind(AssertUnwindSafe(|| function().outcome())) {
+        Ok(Outcome::Fail) => Err(Failure::Said),
+        Ok(outcome) => Ok(outcome),
+        Err(payload) => Err(Failure::Panicked(lasting(message(payload.as_ref())))),
+    }
+}
+
+/// The message of a panic; empty if its payload is not a string.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    let text = owned.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or_default()
+}
+
+/// The message with each number replaced by `#` and without quoted text, because both vary with the
+/// arguments.
+fn lasting(message: &str) -> String {
+    let mut letters = message.chars().peekable();
+    let mut lasting = String::new();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '0'..='9' => {
+                while letters.next_if(char::is_ascii_digit).is_some() {}
+                lasting.push('#');
+            }
+            '"' => {
+                while let Some(quoted) = letters.next().filter(|quoted| *quoted != '"') {
+                    // An escaped quote does not end the quotation.
+                    letters.next_if(|_| quoted == '\\');
+                }
+                lasting.push('"');
+            }
+            other => lasting.push(other),
+        }
+    }
+    lasting
 }

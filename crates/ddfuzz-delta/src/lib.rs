@@ -1,14 +1,10 @@
-//! Pure delta debugging: configurations, outcomes, and searches as step machines.
+//! Delta debugging without I/O: it finds the part of a failing input that matters.
 //!
-//! Nothing here reads a file or a clock, starts a thread, or draws a random number. A [`Search`]
-//! says which [`Candidate`] to test next and is told the [`Outcome`]; who runs the tests, in what
-//! order and on how many workers, is the caller's business, and cannot change the result.
+//! The caller has a sequence (bytes, lines, events, changes, arguments) and a test that says
+//! whether a part of it still fails. [`ddmin`] and [`minimize`] return a small part that does;
+//! [`dd`] returns a passing and a failing part that hardly differ; [`DeltaDebugger`] simplifies the
+//! arguments of a function call that panics.
 //!
-//! The terms are those of the sources (Hildebrandt & Zeller, *Simplifying Failure-Inducing
-//! Input*, ISSTA 2000; Zeller, *Why Programs Fail*, appendix A, whose definitions and
-//! propositions are cited as A.10 and the like).
-//!
-//! # Simplifying any sequence
 //! ```
 //! use ddfuzz_delta::{Outcome, ddmin};
 //!
@@ -21,80 +17,64 @@
 //! assert_eq!(ddmin(&changes, fails_with_1_7_and_8), Ok(vec![1, 7, 8]));
 //! ```
 //!
-//! # Simplifying a call
-//! [`DeltaDebugger`] takes a function that panics and its arguments, and says what part of them
-//! makes it panic.
+//! # Terms
+//! - *unit*: an item of the sequence. [`lines`] and [`tokens`] split a text into units; the
+//!   [`changes`] between two texts are units, too.
+//! - *configuration* ([`Config`]): the set of units that are kept. `c✗` is the whole input, `∅` the
+//!   empty one.
+//! - *outcome* ([`Outcome`]): FAIL if the failure occurs, PASS if it does not, UNRESOLVED if
+//!   neither can be said.
+//! - *1-minimal*: the configuration fails, and without any single one of its units it does not.
 //!
-//! # Units
-//! The units of a sequence are its items: bytes, characters, [`lines`], [`tokens`], arguments,
-//! environment variables. The [`changes`] between two texts are units too.
+//! # Searches as step machines
+//! A [`Search`] returns the next [`Candidate`] to test and receives its [`Outcome`]. The caller
+//! decides how tests are run, in which process and on how many workers; this cannot change the
+//! result. A [`Tester`] runs a search in the caller's process, with a [`Cache`] and [`Predictor`]s.
 //!
-//! # Searches
-//! | search | what it does | after |
+//! | search | what it does | source |
 //! |---|---|---|
-//! | [`Ddmin`] | minimizes, by subsets and complements | ISSTA, figure 1 |
-//! | [`Ddmin2002`] | minimizes, by complements alone | *The Debugging Book* |
+//! | [`Ddmin`] | minimizes by testing subsets and complements | ISSTA 2000, figure 1 |
+//! | [`Ddmin2002`] | minimizes by testing complements only | *The Debugging Book* |
 //! | [`Dd`] | minimizes, maximizes, or isolates a difference | *The Debugging Book*; A.1.6 |
-//! | [`Dd1999`] | divides and unites, where all is monotone and resolved | ESEC, algorithm 1 |
-//! | [`DdPlus`] | the same with unresolved outcomes | ESEC, algorithm 2 |
-//! | [`Subset`] | minimizes by deleting, in the order that needs the fewest tests | its passes |
-//! | [`Full`] | minimizes, and may replace bytes too | its passes |
+//! | [`Dd1999`] | divides and unites, for monotone failures without UNRESOLVED outcomes | ESEC 1999, algorithm 1 |
+//! | [`DdPlus`] | divides and unites, with UNRESOLVED outcomes | ESEC 1999, algorithm 2 |
+//! | [`Subset`] | minimizes by deleting, in an order that needs few tests | this crate |
+//! | [`Full`] | minimizes bytes by deleting and replacing | this crate |
 //!
-//! ESEC is Zeller, *Yesterday, my program worked. Today, it does not. Why?*, 1999; AADEBUG is
-//! Cleve & Zeller, *Finding Failure Causes through Automated Testing*, 2000.
+//! # Sources
+//! - ESEC 1999: Zeller, *Yesterday, my program worked. Today, it does not. Why?*
+//! - ISSTA 2000: Hildebrandt & Zeller, *Simplifying Failure-Inducing Input*.
+//! - AADEBUG 2000: Cleve & Zeller, *Finding Failure Causes through Automated Testing*.
+//! - A.10, A.1.6 and the like: definitions and propositions in appendix A of Zeller, *Why Programs
+//!   Fail*.
+//! - Zeller et al., *The Debugging Book*, chapter "Reducing Failure-Inducing Inputs".
 
-mod algebra;
-mod argument;
 mod arguments;
-mod axiom;
 mod cache;
-mod candidate;
 mod change;
 mod config;
 mod dd;
 mod dd_1999;
-mod dd_plus;
 mod ddmin;
-mod ddmin_2002;
 mod debugger;
-mod difference;
-mod findings;
-mod hints;
-mod monotony;
 mod outcome;
 mod passes;
-mod pieces;
 mod predictor;
 mod search;
 mod sequence;
-mod split;
-mod subsequence;
 mod tester;
 
-mod verdict;
-
-pub use self::dd::{Dd, Mode};
-pub use self::ddmin::Ddmin;
-pub use argument::Argument;
-pub use arguments::Arguments;
-pub use axiom::{AxiomError, NotFailing, NotPassing};
+pub use self::dd::{Dd, Difference, Mode};
+pub use self::ddmin::{Ddmin, Ddmin2002};
+pub use arguments::{Argument, Arguments};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
-pub use candidate::{Candidate, Edit, Replacement, Rule};
 pub use change::{Change, apply, changes};
-pub use config::{Config, ConfigId};
-pub use dd_1999::Dd1999;
-pub use dd_plus::DdPlus;
-pub use ddmin_2002::Ddmin2002;
-pub use debugger::DeltaDebugger;
-pub use difference::Difference;
-pub use hints::{Comparison, Hints};
-pub use monotony::Monotony;
-pub use outcome::Outcome;
+pub use config::{Config, ConfigId, part};
+pub use dd_1999::{Dd1999, DdPlus};
+pub use debugger::{DeltaDebugger, Verdict};
+pub use outcome::{AxiomError, Comparison, Hints, NotFailing, NotPassing, Outcome};
 pub use passes::{Full, Subset};
-pub use pieces::{lines, tokens};
-pub use predictor::{Order, Predictor, Requires};
-pub use search::Search;
-pub use sequence::{dd, ddmin, minimize};
-pub use split::part;
+pub use predictor::{Monotony, Order, Predictor, Requires};
+pub use search::{Candidate, Edit, Replacement, Rule, Search};
+pub use sequence::{dd, ddmin, lines, minimize, tokens};
 pub use tester::{Answered, Tally, Tester};
-pub use verdict::Verdict;

@@ -1,20 +1,23 @@
-//! What a test says.
+//! The outcome of a test, the hints that a run may report with it, and the errors if the whole or
+//! the empty input has the wrong outcome.
 
-/// The outcome of testing a configuration (POSIX 1003.3; *Why Programs Fail* A.1.3).
+use std::fmt;
+
+/// The outcome of testing a configuration (POSIX 1003.3; *Why Programs Fail*, A.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "UPPERCASE"))]
 pub enum Outcome {
     /// ✓ The failure does not occur.
     Pass,
-    /// ✗ *The* failure occurs.
+    /// ✗ The failure that is searched for occurs.
     Fail,
-    /// ? Neither can be said: another failure, a time-out, a target that could not be started.
+    /// ? Neither can be said: another failure, a time-out, or a target that could not be started.
     Unresolved,
 }
 
 impl Outcome {
-    /// The name used in logs: `PASS`, `FAIL` or `UNRESOLVED`.
+    /// Name of the outcome in logs: `PASS`, `FAIL` or `UNRESOLVED`.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Pass => "PASS",
@@ -28,4 +31,89 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// Error: the test of the whole input did not give FAIL, so there is nothing to minimize.
+/// UNRESOLVED counts as not failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotFailing {
+    /// Outcome of the whole input: PASS or UNRESOLVED.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for NotFailing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the whole input does not fail: its outcome is {}",
+            self.outcome
+        )
+    }
+}
+
+impl std::error::Error for NotFailing {}
+
+/// Error: the test of the empty input gave FAIL, so there is no passing configuration to start
+/// with. Only maximizing and isolating need one; minimizing then returns the empty input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotPassing;
+
+impl fmt::Display for NotPassing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the empty input fails, but a passing input is needed to start with")
+    }
+}
+
+impl std::error::Error for NotPassing {}
+
+/// Error: the axiom of delta debugging does not hold, by which the whole input fails and the empty
+/// input passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxiomError {
+    /// The whole input does not fail.
+    NotFailing(NotFailing),
+    /// The empty input fails.
+    NotPassing(NotPassing),
+}
+
+impl fmt::Display for AxiomError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxiomError::NotFailing(error) => error.fmt(f),
+            AxiomError::NotPassing(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AxiomError {}
+
+impl From<NotFailing> for AxiomError {
+    fn from(error: NotFailing) -> AxiomError {
+        AxiomError::NotFailing(error)
+    }
+}
+
+impl From<NotPassing> for AxiomError {
+    fn from(error: NotPassing) -> AxiomError {
+        AxiomError::NotPassing(error)
+    }
+}
+
+/// What a run reports besides its outcome. All hints are optional: they make some searches faster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Number of bytes of the input that the program read; `None` if unknown.
+    pub read: Option<usize>,
+    /// The last comparisons of the run whose operands differed, oldest first.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Two different operands that the program compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Comparison {
+    /// One operand. An integer of 1, 2, 4 or 8 bytes is in little-endian order; a comparison of
+    /// memory or strings has the compared bytes.
+    pub left: Vec<u8>,
+    /// The other operand, in the same form as `left`.
+    pub right: Vec<u8>,
 }

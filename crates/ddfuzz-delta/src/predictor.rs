@@ -1,21 +1,21 @@
-//! Outcomes that are known without a run.
+//! Predictors: they derive outcomes without a run, from rules about the units.
 
-use super::{Config, Outcome};
+use crate::{Config, Outcome};
 
-/// Answers tests without running them (ESEC, section 6). A prediction has to hold: a wrong one
-/// misleads the search, though never into a result that was not seen to fail.
+/// Answers tests without running them (ESEC 1999, section 6). A prediction must be true: a wrong
+/// one misleads the search, although a result is always a configuration whose test gave FAIL.
 pub trait Predictor {
-    /// The outcome of this configuration, where it can be said.
+    /// The outcome of `config`, or `None` if the predictor cannot tell.
     fn predict(&self, config: &Config) -> Option<Outcome>;
 
-    /// Takes notice of the outcome of a configuration that was run.
+    /// Receives the outcome of a configuration that was run.
     fn learn(&mut self, config: &Config, outcome: Outcome) {
         let _ = (config, outcome);
     }
 }
 
-/// Each change implies all earlier ones, as the changes of a history do: what is not a prefix of
-/// them cannot be consistent and is UNRESOLVED.
+/// Predicts for units that are ordered, like the changes of a version history, where each unit
+/// needs all earlier ones: a configuration that is not a prefix of the units is UNRESOLVED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order;
 
@@ -26,15 +26,15 @@ impl Predictor for Order {
     }
 }
 
-/// Some changes require others: a configuration that keeps a change without what it requires
-/// cannot be consistent and is UNRESOLVED.
+/// Predicts for units that need other units: a configuration with a unit but without a unit that it
+/// requires is UNRESOLVED.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requires {
     pairs: Vec<(usize, usize)>,
 }
 
 impl Requires {
-    /// The relation of these pairs of units: the first requires the second.
+    /// A predictor for pairs of units: the first unit of a pair requires the second.
     pub fn new(pairs: impl IntoIterator<Item = (usize, usize)>) -> Requires {
         Requires {
             pairs: pairs.into_iter().collect(),
@@ -48,5 +48,30 @@ impl Predictor for Requires {
             config.contains(*unit) && !config.contains(*required)
         };
         self.pairs.iter().any(lacks).then_some(Outcome::Unresolved)
+    }
+}
+
+/// The monotony rule (Cleve & Zeller, *Finding Failure Causes through Automated Testing*, AADEBUG
+/// 2000): after `test(c) = PASS`, every subset of `c` is PASS without a run.
+///
+/// Use it only if the failure is monotone, which means that every superset of a failing
+/// configuration fails. Otherwise it hides failures, and the result may not be minimal.
+#[derive(Clone, Debug, Default)]
+pub struct Monotony {
+    /// Configurations that passed; none is a subset of another.
+    passed: Vec<Config>,
+}
+
+impl Predictor for Monotony {
+    fn predict(&self, config: &Config) -> Option<Outcome> {
+        let within = |passed: &Config| config.is_subset_of(passed);
+        self.passed.iter().any(within).then_some(Outcome::Pass)
+    }
+
+    fn learn(&mut self, config: &Config, outcome: Outcome) {
+        if outcome == Outcome::Pass && self.predict(config).is_none() {
+            self.passed.retain(|passed| !passed.is_subset_of(config));
+            self.passed.push(config.clone());
+        }
     }
 }

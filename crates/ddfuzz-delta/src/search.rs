@@ -1,45 +1,196 @@
-//! The trait that all searches share.
+//! The trait [`Search`], which all searches implement, and the candidates that they ask to test.
 
-use super::{Candidate, Config, Hints, Outcome};
+use std::{fmt, ops::Range};
 
-/// A search as a step machine: [`next`](Search::next) says what to test, [`tell`](Search::tell)
-/// takes the answer. The same outcomes give the same candidates in the same order, whoever runs
-/// them: serial, parallel, resumed and replayed runs feed the same machine.
+use crate::{Config, ConfigId, Hints, Outcome};
+
+/// A search as a step machine: [`next`](Search::next) returns the candidate to test,
+/// [`tell`](Search::tell) takes its outcome. The same outcomes give the same candidates in the same
+/// order, so serial, parallel, resumed and replayed runs of a search agree.
 ///
-/// The axiom (`test(c✗) = FAIL`, `test(∅)` known) is tested by the caller before the first step.
+/// Before the first step, the caller tests the whole input, which must give FAIL, and the empty
+/// input.
 ///
-/// A machine is cheap to clone. A scheduler that wants to test ahead clones it, tells the clone
-/// the likely outcome, and asks it what comes next.
+/// A search is cheap to clone. To test ahead, a scheduler clones the search, tells the clone the
+/// likely outcome, and asks the clone for the next candidate.
 pub trait Search: Send {
-    /// What to test now; `None` when the search has ended. Asking again before `tell` gives the
-    /// same candidate.
+    /// The candidate to test now; `None` if the search has ended. Calls without a
+    /// [`tell`](Search::tell) in between return the same candidate.
     fn next(&mut self) -> Option<Candidate>;
 
-    /// The outcome of the candidate that `next` gave. After the end it changes nothing.
+    /// Takes the outcome of the candidate that [`next`](Search::next) returned. After the end of
+    /// the search it does nothing.
     fn tell(&mut self, outcome: Outcome);
 
-    /// What a run told besides its outcome: called before the first step with what the run of the
-    /// input told, and before [`tell`](Search::tell) where the candidate asked to be
-    /// [observed](Candidate::observed). The same hints belong to the same outcomes: they are part
-    /// of what a search is a function of. Most searches need none.
+    /// Takes what a run reported besides its outcome. Call it before the first step, with the hints
+    /// of a run of the whole input, and before [`tell`](Search::tell) if the candidate is to be
+    /// [observed](Candidate::observed). Candidates depend on hints as they do on outcomes, so a
+    /// replay must give the same hints. By default hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
-    /// The failing configuration that the search has come to, the smallest so far. Invariant: its
-    /// test was FAIL.
+    /// The smallest failing configuration so far: its test gave FAIL.
     ///
-    /// A search that also replaces bytes keeps the positions of the original that its best has
-    /// descended from, whatever stands there now.
+    /// A search that replaces bytes keeps the positions of the original that remain in its best
+    /// text, even if other bytes stand there.
     ///
-    /// Searches that only [cut](super::Edit::Cut) the best take each FAIL as the new best. Others
-    /// also see larger configurations fail: the best is the first of the smallest.
+    /// A search that only [cuts](super::Edit::Cut) its best makes each failing candidate the new
+    /// best. Other searches also see larger configurations fail; among failing configurations of
+    /// the smallest size, the first one is the best.
     fn best(&self) -> &Config;
 
-    /// A machine in the same state.
+    /// A clone of the search in a box.
     fn boxed(&self) -> Box<dyn Search>;
 }
 
 impl Clone for Box<dyn Search> {
     fn clone(&self) -> Self {
         self.as_ref().boxed()
+    }
+}
+
+/// The rule of a search that made a candidate. If the candidate becomes the new best or the new
+/// passing configuration, the step is named by this rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// Reduce to subset: only one part is kept.
+    Subset,
+    /// Reduce to complement: one part is removed.
+    Complement,
+    /// Increase to subset: the failing configuration without one part becomes the passing one.
+    IncreaseToSubset,
+    /// Increase to complement: one part is added to the passing configuration.
+    IncreaseToComplement,
+    /// The final result of a search, which is tested last.
+    Result,
+    /// A named pass of a search that consists of several passes.
+    Pass(&'static str),
+}
+
+impl Rule {
+    /// Name of the rule in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Subset => "subset",
+            Rule::Complement => "complement",
+            Rule::IncreaseToSubset => "increase-to-subset",
+            Rule::IncreaseToComplement => "increase-to-complement",
+            Rule::Result => "result",
+            Rule::Pass(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A replacement of a range of the current best text by other bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The replaced bytes, as a range of the current best text.
+    pub at: Range<usize>,
+    /// The bytes that are inserted in place of the range `at`.
+    pub with: Vec<u8>,
+}
+
+/// How the text of a candidate is made, mostly relative to the current best, so that an edit stays
+/// small even if the best consists of many ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The current best without these ranges of positions, which ascend and do not overlap.
+    Cut(Vec<Range<usize>>),
+    /// The units of the original that this configuration keeps, whatever the current best is.
+    Keep(Config),
+    /// The current best with these replacements, which ascend and do not overlap.
+    Set(Vec<Replacement>),
+}
+
+impl Edit {
+    /// The configuration that this edit makes of the configuration `best`; `None` for
+    /// [`Edit::Set`], whose text is not a subset of the original's units.
+    pub fn apply(&self, best: &Config) -> Option<Config> {
+        match self {
+            Edit::Cut(cuts) => Some(best.without(cuts)),
+            Edit::Keep(config) => Some(config.clone()),
+            Edit::Set(_) => None,
+        }
+    }
+
+    /// The text that this edit makes of the text of the current best. The edit must not be
+    /// [`Edit::Keep`].
+    pub(super) fn of_best(&self, best: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(best.len());
+        self.write_into(&[], best, &mut text);
+        text
+    }
+
+    /// Appends to `text` the text that this edit makes of `best`, the text of the current best.
+    pub(super) fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
+        let mut from = 0;
+        match self {
+            Edit::Cut(cuts) => {
+                for cut in cuts {
+                    text.extend_from_slice(&best[from..cut.start]);
+                    from = cut.end;
+                }
+                text.extend_from_slice(&best[from..]);
+            }
+            Edit::Keep(config) => config.write_into(original, text),
+            Edit::Set(replacements) => {
+                for replacement in replacements {
+                    text.extend_from_slice(&best[from..replacement.at.start]);
+                    text.extend_from_slice(&replacement.with);
+                    from = replacement.at.end;
+                }
+                text.extend_from_slice(&best[from..]);
+            }
+        }
+    }
+}
+
+/// A candidate: a text that a search asks to test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The rule of the search that made the candidate.
+    pub rule: Rule,
+    /// How the text of the candidate is made.
+    pub edit: Edit,
+    /// Id of the set of units that the candidate keeps; `None` if its text is not a subset of the
+    /// original's units.
+    pub config: Option<ConfigId>,
+    /// Whether the test should also report which operands the program
+    /// [compared](super::Comparison).
+    pub observed: bool,
+}
+
+impl Candidate {
+    /// A candidate that removes the positions `cuts` of the configuration `best`.
+    pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
+        let config = Some(best.id_without(&cuts));
+        Candidate {
+            rule,
+            edit: Edit::Cut(cuts),
+            config,
+            observed: false,
+        }
+    }
+
+    /// A candidate that keeps exactly the units in `config`.
+    pub fn keep(rule: Rule, config: Config) -> Candidate {
+        Candidate {
+            rule,
+            config: Some(config.id()),
+            edit: Edit::Keep(config),
+            observed: false,
+        }
+    }
+
+    /// Writes the text of the candidate into `text`, which is cleared first. `original` is the
+    /// whole input and `best` the text of the search's current best; units are bytes.
+    pub fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
+        text.clear();
+        self.edit.write_into(original, best, text);
     }
 }

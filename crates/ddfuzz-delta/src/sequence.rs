@@ -1,18 +1,19 @@
-//! The searches over any sequence, for those who want a result and no machine.
+//! Functions that simplify any sequence by a test closure, and functions that split a text into
+//! lines or tokens.
 
-use super::{
+use crate::{
     AxiomError, Config, Dd, Ddmin, Difference, Mode, NotFailing, NotPassing, Outcome, Search,
     Tester,
 };
 
-/// Minimizes a failing sequence with [`Ddmin`]: the result's test is FAIL, it is a subsequence of
-/// `items`, and removing any one item of it makes FAIL go away (1-minimal, A.12).
+/// Minimizes a failing sequence with [`Ddmin`]. The result is a subsequence of `items` whose test
+/// gives FAIL, and removing any one of its items makes the failure disappear (1-minimal, A.12).
 ///
-/// The axiom is tested first: all items, then none. Where the test of no items is FAIL, the
-/// result is empty. A configuration is never tested twice.
+/// All items are tested first, then none. If the test of no items gives FAIL, the result is empty.
+/// No configuration is tested twice.
 ///
 /// # Errors
-/// [`NotFailing`] where the test of all items is not FAIL.
+/// [`NotFailing`] if the test of all items does not give FAIL.
 ///
 /// ```
 /// use ddfuzz_delta::{Outcome, ddmin};
@@ -31,11 +32,12 @@ pub fn ddmin<T: Clone>(
     minimize(items, Ddmin::new, test)
 }
 
-/// Minimizes a failing sequence with any search that keeps items of it, as [`ddmin`] does; what
-/// the result guarantees is said at the search.
+/// Minimizes a failing sequence with any search that deletes items, in the same way as [`ddmin`].
+/// `search` makes the search from the number of items. The documentation of each search says what
+/// the result guarantees.
 ///
 /// # Errors
-/// As `ddmin`.
+/// [`NotFailing`] if the test of all items does not give FAIL.
 ///
 /// ```
 /// use ddfuzz_delta::{Dd1999, Outcome, minimize};
@@ -64,13 +66,13 @@ pub fn minimize<T: Clone, S: Search>(
     Ok(keep(items, search.best()))
 }
 
-/// General delta debugging ([`Dd`]) of a failing sequence: what passes, what fails, and what makes
-/// them differ. A configuration is never tested twice; the axiom is tested first, no items, then
-/// all of them.
+/// Runs general delta debugging ([`Dd`]) on a failing sequence: returns a passing part, a failing
+/// part, and their difference. No items are tested first, then all items. No configuration is
+/// tested twice.
 ///
 /// # Errors
-/// [`NotFailing`] where the test of all items is not FAIL. Where that of no items is FAIL, all is
-/// empty if it minimizes, and [`NotPassing`] else.
+/// [`NotFailing`] if the test of all items does not give FAIL. If the test of no items gives FAIL,
+/// [`NotPassing`], except that [`Mode::Minimize`] then returns an empty result.
 ///
 /// ```
 /// use ddfuzz_delta::{Mode, Outcome, dd};
@@ -113,7 +115,7 @@ pub fn dd<T: Clone>(
     })
 }
 
-/// A tester of the items that a configuration keeps.
+/// A tester that runs `test` on the items that a configuration keeps.
 fn tester<'a, T: Clone>(items: &'a [T], test: &'a mut impl FnMut(&[T]) -> Outcome) -> Tester<'a> {
     let mut kept = Vec::new();
     Tester::new(move |config| {
@@ -126,4 +128,41 @@ fn keep<T: Clone>(items: &[T], config: &Config) -> Vec<T> {
     let mut kept = Vec::new();
     config.write_into(items, &mut kept);
     kept
+}
+
+/// Splits a text into lines, each with its line end; the last line may have none. The concatenation
+/// of the lines is the text.
+///
+/// ```
+/// use ddfuzz_delta::{Outcome, ddmin, lines};
+///
+/// let program = b"int x;\nint *p = 0;\n*p = 1;\nreturn;\n";
+/// let crashes = |kept: &[&[u8]]| match kept.contains(&b"*p = 1;\n".as_slice()) {
+///     true => Outcome::Fail,
+///     false => Outcome::Pass,
+/// };
+/// assert_eq!(ddmin(&lines(program), crashes)?.concat(), b"*p = 1;\n");
+/// # Ok::<(), ddfuzz_delta::NotFailing>(())
+/// ```
+pub fn lines(text: &[u8]) -> Vec<&[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+/// Splits a text into tokens: words (letters, digits, `_` and all bytes beyond ASCII), runs of
+/// blanks, line ends, and every other byte by itself. The concatenation of the tokens is the text.
+///
+/// ```
+/// use ddfuzz_delta::tokens;
+///
+/// let found = tokens(b"if (x1 >= 10)\n");
+/// let expected: [&[u8]; 10] = [b"if", b" ", b"(", b"x1", b" ", b">", b"=", b" ", b"10", b")"];
+/// assert_eq!(found[..10], expected);
+/// assert_eq!(found[10..], [b"\n"]);
+/// ```
+pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let joined =
+        |one: &u8, next: &u8| (is_word(one) && is_word(next)) || (is_blank(one) && is_blank(next));
+    text.chunk_by(joined).collect()
 }

@@ -1,8 +1,8 @@
-//! Runs searches in one's own process, one test after the other.
+//! Runs a search in the caller's process, one test after another.
 
-use super::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
+use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
 
-/// How a test was answered.
+/// How a test got its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answered {
     /// The test was run.
@@ -11,7 +11,7 @@ pub enum Answered {
     Repeated,
     /// Another configuration that builds the same input was tested before.
     Cached,
-    /// A predictor said it.
+    /// A [`Predictor`] knew the outcome.
     Predicted,
 }
 
@@ -24,20 +24,21 @@ impl From<Hit> for Answered {
     }
 }
 
-/// Numbers of tests, each kind counted apart.
+/// Number of tests, by how they got their outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// Tests that were run, those of the axiom included.
+    /// Tests that were run.
     pub executed: u64,
-    /// Answered because another configuration builds the same input.
+    /// Tests answered because another configuration that builds the same input was tested before.
     pub cached: u64,
-    /// Answered because the same configuration was tested before.
+    /// Tests answered because the same configuration was tested before.
     pub repeated: u64,
-    /// Answered by a predictor.
+    /// Tests answered by a [`Predictor`].
     pub predicted: u64,
 }
 
-/// Answers the questions of searches: from what is known, by a predictor, or by running the test.
+/// Answers the tests that searches ask for: from a cache, by predictors, or by running a test
+/// closure.
 ///
 /// ```
 /// use ddfuzz_delta::{DdPlus, Order, Outcome, Search, Tester};
@@ -62,7 +63,7 @@ pub struct Tester<'a> {
 }
 
 impl<'a> Tester<'a> {
-    /// A tester that runs a configuration by calling `test`, and none twice.
+    /// A tester that runs a configuration by calling `test`. No configuration is run twice.
     pub fn new(test: impl FnMut(&Config) -> Outcome + 'a) -> Tester<'a> {
         Tester {
             test: Box::new(test),
@@ -73,28 +74,29 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// Tells configurations apart by the input that they build: `name` gives equal names to equal
-    /// inputs and to no others. What builds the same input as another is not run again.
+    /// Makes the cache recognize configurations that build the same input, so that no input is run
+    /// twice. `name` must return equal ids for equal inputs, and different ids for different ones.
     pub fn name_inputs_by(&mut self, name: impl Fn(&Config) -> TextId + 'a) {
         self.name = Box::new(name);
     }
 
-    /// Which tests are answered without a run from now on; what is known already is forgotten.
+    /// Sets which tests are answered without a run from now on, and empties the cache.
     pub fn answer_by(&mut self, caching: Caching) {
         self.cache = Cache::new(caching);
     }
 
-    /// Asks this predictor, behind those that are there already, before a test is run.
+    /// Adds a predictor. Predictors are asked in the order in which they were added, before a test
+    /// is run.
     pub fn predict_by(&mut self, predictor: impl Predictor + 'a) {
         self.predictors.push(Box::new(predictor));
     }
 
-    /// Tests by kind, so far.
+    /// Number of tests so far, by how they got their outcomes.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The outcome of a configuration, and how it was answered.
+    /// The outcome of a configuration, and how the outcome was found.
     pub fn answer(&mut self, config: &Config) -> (Outcome, Answered) {
         let text = (self.name)(config);
         let (outcome, answered) = match self.cache.lookup(Some(config.id()), text) {
@@ -115,7 +117,7 @@ impl<'a> Tester<'a> {
         (outcome, answered)
     }
 
-    /// Runs a search that keeps units of the original to its end.
+    /// Runs `search` to its end. It must be a search that only deletes units.
     pub fn run(&mut self, search: &mut dyn Search) {
         while let Some(config) = search
             .next()

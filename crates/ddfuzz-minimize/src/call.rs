@@ -1,5 +1,5 @@
-//! Minimizes the call of a target: its arguments, environment and other parts as texts, and the
-//! oracle that runs one input by many calls.
+//! Minimizes how a target is called: a part of its arguments or environment as a text, and the
+//! oracle that tests one input with many calls.
 
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{Target, TimeLimit};
@@ -10,37 +10,39 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::log::{CallRecord, Part};
 use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Units at most: each is represented by one byte.
-const MOST: usize = 256;
+/// Largest number of units of one text, because each unit is one byte.
+const MAX_UNITS: usize = 256;
 
-/// A part of a target's call as a text, in which each byte represents a unit. Minimizing the text
-/// minimizes the part.
+/// A part of a target's call (its arguments, one argument, or its environment) as a text in which
+/// each byte stands for a unit. To minimize the text is to minimize the part.
 #[derive(Clone, Debug)]
 pub struct Call {
     target: Target,
     part: Part,
     at: usize,
-    /// Of one argument, its different characters; else nothing.
+    /// Distinct characters of the one argument that is minimized, by their codes; empty for other
+    /// parts.
     alphabet: Vec<Vec<u8>>,
     text: Vec<u8>,
 }
 
 impl Call {
-    /// The part of `target` that a record names; where it has no such part, the text is empty.
+    /// The part of `target` that `record` describes. If `target` has no such part, the text is
+    /// empty.
     pub fn of_record(target: Target, record: &CallRecord) -> Call {
         let at = usize::try_from(record.at).unwrap_or(usize::MAX);
         Call::new(target, record.part, at)
     }
 
-    /// A part of `target`. `at` is the index of the one argument, else that of the first of the
-    /// units, of which up to 256 are taken together.
+    /// Encodes a part of `target`. For [`Part::Argument`], `at` is the index of the argument; for
+    /// other parts, it is the index of the first of at most 256 units.
     pub fn new(target: Target, part: Part, at: usize) -> Call {
         let mut alphabet = Vec::new();
         let text = match part {
-            Part::Args => window(deletable(&target.args).count(), at),
-            Part::Env => window(target.env.len(), at),
+            Part::Args => unit_codes(deletable(&target.args).count(), at),
+            Part::Env => unit_codes(target.env.len(), at),
             Part::Argument => match target.args.get(at).filter(|arg| !is_fixed(arg)) {
-                Some(arg) => spell(arg, &mut alphabet),
+                Some(arg) => encode_argument(arg, &mut alphabet),
                 None => Vec::new(),
             },
         };
@@ -53,10 +55,10 @@ impl Call {
         }
     }
 
-    /// The places of all parts of these kinds, in the order in which they are minimized: whole
-    /// arguments, the characters of each argument that is left, variables.
+    /// The parts of a call to minimize, in order: whole arguments, characters of each remaining
+    /// argument, environment variables. `args` and `env` select which of them are wanted.
     pub fn places(target: &Target, args: bool, env: bool) -> Vec<(Part, usize)> {
-        let windows = |count: usize| (0..count).step_by(MOST);
+        let windows = |count: usize| (0..count).step_by(MAX_UNITS);
         let mut places = Vec::new();
         if args {
             let whole = windows(deletable(&target.args).count());
@@ -69,13 +71,13 @@ impl Call {
         places
     }
 
-    /// The part as it is.
+    /// The part as a text, before minimization.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The target with what `text` keeps of the part; `None` where that is no call any more that
-    /// gets its input in the same way.
+    /// Decodes a candidate: the target with only those units of the part that `text` contains.
+    /// `None` if `text` is invalid, or if the target would receive its input in another way.
     pub fn target(&self, text: &[u8]) -> Option<Target> {
         let mut target = self.target.clone();
         match self.part {
@@ -86,9 +88,9 @@ impl Call {
                     .filter(|(unit, _)| gone.contains(unit))
                     .map(|(_, at)| at)
                     .collect();
-                keep_but(&mut target.args, &gone);
+                remove_indices(&mut target.args, &gone);
             }
-            Part::Env => keep_but(&mut target.env, &self.gone(text)),
+            Part::Env => remove_indices(&mut target.env, &self.gone(text)),
             Part::Argument => {
                 let arg = target.args.get_mut(self.at)?;
                 let letters = text
@@ -101,31 +103,31 @@ impl Call {
         (target.takes_file() == self.target.takes_file()).then_some(target)
     }
 
-    /// The units of the part, counted from its first, that `text` does not keep.
+    /// Indices of the units that `text` does not contain.
     fn gone(&self, text: &[u8]) -> Vec<usize> {
         let all = self.text.iter().filter(|code| !text.contains(code));
         all.map(|code| self.at + usize::from(*code)).collect()
     }
 }
 
-/// The texts' codes of up to 256 of `count` units, from the one at `at`.
-fn window(count: usize, at: usize) -> Vec<u8> {
-    let units = count.saturating_sub(at).min(MOST);
+/// Codes of the units from index `at` on, at most 256 of `count` units.
+fn unit_codes(count: usize, at: usize) -> Vec<u8> {
+    let units = count.saturating_sub(at).min(MAX_UNITS);
     (0..=u8::MAX).take(units).collect()
 }
 
-/// An argument that says where the input goes stays as it is.
+/// Whether an argument contains `@@`, the path of the input; such an argument is never changed.
 fn is_fixed(arg: &OsStr) -> bool {
     arg.to_string_lossy().contains("@@")
 }
 
-/// The indices of the arguments that may go.
+/// Indices of the arguments that may be deleted.
 fn deletable(args: &[OsString]) -> impl Iterator<Item = usize> + '_ {
     let all = args.iter().enumerate();
     all.filter(|(_, arg)| !is_fixed(arg)).map(|(at, _)| at)
 }
 
-fn keep_but<T>(items: &mut Vec<T>, gone: &[usize]) {
+fn remove_indices<T>(items: &mut Vec<T>, gone: &[usize]) {
     let mut at = 0;
     items.retain(|_| {
         at += 1;
@@ -133,22 +135,24 @@ fn keep_but<T>(items: &mut Vec<T>, gone: &[usize]) {
     });
 }
 
-/// An argument as codes of its characters, which are collected in `alphabet`.
-fn spell(arg: &OsStr, alphabet: &mut Vec<Vec<u8>>) -> Vec<u8> {
+/// Encodes an argument: the code of each character is its index in `alphabet`. Bytes take the place
+/// of characters if the argument is not UTF-8 or has more than 256 different characters.
+fn encode_argument(arg: &OsStr, alphabet: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let letters = arg.to_str().and_then(|text| {
         let letters = text.chars().map(|letter| letter.to_string().into_bytes());
-        code(letters, alphabet)
+        encode(letters, alphabet)
     });
     letters
         .or_else(|| {
             alphabet.clear();
-            code(arg.as_bytes().iter().map(|byte| vec![*byte]), alphabet)
+            encode(arg.as_bytes().iter().map(|byte| vec![*byte]), alphabet)
         })
         .unwrap_or_default()
 }
 
-/// The letters as codes; `None` where more than 256 of them differ.
-fn code(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> Option<Vec<u8>> {
+/// Encodes letters by their indices in `alphabet`, which is extended; `None` if there are more than
+/// 256 different letters.
+fn encode(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> Option<Vec<u8>> {
     let code_of = |letter: Vec<u8>| {
         let known = alphabet.iter().position(|one| *one == letter);
         let at = known.unwrap_or_else(|| {
@@ -160,25 +164,27 @@ fn code(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> 
     letters.map(code_of).collect()
 }
 
-/// Makes an oracle for the target as a candidate calls it.
+/// Makes an oracle for a target whose call was changed.
 pub type OracleOfCall =
     Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
 
-/// Maps candidates that are parts of a call ([`Call`]) to outcomes. Each is another target, with an
-/// oracle that is kept while the same candidate is asked again. A candidate that is no call is
-/// UNRESOLVED, and is not run. The `input` of a slip is the candidate, which determines the call.
+/// Tests candidates that are parts of a call ([`Call`]): each candidate makes another target. The
+/// oracle of the last target is reused if the next candidate is the same. A candidate that is no
+/// valid call is UNRESOLVED and is not run. The `input` of a slip is the candidate, which
+/// determines the call.
 pub struct CallOracle {
     call: Call,
     input: Vec<u8>,
     make: OracleOfCall,
-    /// The call that was made last. What it costs to name a crash is mostly the first.
+    /// The last target and its oracle, which is reused because classifying a crash is expensive the
+    /// first time.
     last: Option<(Target, Box<dyn Oracle + Send>)>,
-    /// The limit on time that was learned, for those that are made from here on.
+    /// Learned time limit for oracles that are made from now on.
     learned: Option<TimeLimit>,
 }
 
 impl CallOracle {
-    /// An oracle that runs `input` by the candidates of `call`.
+    /// An oracle that runs `input` with the calls that candidates of `call` describe.
     pub fn new(call: Call, input: Vec<u8>, make: OracleOfCall) -> CallOracle {
         CallOracle {
             call,
@@ -205,7 +211,7 @@ impl CallOracle {
         Ok(answer)
     }
 
-    /// The oracle of a target, and what it is asked.
+    /// The oracle of `target`, and the input to test.
     fn called(&mut self, target: Target) -> Result<(&mut dyn Oracle, &[u8]), OracleError> {
         let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
             Some(same) => self.last.insert(same),

@@ -1,4 +1,5 @@
-//! The texts of a minimization: what is asked, what is known, and the current best.
+//! The texts of a minimization: the candidate that is being tested, the outcomes of earlier texts,
+//! and the current best.
 
 use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
 use std::collections::{BTreeMap, HashSet};
@@ -9,34 +10,37 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Bytes that are hashed at most to find proofs among the tests of earlier bests. Beyond that only
-/// tests of the last best count.
+/// Largest number of bytes that are hashed to find proofs among tests of earlier bests; beyond it,
+/// only tests of the last best count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
-/// A candidate that waits for its answer. Its text is `Course::text`.
+/// A candidate that waits for its outcome.
 #[derive(Clone, Debug)]
 pub(super) struct PendingCandidate {
-    candidate: Candidate,
-    hash: ContentHash,
-    phase: Option<Phase>,
-    hit: Option<Hit>,
+    pub candidate: Candidate,
+    pub hash: ContentHash,
+    pub phase: Option<Phase>,
+    pub hit: Option<Hit>,
+    /// Outcome by a predictor; `None` if no predictor knows it.
+    pub predicted: Option<Outcome>,
 }
 
-/// The texts of a minimization, and what is known of them.
-#[derive(Clone)]
+/// The candidate, the current best, and all recorded outcomes of one minimization.
+#[derive(Clone, Default)]
 pub(super) struct CandidateTexts {
     original: Vec<u8>,
     best: Vec<u8>,
-    /// The best as units of the original, as far as edits that keep units of it have made it.
+    /// Units of the original in the best; `None` after an edit that is not described by units.
     best_kept: Option<Config>,
     text: Vec<u8>,
     pending: Option<PendingCandidate>,
-    /// The rule that made the last candidate.
+    /// Rule of the last candidate.
     rule: Option<Rule>,
     cache: Cache,
-    /// Texts whose outcome proves nothing: the run was cut off in time, or shared a process.
+    /// Texts whose outcome proves nothing, because the run exceeded its time limit or shared a
+    /// process with other runs.
     unproven: HashSet<ContentHash>,
-    /// Tests of the current best without one byte, by the byte's position.
+    /// Tests of the current best without one byte: index of the test by position of the byte.
     singles: BTreeMap<usize, u64>,
     contradictions: Contradictions,
     tests: u64,
@@ -49,15 +53,8 @@ impl CandidateTexts {
             original: original.to_vec(),
             best: original.to_vec(),
             best_kept: Some(Config::all(original.len())),
-            text: Vec::new(),
-            pending: None,
-            rule: None,
             cache: Cache::new(caching),
-            unproven: HashSet::new(),
-            singles: BTreeMap::new(),
-            contradictions: Contradictions::default(),
-            tests: 0,
-            counts: Counts::default(),
+            ..CandidateTexts::default()
         }
     }
 
@@ -69,45 +66,41 @@ impl CandidateTexts {
         &self.best
     }
 
-    /// The text of the candidate asked.
+    /// Text of the candidate that is being tested.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// By which rule tests are answered without a run.
+    /// Rule that decides which tests the cache answers.
     pub fn caching(&self) -> Caching {
         self.cache.caching()
     }
 
-    /// Number of tests answered.
+    /// Number of tests that have an outcome.
     pub fn tests(&self) -> u64 {
         self.tests
     }
 
-    /// The empty input fails: nothing is left to search.
+    /// Makes the empty text the best, because the test of the empty input failed.
     pub fn take_empty(&mut self) {
         self.best.clear();
         self.best_kept = Some(Config::empty());
         self.singles.clear();
     }
 
-    /// Records a run of the axiom.
+    /// Records the outcome of a check, which is a run outside of the search.
     pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
         let hash = ContentHash::of(text);
         if cut_off == Some(CutOff::Time) {
             self.unproven.insert(hash);
         }
-        self.cache.record(
-            None,
-            hash.text_id(),
-            Seen {
-                outcome,
-                test: None,
-            },
-        );
+        let test = None;
+        self.cache
+            .record(None, hash.text_id(), Seen { outcome, test });
     }
 
-    /// Builds the text of a candidate, unless it is being asked already.
+    /// Makes `candidate` the pending one and builds its text, unless it is pending already. `phase`
+    /// is `None` in the search.
     pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &PendingCandidate {
         let known = self
             .pending
@@ -122,12 +115,14 @@ impl CandidateTexts {
                 hash,
                 phase,
                 hit,
+                predicted: None,
             }
         });
         self.pending.insert(pending)
     }
 
-    /// Writes the text of a candidate into `text`; returns its hash and what is known of it.
+    /// Writes the text of `candidate` into `text`. Returns the hash of the text and the answer of
+    /// the cache, if the candidate need not be run.
     pub fn look_up(
         &self,
         candidate: &Candidate,
@@ -136,8 +131,8 @@ impl CandidateTexts {
     ) -> (ContentHash, Option<Hit>) {
         candidate.write_into(&self.original, &self.best, text);
         let hash = ContentHash::of(text);
-        // The proof asks again what proves nothing, in a fresh process and with more patience; what
-        // is to be observed has to run.
+        // The proof repeats tests that prove nothing, in a fresh process with a longer time limit;
+        // an observed test must run.
         let again = phase.is_some() && self.unproven.contains(&hash) || candidate.observed;
         let hit = match again {
             true => None,
@@ -146,51 +141,30 @@ impl CandidateTexts {
         (hash, hit)
     }
 
-    /// The candidate that waits for its answer.
+    /// The candidate that waits for its outcome.
     pub fn pending(&self) -> Option<&PendingCandidate> {
         self.pending.as_ref()
     }
 
-    /// The line of the test being asked, with this answer.
+    /// The log line of the pending test with the answer `reply`.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
-        Some(TestLine {
-            i: self.tests,
-            hash: pending.hash.short(),
-            edit: (&pending.candidate.edit).into(),
-            size: self.text.len() as u64,
-            outcome: reply.outcome,
-            source: reply.source,
-            us: reply.us,
-            pass: match (pending.candidate.rule, pending.phase) {
-                (Rule::Pass(name), None) => Some(name.to_owned()),
-                _ => None,
-            },
-            phase: pending.phase,
-            cut_off: reply.cut_off,
-            process: reply.process,
-            slip: reply.slip,
-            minor: reply.minor,
-            comparisons: reply.comparisons.clone(),
-            input: reply.log_input.then(|| Base64(self.text.clone())),
-        })
+        Some(pending.test_line(self.tests, &self.text, reply))
     }
 
-    /// Takes the answer to the test being asked; returns the reduction that follows from a FAIL.
+    /// Records the outcome of the pending test. Returns the reduction if the candidate became the
+    /// new best.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let pending = self.pending.take()?;
         self.rule = Some(pending.candidate.rule);
         let i = self.tests;
         self.tests += 1;
-        self.count(reply.source, pending.hit);
+        self.counts.count(reply.source, pending.hit);
         self.compare(&pending, reply);
-        let seen = Seen {
-            outcome: reply.outcome,
-            test: Some(i),
-        };
-        self.cache
-            .record(pending.candidate.config, pending.hash.text_id(), seen);
-        // Where bytes are rewritten another minor key is UNRESOLVED, which by deleting is a FAIL.
+        let (outcome, test) = (reply.outcome, Some(i));
+        let (config, text) = (pending.candidate.config, pending.hash.text_id());
+        self.cache.record(config, text, Seen { outcome, test });
+        // A rewriting with another minor key is UNRESOLVED; made by deletions, the text may fail.
         let by_minor = reply.outcome == Outcome::Unresolved
             && kind_of(&pending.candidate.edit) == Kind::Rewriting;
         let cut_off = reply.cut_off == Some(CutOff::Time);
@@ -225,7 +199,8 @@ impl CandidateTexts {
         None
     }
 
-    /// Compares a run with what is known of its text.
+    /// Compares the outcome of a run with earlier outcomes of the same text, to find
+    /// contradictions.
     fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {
@@ -241,13 +216,13 @@ impl CandidateTexts {
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
-    /// Whether a text failed once, and once did not.
+    /// Whether a text failed in one run and did not fail in another.
     pub fn is_contradicted(&self) -> bool {
         self.contradictions.found()
     }
 
-    /// Whether a candidate that failed is the new best. What was made of the best always is; what
-    /// was made of the original, where it is smaller: the same rule as that of the searches.
+    /// Whether a failing candidate becomes the new best: always if it is an edit of the best, and
+    /// only if it is smaller if it is made of the original. The searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,
@@ -255,7 +230,8 @@ impl CandidateTexts {
         }
     }
 
-    /// The position of the one byte of the best that an edit removes, if that is all it does.
+    /// Position of the byte that the edit removes from the best; `None` if the edit does anything
+    /// else.
     fn single(&self, edit: &Edit) -> Option<usize> {
         match edit {
             Edit::Cut(cuts) => match cuts.as_slice() {
@@ -273,16 +249,8 @@ impl CandidateTexts {
         }
     }
 
-    fn count(&mut self, source: Source, hit: Option<Hit>) {
-        *match (source, hit) {
-            (Source::Run, _) => &mut self.counts.executed,
-            (Source::Predicted, _) => &mut self.counts.predicted,
-            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.counts.repeated,
-            (Source::Cache, _) => &mut self.counts.cached,
-        } += 1;
-    }
-
-    /// What is known of the single-byte removals of the best.
+    /// The certificate of the best: for each removal of a single byte, the test that proves it
+    /// impossible.
     pub fn certificate(&self) -> Certificate {
         let mut hashed = 0;
         let mut text = Vec::with_capacity(self.best.len());
@@ -299,8 +267,8 @@ impl CandidateTexts {
         })
     }
 
-    /// How many bytes of the best are not known to need the value that they have: that the search
-    /// `full` had no budget to write its least value there. None of a large best, where it does not.
+    /// Number of bytes of the best whose value may be irrelevant, because no test with `0` in their
+    /// place is recorded. It is 0 for texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best.len() > Full::SMALL {
             return 0;
@@ -317,18 +285,18 @@ impl CandidateTexts {
         untried
     }
 
-    /// The rule that made the last candidate.
+    /// Rule of the last candidate.
     pub fn rule(&self) -> Option<Rule> {
         self.rule
     }
 
-    /// How many single bytes of the best are known not to be removable by its own tests: cheaper
-    /// than its certificate.
+    /// Number of bytes of the best whose removal was tested and does not fail. It is a cheap lower
+    /// bound of what the certificate proves.
     pub fn singles(&self) -> u64 {
         self.singles.len() as u64
     }
 
-    /// The proof that this text does not fail, if there is one.
+    /// The test or check that proves that `text` does not fail.
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
         let seen = self.cache.seen(hash.text_id())?;
@@ -343,33 +311,48 @@ impl CandidateTexts {
 }
 
 impl PendingCandidate {
-    /// What the content cache knows of it.
-    pub fn known(&self) -> Option<Outcome> {
-        self.hit.map(Hit::outcome)
+    /// Outcome of the candidate and where it comes from; `None` if a run is needed.
+    pub fn known(&self) -> Option<(Outcome, Source)> {
+        let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
+        cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
     }
 
-    /// How to run it.
+    /// The log line of this test, which has number `i`, with the answer `reply`.
+    pub fn test_line(&self, i: u64, text: &[u8], reply: &Reply) -> TestLine {
+        TestLine {
+            i,
+            hash: self.hash.short(),
+            edit: (&self.candidate.edit).into(),
+            size: text.len() as u64,
+            outcome: reply.outcome,
+            source: reply.source,
+            us: reply.us,
+            pass: match (self.candidate.rule, self.phase) {
+                (Rule::Pass(name), None) => Some(name.to_owned()),
+                _ => None,
+            },
+            phase: self.phase,
+            cut_off: reply.cut_off,
+            process: reply.process,
+            slip: reply.slip,
+            minor: reply.minor,
+            comparisons: reply.comparisons.clone(),
+            input: reply.log_input.then(|| Base64(text.to_vec())),
+        }
+    }
+
+    /// How the candidate is run.
     pub fn manner(&self) -> Manner {
         Manner::of(&self.candidate, self.phase)
     }
 
-    /// Whether its run is observed, for hints to the search.
+    /// Whether the run reports comparisons, for the search.
     pub fn is_observed(&self) -> bool {
         self.manner().is_observed()
     }
-
-    /// Hash of its text.
-    pub fn hash(&self) -> ContentHash {
-        self.hash
-    }
-
-    /// The rule that made it.
-    pub fn rule(&self) -> Rule {
-        self.candidate.rule
-    }
 }
 
-/// Which key a candidate made by this edit must keep.
+/// Whether an edit only deletes bytes or also rewrites them.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
@@ -377,7 +360,7 @@ pub(super) fn kind_of(edit: &Edit) -> Kind {
     }
 }
 
-/// The removal of the first of a run of equal bytes.
+/// The candidate that removes one byte of a run of equal bytes.
 pub(super) fn remove(at: &Range<usize>) -> Candidate {
     let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
     Candidate {

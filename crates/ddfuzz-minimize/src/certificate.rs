@@ -1,14 +1,12 @@
-//! The certificate: which tests of the log a claim of minimality rests on. Also finds texts that were
-//! seen to end in two ways.
+//! The certificate of a result: which tests of the log prove that it is minimal. Also detects texts
+//! that failed in one run and did not fail in another.
 
 use ddfuzz_delta::{Outcome, TextId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
-use crate::Kind;
-use crate::log::What;
+use crate::{Kind, log::What};
 
 /// What can be said of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -62,24 +60,25 @@ pub enum ProofRef {
     Check(What),
 }
 
-/// One distinct removal of a single byte.
+/// A removal of a single byte from a text. In a run of equal bytes all removals give the same text,
+/// so they count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The run of equal bytes; removing any one of them gives the same text.
+    /// Range of the equal bytes of which one is removed.
     pub at: Range<usize>,
-    /// What proves that the failure goes away; `None` where nothing does.
+    /// Where the log shows that the smaller text does not fail; `None` if it does not.
     pub proof: Option<ProofRef>,
 }
 
-/// The distinct single-byte removals of a text and what is known of each.
+/// All distinct removals of single bytes of a text, each with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     removals: Vec<Removal>,
 }
 
 impl Certificate {
-    /// The certificate of `text`; `proof` says what proves the removal of one of the equal bytes
-    /// in a range, if anything does.
+    /// The certificate of `text`. `proof` returns the proof for the removal of one byte of a run of
+    /// equal bytes.
     pub fn new(
         text: &[u8],
         mut proof: impl FnMut(&Range<usize>) -> Option<ProofRef>,
@@ -93,12 +92,12 @@ impl Certificate {
         Certificate { removals }
     }
 
-    /// The removals, ascending.
+    /// The removals, in ascending order of position.
     pub fn removals(&self) -> &[Removal] {
         &self.removals
     }
 
-    /// How many of them are proven.
+    /// Number of removals that are proven, and of all removals.
     pub fn proved(&self) -> Proved {
         let done = self
             .removals
@@ -111,7 +110,7 @@ impl Certificate {
         }
     }
 
-    /// What proves them, ascending by removal.
+    /// The proofs, in ascending order of position.
     pub fn proof(&self) -> Vec<ProofRef> {
         self.removals
             .iter()
@@ -119,7 +118,7 @@ impl Certificate {
             .collect()
     }
 
-    /// The claim that it supports: [`Claim::OneMinimal`] where every removal is proven.
+    /// [`Claim::OneMinimal`] if every removal is proven, else [`Claim::BestSoFar`].
     pub fn claim(&self) -> Claim {
         match self.removals.iter().all(|removal| removal.proof.is_some()) {
             true => Claim::OneMinimal,
@@ -128,7 +127,7 @@ impl Certificate {
     }
 }
 
-/// The runs of equal bytes of a text.
+/// The runs of equal bytes of a text, as ranges.
 pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     text.chunk_by(|one, next| one == next)
         .scan(0, |start, run| {
@@ -138,26 +137,26 @@ pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         })
 }
 
-/// Looks for a text that failed in one run and did not in another, each in its own process and within
-/// the time limit. If there is one, the failure is flaky, and nothing can be claimed.
+/// Detects a text that failed in one run and did not fail in another. Only runs in separate
+/// processes that kept their time limit count. Such a text shows that the failure is flaky, so that
+/// nothing can be claimed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
-    /// Texts that did not fail where bytes were replaced: another minor key is enough for that, and
-    /// the same text may fail where it comes of deleting.
+    /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key. The same text
+    /// may fail if it results from deletions.
     rewritten: HashSet<TextId>,
     found: bool,
 }
 
 impl Contradictions {
-    /// Takes a run of `text` in its own process and within the time limit; `before` is the outcome of
-    /// another one.
+    /// Compares the outcome of a run of `text` with the outcome `before` of an earlier run.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,
             before.map(|one| one == Outcome::Fail),
         );
         self.found |= match (kind, fails, failed) {
-            // That it failed may have been by deleting, with another minor key.
+            // The earlier failure may result from deletions, with another minor key.
             (Kind::Rewriting, false, _) => false,
             (Kind::Deleting, false, failed) => failed == Some(true),
             (Kind::Rewriting, true, failed) => failed == Some(false),
@@ -170,7 +169,7 @@ impl Contradictions {
         }
     }
 
-    /// Whether there was one.
+    /// Whether a contradiction was found.
     pub fn found(&self) -> bool {
         self.found
     }

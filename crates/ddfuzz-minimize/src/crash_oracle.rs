@@ -1,30 +1,31 @@
-//! The oracle that keeps a crash by its keys: a candidate fails if it crashes with the same key.
+//! The oracle for crashes: a candidate fails if it crashes with the keys of the original crash.
 //!
-//! Other crashes that candidates run into are slips; each is examined once.
+//! A crash with other keys is a slip; each slip is examined once.
 
 use ddfuzz_delta::{Hints, Outcome};
-use ddfuzz_exec::observe::Observer;
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit, observe::Observer};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::log::KeyRecord;
-use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys};
+use crate::{
+    Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
+};
 
-/// How many traced runs a crash gets to occur again.
-const NAMING: u32 = 10;
+/// Number of traced runs in which a flaky crash may occur again.
+const CLASSIFY_RUNS: u32 = 10;
 
-/// The crash that a minimization keeps.
+/// The crash that a minimization preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCrash {
-    /// Its class.
+    /// Class of the crash.
     pub class: Class,
-    /// Its major key: which bug.
+    /// Major key of the crash, which identifies the bug.
     pub major: Key,
-    /// Its minor key: by which path.
+    /// Minor key of the crash, which identifies the call path into the bug.
     pub minor: Key,
-    /// How its runs end.
+    /// How a run with this crash ends: by a signal, an exit status, or a limit.
     pub ended: Ended,
 }
 
@@ -46,7 +47,7 @@ impl From<&KeyRecord> for HeldCrash {
             "oom" => Ended::OutOfMemory,
             class => match class.strip_prefix("exit:").map(str::parse) {
                 Some(Ok(status)) => Ended::Exit(status),
-                // Which signal does not matter: all that are crashes are keyed.
+                // Any crash signal will do: keys are computed for all of them.
                 _ => Ended::Signal(libc::SIGSEGV),
             },
         };
@@ -59,24 +60,24 @@ impl From<&KeyRecord> for HeldCrash {
     }
 }
 
-/// Starts an executor with a process for each run, and time limits ten times as long.
+/// Starts an executor that uses a new process for each run and has time limits ten times as long.
 pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
 
-/// Maps runs of a target to outcomes for one crash.
+/// Tests whether a target still has one particular crash.
 ///
-/// - PASS: the run ended by itself without a crash.
-/// - FAIL: it crashed with the held class and major key, and the held minor key where bytes were
-///   rewritten.
-/// - UNRESOLVED: another crash (a [`Slip`]), a run over its limits, or a crash that did not occur
-///   again when it was traced.
+/// - PASS: the run ended without a crash.
+/// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor
+///   key must be the same, too.
+/// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, or had a crash that did
+///   not occur again under the tracer.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
-    /// Started when it is first asked.
+    /// Executor for runs in fresh processes, started at its first use.
     patient: Option<Box<dyn Executor>>,
-    /// The limit on time is the user's.
+    /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
-    /// The limit on time that was learned.
+    /// The learned time limit.
     learned: Option<TimeLimit>,
     slips: Slips,
     held: HeldCrash,
@@ -85,7 +86,7 @@ pub struct CrashOracle {
 }
 
 impl CrashOracle {
-    /// An oracle for the crash `held`; `crash_exit` is the exit status that counts as a crash.
+    /// An oracle for the crash `held`. `crash_exit` is an exit status that counts as a crash.
     pub fn new(
         executor: Box<dyn Executor>,
         fresh: FreshExecutor,
@@ -106,8 +107,8 @@ impl CrashOracle {
         }
     }
 
-    /// The same oracle, which can tell what runs compare: `start` is called at the first question
-    /// for that.
+    /// Adds an observer that reports which operands a run compares. `start` is called at its first
+    /// use.
     pub fn observed_by(self, start: StartObserver) -> CrashOracle {
         CrashOracle {
             observing: LazyObserver::Unstarted(start),
@@ -115,17 +116,17 @@ impl CrashOracle {
         }
     }
 
-    /// The same with the limit on time that it has, which is not to be learned.
+    /// Keeps the time limit of the target instead of a learned one.
     pub fn with_fixed_time(mut self) -> CrashOracle {
         self.fixed_time = true;
         self
     }
 
-    /// The outcome of a run that ended like this.
+    /// Derives the outcome from how the run of `input` ended.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
-        if crash || as_held || self.slips.keyer.suspects(ended, self.crash_exit) {
+        if crash || as_held || self.slips.classifier.suspects(ended, self.crash_exit) {
             match self.key(input, crash)? {
                 Quick::Crash {
                     class,
@@ -145,25 +146,25 @@ impl CrashOracle {
         }
         Ok(match ended {
             Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
-            // A signal that is no crash (PIPE, TERM, …) ended the run from outside.
+            // Another process ended the run by a signal that is no crash (PIPE, TERM, …).
             Ended::Signal(_) => unresolved(None),
             Ended::Exit(_) => Answer::of(Outcome::Pass),
         })
     }
 
-    /// Classifies the crash of a run. It repeats the run, because a flaky crash does not occur each time.
+    /// Classifies the crash of `input` by traced runs, several ones if the crash is flaky.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
-        let mut quick = self.slips.keyer.key(input)?;
-        for _ in 1..NAMING {
+        let mut quick = self.slips.classifier.key(input)?;
+        for _ in 1..CLASSIFY_RUNS {
             if !crash || matches!(quick, Quick::Crash { .. }) {
                 break;
             }
-            quick = self.slips.keyer.key(input)?;
+            quick = self.slips.classifier.key(input)?;
         }
         Ok(quick)
     }
 
-    /// The outcome of a crash with these keys.
+    /// Compares the keys of a crash with those of the crash that must be preserved.
     fn compare(
         &mut self,
         class: Class,
@@ -195,14 +196,14 @@ impl Oracle for CrashOracle {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
         let run = self.executor.run(candidate)?;
-        // A process that serves many runs does not tell the CPU time of one; it is not above this,
-        // unless by threads.
+        // A process that serves many runs does not report the CPU time of each. Without threads it
+        // is at most the wall time.
         let cpu = match run.cpu {
             Duration::ZERO => begin.elapsed(),
             cpu => cpu,
         };
         let answer = self.judge(run.ended, candidate, kind)?;
-        // The classifier runs the input in a process of its own: its answer does not depend on ours.
+        // The classifier runs the input in its own process, independently of this one.
         let named = answer.minor.is_some() || answer.slip.is_some();
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
@@ -223,7 +224,7 @@ impl Oracle for CrashOracle {
         kind: Kind,
     ) -> Result<(Answer, Hints), OracleError> {
         let answer = self.ask(candidate, kind)?;
-        // A run that was cut off would only take its time once more.
+        // A run that exceeded a limit is not repeated.
         let hints = match answer.cut_off {
             Some(_) => Hints::default(),
             None => self.observing.hints(candidate),
@@ -238,7 +239,7 @@ impl Oracle for CrashOracle {
             none => {
                 let patient = none.insert((self.fresh)()?);
                 if let Some(learned) = self.learned {
-                    patient.limit_time(learned.times(PATIENCE));
+                    patient.limit_time(learned.times(PROOF_TIME_FACTOR));
                 }
                 patient
             }
@@ -258,7 +259,7 @@ impl Oracle for CrashOracle {
         self.learned = Some(learned);
         self.executor.limit_time(learned);
         if let Some(patient) = &mut self.patient {
-            patient.limit_time(learned.times(PATIENCE));
+            patient.limit_time(learned.times(PROOF_TIME_FACTOR));
         }
     }
 
@@ -274,7 +275,7 @@ fn unresolved(cut_off: Option<CutOff>) -> Answer {
     }
 }
 
-/// The limit that a run of this class has gone over.
+/// The limit that a crash of this class exceeded.
 fn cut_off_by(class: &Class) -> Option<CutOff> {
     match class.0.as_str() {
         "hang" => Some(CutOff::Time),
@@ -293,22 +294,22 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
 
 /// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
 pub trait CrashClassifier: Send {
-    /// The keys only, as quickly as possible.
+    /// Computes only the keys, as fast as possible.
     ///
     /// # Errors
-    /// When the target cannot be run under a tracer.
+    /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Whether a run that ended so may be a crash; `crash_exit` is the exit status that counts as
-    /// one. What the run wrote decides, by [`key`](CrashClassifier::key).
+    /// Whether a run that ended like this may be a crash, which [`key`](CrashClassifier::key) then
+    /// decides by the output of the run. `crash_exit` is an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
 
-    /// The whole record; `None` where no try crashed.
+    /// Makes the whole crash record; `None` if the crash did not occur again.
     ///
     /// # Errors
-    /// As [`key`](CrashClassifier::key).
+    /// If the target cannot be run under a tracer.
     fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
 }
 
@@ -329,11 +330,11 @@ impl CrashClassifier for Triager {
     }
 }
 
-/// Starts what observes the runs of a target; `None` where nothing can be observed.
+/// Starts an observer of the target's runs; returns `None` if runs cannot be observed.
 pub type StartObserver = Box<dyn FnMut() -> Result<Option<Box<dyn Observer>>, ExecError> + Send>;
 
-/// An observer that is started at its first use. Hints are optional: where it cannot observe, there
-/// are none, and that is no error.
+/// An observer that is started at its first use. Hints are optional, so a failure to observe is not
+/// an error.
 pub(super) enum LazyObserver {
     Unstarted(StartObserver),
     Started(Box<dyn Observer>),
@@ -341,7 +342,8 @@ pub(super) enum LazyObserver {
 }
 
 impl LazyObserver {
-    /// The hints from a run on `input`.
+    /// Runs `input` with the observer and returns its hints; empty hints if runs cannot be
+    /// observed.
     pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
         if let LazyObserver::Unstarted(start) = self {
             *self = match start() {
@@ -365,27 +367,28 @@ impl LazyObserver {
     }
 }
 
-/// Makes [`Slip`]s of other crashes, and examines each once.
+/// Makes [`Slip`]s of crashes with other keys, and examines each such crash once.
 pub struct Slips {
-    /// Names crashes.
-    pub keyer: Box<dyn CrashClassifier>,
-    /// Slips whose whole crash is on record.
+    /// Computes the keys and records of crashes.
+    pub classifier: Box<dyn CrashClassifier>,
+    /// Keys of the crashes whose record was made.
     examined: HashSet<SlipKeys>,
 }
 
 impl Slips {
-    /// With this classifier.
+    /// Makes slips whose crash records come from `classifier`.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
-            keyer: classifier,
+            classifier,
             examined: HashSet::new(),
         }
     }
 
-    /// The slip into a crash of this name, with the whole crash the first time.
+    /// A slip into the crash with these keys. The first slip with these keys has the whole crash
+    /// record.
     ///
     /// # Errors
-    /// When the target cannot be run.
+    /// If the target cannot be run.
     pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
         let mut slip = Slip {
             class,
@@ -399,19 +402,19 @@ impl Slips {
         Ok(slip)
     }
 
-    /// The whole crash of a slip; `None` where it did not come again.
+    /// Makes the crash record of a slip; `None` if the crash did not occur again.
     ///
     /// # Errors
-    /// When the target cannot be run.
+    /// If the target cannot be run.
     pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let crash = self.keyer.examine(&slip.input)?;
+        let crash = self.classifier.examine(&slip.input)?;
         if crash.is_some() {
             self.examined.insert(slip.keys);
         }
         Ok(crash)
     }
 
-    /// From here on each crash is examined once more.
+    /// Forgets which crashes were examined, so that each is examined again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

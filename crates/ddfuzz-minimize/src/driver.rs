@@ -1,4 +1,4 @@
-//! Runs a minimization to its end: asks the oracle, writes the log, and feeds the search.
+//! Drives a minimization: asks the oracle, writes the log, and feeds outcomes to the search.
 
 use ddfuzz_delta::{Hints, Outcome};
 use std::collections::HashSet;
@@ -12,23 +12,23 @@ use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
 
-/// The least time between two reports of the status.
+/// Shortest time between two status reports.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimizes `input`, whose log is `journal`, by the answers of `oracle`.
+/// Minimizes `input` by the answers of `oracle`, with `journal` as its log.
 ///
-/// It runs the input three times (more often where it is flaky), then the empty input (the axiom),
-/// which is the result if it fails. Then it runs the search until it ends or a budget does. What the
-/// search does not prove is tested in fresh processes; the result is confirmed three times in fresh
-/// processes. Every run is a line of the log. Lines that the journal has already are taken as answers
-/// first. If they end by a budget, and this one is larger, the search goes on.
+/// The steps are: run the input three times (more often if it is flaky); run the empty input, which
+/// is the result if it fails; run the search until it ends or a budget is used up; prove in fresh
+/// processes what the search left open; and confirm the result three times in fresh processes. Each
+/// run is a line of the log. Lines that the journal already has are used as answers first. If they
+/// end because a smaller budget was used up, the search continues.
 ///
 /// # Errors
-/// [`MinimizeError::NotFailing`] where no run of the input fails; [`MinimizeError::Alternating`]
-/// where a script's outcome does not depend on the input; [`MinimizeError::Interrupted`]
-/// where the caller asked to stop; a log that does not follow from this input and search; an
-/// oracle or a callback that failed. The log is valid and can be resumed in each of these cases
-/// but the log's own.
+/// [`MinimizeError::NotFailing`] if no run of the input fails; [`MinimizeError::Alternating`] if
+/// the outcome of a script does not depend on the input; [`MinimizeError::Interrupted`] if the
+/// caller asked to stop; [`MinimizeError::Log`] if the log does not fit this input and search;
+/// errors of the oracle and of callbacks. Except after a log error, the log is valid and can be
+/// resumed.
 pub fn minimize(
     input: &[u8],
     oracle: &mut dyn Oracle,
@@ -38,7 +38,7 @@ pub fn minimize(
     drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
-/// Minimizes by the answers of `answerer`.
+/// Minimizes `input` by the answers of `answerer`, which may run tests ahead.
 pub(super) fn drive(
     input: &[u8],
     answerer: &mut dyn Answerer,
@@ -53,13 +53,13 @@ pub(super) fn drive(
         begin: Instant::now(),
         earlier: Duration::ZERO,
         shown: None,
-        filed: HashSet::new(),
-        strayed: HashSet::new(),
+        reported: HashSet::new(),
+        reported_strays: HashSet::new(),
     };
     let result = driver.go_through(journal);
-    // However it ended, no crash is lost that was met.
+    // However the minimization ended, all crashes that were met are reported.
     driver.answerer.finish();
-    let filed = driver.file_unclaimed_slips();
+    let filed = driver.report_unclaimed_slips();
     match result {
         Ok(_) | Err(MinimizeError::Interrupted { .. }) => filed.and(result),
         Err(_) => result,
@@ -71,14 +71,14 @@ struct Driver<'a, 'o> {
     answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
-    /// Time of the tests that were logged before this call.
+    /// Time spent in tests that were logged before this call.
     earlier: Duration,
-    /// When the status was last reported.
+    /// Time of the last status report.
     shown: Option<Instant>,
-    /// Slips handed over in this call, and whether their record was there.
-    filed: HashSet<(SlipKeys, bool)>,
-    /// The same of slips that belong to no test.
-    strayed: HashSet<(SlipKeys, bool)>,
+    /// Slips passed to the caller, and whether the crash record was included.
+    reported: HashSet<(SlipKeys, bool)>,
+    /// Slips of wasted tests passed to the caller, and whether the crash record was included.
+    reported_strays: HashSet<(SlipKeys, bool)>,
 }
 
 impl Lines for Driver<'_, '_> {
@@ -97,19 +97,20 @@ impl Lines for Driver<'_, '_> {
                 }
                 NextStep::Write(Line::End(mut end)) => {
                     end.tests.speculative = self.answerer.finish();
-                    self.file_unclaimed_slips()?;
+                    self.report_unclaimed_slips()?;
                     return Ok(Some(Line::End(end)));
                 }
                 NextStep::Write(line) => return Ok(Some(line)),
                 NextStep::Test(pending) if pending.known().is_some() => {
-                    let outcome = pending.known().unwrap_or(Outcome::Unresolved);
-                    let answer = Answer::of(outcome);
-                    return Ok(self.test_line(Source::Cache, answer, &Hints::default()));
+                    let known = pending.known();
+                    return Ok(known.and_then(|(outcome, source)| {
+                        self.test_line(source, Answer::of(outcome), &Hints::default())
+                    }));
                 }
                 _ if stopped => return Err(self.interrupted()),
                 NextStep::Check(what) => Some(what),
                 NextStep::Test(_) if spent => {
-                    self.progress.cease();
+                    self.progress.end_by_budget();
                     continue;
                 }
                 NextStep::Test(_) => None,
@@ -118,9 +119,9 @@ impl Lines for Driver<'_, '_> {
             let Some((mut answer, hints)) = self.answerer.answer(&self.progress, left)? else {
                 return Ok(None);
             };
-            self.progress.weigh(&mut answer);
-            self.file(answer.slip.as_mut(), what)?;
-            self.file_unclaimed_slips()?;
+            self.progress.judge_minor_key(&mut answer);
+            self.report_slip(answer.slip.as_mut(), what)?;
+            self.report_unclaimed_slips()?;
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
                 None if self.progress.is_vote(answer.outcome) => {
@@ -131,10 +132,10 @@ impl Lines for Driver<'_, '_> {
         }
     }
 
-    fn goes_on(&mut self) -> bool {
-        let more = self.progress.can_go_on() && !self.spent();
+    fn continue_with_budget(&mut self) -> bool {
+        let more = self.progress.ended_by_budget() && !self.spent();
         if more {
-            self.progress.go_on();
+            self.progress.continue_search();
         }
         more
     }
@@ -142,25 +143,25 @@ impl Lines for Driver<'_, '_> {
 
 impl Driver<'_, '_> {
     fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
-        self.go_over_past(journal)?;
+        self.feed_past(journal)?;
         self.show();
         while let Some(line) = self.next_line_or_more()? {
             journal.append(&line)?;
             self.feed(&line, None)?;
             (self.options.on_line)(&line);
             self.show();
-            // A test that alternates has none, even if the empty input fails.
+            // There is none if the outcome does not depend on the input.
             if gives_new_best(&line) && self.progress.reduced().is_some() {
-                self.hand_over_best()?;
+                self.report_best()?;
             }
         }
-        // Nothing more is wanted only behind the end line, so that there is a result.
+        // There is no next line only after the end line, so there is a result.
         let minimized = self.progress.minimized();
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Feeds the lines that the log has already.
-    fn go_over_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
+    /// Feeds the lines that the log already has to the search, and reports the best to the caller.
+    fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
             let us = match &line {
                 Line::Test(test) => test.us,
@@ -170,21 +171,21 @@ impl Driver<'_, '_> {
             self.earlier += Duration::from_micros(us);
             self.feed(&line, Some(number))?;
         }
-        self.filed = self
+        self.reported = self
             .progress
             .slips()
             .iter()
             .map(|keys| (*keys, true))
             .collect();
         match self.progress.reduced() {
-            Some(_) => self.hand_over_best(),
+            Some(_) => self.report_best(),
             None => Ok(()),
         }
     }
 
     fn feed(&mut self, line: &Line, number: Option<u64>) -> Result<(), MinimizeError> {
         self.progress.feed(line).map_err(|why| {
-            // A line of our own always follows; its number would be that behind the past ones.
+            // Lines of this call are always valid, so only earlier lines need a number.
             MinimizeError::Log(LogError::Disagrees {
                 line: number.unwrap_or_default(),
                 why,
@@ -198,7 +199,7 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Whether a budget is used up.
+    /// Whether the budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.texts().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
@@ -216,40 +217,48 @@ impl Driver<'_, '_> {
         self.progress.test_line(&reply).map(Line::Test)
     }
 
-    /// Hands a slip over, once for its keys, before its line is written.
-    fn file(&mut self, slip: Option<&mut Slip>, what: Option<What>) -> Result<(), MinimizeError> {
+    /// Passes a slip to the caller before its log line is written, once for its keys.
+    fn report_slip(
+        &mut self,
+        slip: Option<&mut Slip>,
+        what: Option<What>,
+    ) -> Result<(), MinimizeError> {
         let Some(slip) = slip else { return Ok(()) };
-        if self.filed.contains(&(slip.keys, true)) {
+        if self.reported.contains(&(slip.keys, true)) {
             return Ok(());
         }
         self.complete(slip)?;
-        if !self.filed.insert((slip.keys, slip.crash.is_some())) {
+        if !self.reported.insert((slip.keys, slip.crash.is_some())) {
             return Ok(());
         }
         let test = match what {
             Some(_) => None,
             None => Some(self.progress.texts().tests()),
         };
-        (self.options.on_slip)(slip, test).map_err(not_kept("another crash"))
+        (self.options.on_slip)(slip, test).map_err(callback_failed("another crash"))
     }
 
-    /// Hands over the slips of wasted tests, once per keys, if no test slipped into them before.
-    fn file_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
+    /// Passes the slips of wasted tests to the caller, once for their keys, unless a counted test
+    /// had the same slip.
+    fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
-            if self.filed.contains(&with_record) || self.strayed.contains(&with_record) {
+            if self.reported.contains(&with_record) || self.reported_strays.contains(&with_record) {
                 continue;
             }
-            // A target that cannot be run any more is the error of a test, not of this.
+            // If the target can no longer be run, the next test reports it.
             let _ = self.complete(&mut slip);
-            if self.strayed.insert((slip.keys, slip.crash.is_some())) {
-                (self.options.on_slip)(&slip, None).map_err(not_kept("another crash"))?;
+            if self
+                .reported_strays
+                .insert((slip.keys, slip.crash.is_some()))
+            {
+                (self.options.on_slip)(&slip, None).map_err(callback_failed("another crash"))?;
             }
         }
         Ok(())
     }
 
-    /// Adds the record, where another test than the first of its keys has it.
+    /// Adds the crash record to a slip that has none.
     fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
         if slip.crash.is_none() {
             slip.crash = self.answerer.record(slip)?;
@@ -257,14 +266,14 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    fn hand_over_best(&mut self) -> Result<(), MinimizeError> {
+    fn report_best(&mut self) -> Result<(), MinimizeError> {
         let best = self.progress.result();
-        (self.options.on_reduce)(best).map_err(not_kept("the reproducer"))
+        (self.options.on_reduce)(best).map_err(callback_failed("the reproducer"))
     }
 
-    /// Reports the status, unless it did so just now.
+    /// Reports the status, at most once in [`STATUS_INTERVAL`].
     fn show(&mut self) {
-        let Some(on_standing) = &mut self.options.on_standing else {
+        let Some(on_status) = &mut self.options.on_status else {
             return;
         };
         let now = Instant::now();
@@ -273,7 +282,7 @@ impl Driver<'_, '_> {
             .is_none_or(|shown| now - shown >= STATUS_INTERVAL)
         {
             self.shown = Some(now);
-            on_standing(&self.progress.standing());
+            on_status(&self.progress.standing());
         }
     }
 
@@ -286,7 +295,7 @@ impl Driver<'_, '_> {
     }
 }
 
-/// Whether the best is another one after this line.
+/// Whether the best changes with this log line.
 fn gives_new_best(line: &Line) -> bool {
     match line {
         Line::Reduce(_) => true,
@@ -312,7 +321,7 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     })
 }
 
-/// Comparisons as they are logged.
+/// The form of comparisons in the log.
 fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
     let pairs = hints.comparisons.iter();
     let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));
@@ -323,22 +332,23 @@ pub(super) fn micros(cost: Duration) -> u64 {
     cost.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-pub(super) fn not_kept(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
+pub(super) fn callback_failed(what: &'static str) -> impl FnOnce(CallbackError) -> MinimizeError {
     move |source| MinimizeError::Callback { what, source }
 }
 
-/// Produces the lines of a log one by one, and can continue after an end by a budget.
+/// Produces the lines of a log one by one, and can continue a log that ended because of a budget.
 pub(super) trait Lines {
-    /// The next line, asking the oracle where needed; `None` after the last.
+    /// Produces the next line, asking the oracle if needed; `None` after the end.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
-    /// Continues after an end by a smaller budget than this one; returns whether it does.
-    fn goes_on(&mut self) -> bool;
+    /// If the log ended because of a smaller budget, makes the search continue. Returns whether it
+    /// does.
+    fn continue_with_budget(&mut self) -> bool;
 
-    /// The next line, also after an end by a smaller budget.
+    /// Produces the next line, continuing after an end because of a smaller budget.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
-            None if self.goes_on() => self.next_line(),
+            None if self.continue_with_budget() => self.next_line(),
             line => Ok(line),
         }
     }

@@ -1,14 +1,15 @@
-//! The log of an interrupted minimization, which a new one resumes.
+//! The journal of a minimization: a log that is being written, and the lines that an interrupted
+//! minimization left in it.
 
 use std::path::Path;
 
 use crate::log::{Line, Log, LogError, LogWriter, StartLine};
 
-/// A log being written, with the lines that it has already.
+/// A log that is being written, with the lines that it already has.
 ///
-/// The lines of an interrupted minimization are fed to [`minimize`](crate::minimize) before
-/// anything is run, and new lines are appended after them. The finished log equals that of an
-/// undisturbed minimization, `us` aside.
+/// [`minimize`](crate::minimize) uses the lines of an interrupted minimization as answers before it
+/// runs anything, and appends new lines. Except for `us`, the finished log is the same as without
+/// the interruption.
 pub struct Journal {
     start: StartLine,
     past: Vec<(u64, Line)>,
@@ -16,19 +17,20 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A new log file.
+    /// Creates a log file with the first line `start`.
     ///
     /// # Errors
-    /// When it exists already, or cannot be written.
+    /// If the file exists or cannot be written.
     pub fn create(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         Journal::begin(start, LogWriter::create(path)?)
     }
 
-    /// Goes on with a log file; a missing one, or one without a whole first line, is begun.
+    /// Resumes the log file at `path`. A file that is missing, or has no complete first line, is
+    /// started anew.
     ///
     /// # Errors
-    /// When it cannot be read or written, when a whole line is not understood, or when it belongs
-    /// to another input, search, target, key or rule of caching. It is not changed then.
+    /// If the file cannot be read or written, if a complete line is invalid, or if the log has
+    /// another input, search, target, key or caching rule. The file is not changed then.
     pub fn resume(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         if !path.try_exists().map_err(LogError::io("reading", path))? {
             return Journal::create(path, start);
@@ -39,10 +41,10 @@ impl Journal {
         Journal::go_on(log, start, writer)
     }
 
-    /// A new log on any medium.
+    /// Starts a log on the medium of `writer`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the first line cannot be written.
     pub fn begin(start: StartLine, mut writer: LogWriter) -> Result<Journal, LogError> {
         writer.append(&Line::Start(Box::new(start.clone())))?;
         Ok(Journal {
@@ -52,10 +54,10 @@ impl Journal {
         })
     }
 
-    /// Resumes a log as read; `writer` appends after its whole lines.
+    /// Resumes `log`, which was read before; `writer` appends to its complete lines.
     ///
     /// # Errors
-    /// As [`Journal::resume`].
+    /// If `start` does not match the first line of the log, or a line cannot be written.
     pub fn go_on(log: Log, start: StartLine, writer: LogWriter) -> Result<Journal, LogError> {
         check_same(&log, &start)?;
         match log.start {
@@ -68,23 +70,23 @@ impl Journal {
         }
     }
 
-    /// The first line.
+    /// The first line of the log.
     pub fn start(&self) -> &StartLine {
         &self.start
     }
 
-    /// Takes the lines that it has already, after the first.
+    /// Takes the lines after the first that the log had when it was resumed, with their numbers.
     pub(super) fn take_past(&mut self) -> Vec<(u64, Line)> {
         std::mem::take(&mut self.past)
     }
 
-    /// Appends a line.
+    /// Appends a line to the log.
     pub(super) fn append(&mut self, line: &Line) -> Result<(), LogError> {
         self.writer.append(line)
     }
 }
 
-/// Whether a log is of this minimization.
+/// Checks that a log belongs to the minimization that `start` describes.
 fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     let Some(logged) = &log.start else {
         return Ok(());
@@ -108,7 +110,7 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     }
 }
 
-/// Whether both hold the same coverage of the same build, or none.
+/// Whether both lines require the same coverage of the same build, or none.
 fn same_coverage(logged: &StartLine, start: &StartLine) -> bool {
     match (&logged.coverage, &start.coverage) {
         (Some(one), Some(other)) => one.same_coverage(other),
@@ -116,7 +118,7 @@ fn same_coverage(logged: &StartLine, start: &StartLine) -> bool {
     }
 }
 
-/// Whether both are of the same `diff` or `max`, or of none.
+/// Whether both lines belong to the same search of `diff` or `max`, or to none.
 fn same_difference(logged: &StartLine, start: &StartLine) -> bool {
     match (&logged.difference, &start.difference) {
         (Some(one), Some(other)) => one.same_search(other),

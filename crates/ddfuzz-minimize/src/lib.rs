@@ -1,13 +1,14 @@
-//! The minimizer: joins delta debugging, running and triage, and writes the minimization log.
+//! Minimizes failing inputs by delta debugging, with a log that proves the result.
 //!
-//! An [`Oracle`] says what a candidate did; [`minimize`] feeds a search with its answers and
-//! writes every one of them to the [`log`]. A minimization is a pure function of (input, search,
-//! outcomes), so that the log is also the checkpoint ([`Journal::resume`]), the history
-//! ([`replay`]) and the proof ([`verify`]).
+//! An [`Oracle`] tests a candidate by running a target or a script. [`minimize`] asks it for the
+//! candidates of a search, feeds the outcomes to the search, and writes each of them to the
+//! [`log`]. A minimization is a pure function of input, search and outcomes, so the log is also a
+//! checkpoint ([`Journal::resume`]), a history ([`replay`]) and a proof ([`verify`]). [`isolate`]
+//! does the same for `max` and `diff`.
 //!
-//! Invariants: a claim is proven by outcomes in the log or not made; a candidate that slipped into
-//! another bug is handed over before its test is logged; the same input and outcomes give the same
-//! log, whatever happened in between.
+//! Invariants: a claim is proven by outcomes in the log, or not made. A crash of another bug is
+//! reported before its test is logged. The same input and outcomes give the same log, even after
+//! interruptions.
 
 mod call;
 mod candidate_texts;
@@ -23,7 +24,6 @@ mod oracle;
 mod parallel;
 mod progress;
 mod question;
-mod replay;
 mod searches;
 mod steadiness;
 mod test_oracle;
@@ -41,19 +41,14 @@ pub use minimized::{
     CallResult, Counts, MinRecord, Minimized, OutcomeRecord, PhaseRecord, Rate, SlipRecord, Warning,
 };
 pub use options::{
-    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStanding,
+    CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStatus,
     Options,
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
-pub use replay::{LeastSlip, Replayed, least_slips, replay};
 pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
 pub use test_oracle::{Script, ScriptState, TestOracle};
-pub use time_limit::{PATIENCE, hurried};
-pub use verify::{Counterexample, Verified, VerifyError, verify};
-
-// The names by which the other crates still call these.
-pub use CrashClassifier as Keyer;
-pub use HeldCrash as Held;
-pub use MinimizePhase as Doing;
-pub use MinimizeStatus as Standing;
+pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};
+pub use verify::{
+    Counterexample, LeastSlip, Replayed, Verified, VerifyError, least_slips, replay, verify,
+};

@@ -1,46 +1,46 @@
-//! The result of a minimization: the input, the claim, the counts of tests, the warnings; and the JSON
-//! result of `min` (interface.md, "JSON results").
+//! The result of a minimization, its counts and warnings, and the JSON result of `min`
+//! (interface.md, "JSON results").
 
+use ddfuzz_delta::Hit;
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::log::{OsText, StartLine};
+use crate::log::{OsText, Source, StartLine};
 use crate::steadiness::odds;
 use crate::{Claim, Proved, SlipKeys};
 
-/// Something about a result that its user must know.
+/// A warning about a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// The empty input fails.
     EmptyInputFails,
-    /// Not only the empty input fails, but whatever was tried: the target fails before it reads, or
-    /// reads nothing.
+    /// Every tested input fails: the target crashes before it reads its input, or does not read it.
     AnyInputFails,
-    /// The input did not fail in every one of its first runs; no claim is made.
+    /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
-        /// How often it did.
+        /// How often the input failed.
         rate: Rate,
-        /// Runs of each candidate that did not fail.
+        /// Number of runs without a failure after which a candidate counts as not failing.
         votes: u64,
     },
-    /// The result did not fail in every one of its confirmations; no claim is made.
+    /// The result did not fail in each of its confirmations, so nothing is claimed.
     FlakyResult {
-        /// How often it did.
+        /// How often the result failed.
         rate: Rate,
     },
-    /// What the search came to failed in none of its confirmations, so that the input as given is
-    /// the result.
+    /// The smallest text found failed in none of its confirmations, so the result is the original
+    /// input.
     Restored {
-        /// Size of what it came to, in bytes.
+        /// Size of the smallest text found, in bytes.
         size: u64,
     },
-    /// A text failed in one run, and did not in another; no claim is made.
+    /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// A budget ended before all values were tried; the claim stands.
+    /// The budget ended before the values of all bytes were tested; the claim still holds.
     Values {
-        /// Bytes of the result that may do as `0` as well.
+        /// Number of bytes of the result that may be replaced by `0`.
         untried: u64,
     },
 }
@@ -82,34 +82,35 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// The result of a minimization that came to its end.
+/// The result of a minimization that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimized {
     /// The smallest failing input found.
     pub text: Vec<u8>,
-    /// What is proven of it.
+    /// What is proven about the result.
     pub claim: Claim,
-    /// How much is proven.
+    /// How many removals of single bytes are proven not to fail.
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
-    /// Runs of the original input at the start.
+    /// How often the original input failed, in its runs at the start.
     pub baseline: Rate,
-    /// Runs of the result in fresh processes at the end.
+    /// How often the result failed, in its confirmations in fresh processes at the end.
     pub confirmed: Rate,
-    /// The minor key of the result, where one was taken.
+    /// Minor key of the result; `None` if it was not computed.
     pub minor_after: Option<Key>,
-    /// The other bugs that candidates ran into, in the order of the first.
+    /// Keys of the other crashes that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
-    /// What the user must know.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
 impl Minimized {
-    /// How often the result failed, or else the input, where it did not each time; all of all where
-    /// one text failed once and not again. `None` where all failed each time.
+    /// Failure rate to report for a flaky result: the rate of the result, else of the input, if
+    /// some runs did not fail. If one text had contradictory outcomes, the rate of the
+    /// confirmations. `None` if the failure is reproducible.
     pub fn flaky(&self) -> Option<Rate> {
         let of_result = self.warnings.iter().find_map(|warning| match warning {
             Warning::FlakyResult { rate } => Some(*rate),
@@ -143,12 +144,24 @@ pub struct Counts {
     pub checks: u64,
 }
 
-/// How often a failure was seen again.
+impl Counts {
+    /// Counts a test by the source of its outcome; `hit` is the answer of the cache.
+    pub(super) fn count(&mut self, source: Source, hit: Option<Hit>) {
+        *match (source, hit) {
+            (Source::Run, _) => &mut self.executed,
+            (Source::Predicted, _) => &mut self.predicted,
+            (Source::Cache, Some(Hit::Repeated(_))) => &mut self.repeated,
+            (Source::Cache, _) => &mut self.cached,
+        } += 1;
+    }
+}
+
+/// How often a failure occurred in repeated runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Tries that failed so.
+    /// Number of runs that failed.
     pub hits: u64,
-    /// Tries made.
+    /// Number of runs.
     pub tries: u64,
 }
 
@@ -158,103 +171,103 @@ impl std::fmt::Display for Rate {
     }
 }
 
-/// The crash that a result shows; all null for an interestingness test.
+/// The crash that was minimized; all fields are null for an interestingness test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutcomeRecord {
-    /// What kind of death.
+    /// Class of the crash.
     pub class: Option<Class>,
-    /// Which bug: the first 12 hex digits of the major key, as in every result.
+    /// First 12 hex digits of the major key, which identifies the bug.
     pub major: Option<String>,
-    /// Which way into it, before: the first 12 hex digits of the minor key.
+    /// First 12 hex digits of the minor key of the original crash, which identifies the call path.
     pub minor: Option<String>,
 }
 
-/// A crash with another key that was found on the way.
+/// A crash with other keys that candidates had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlipRecord {
-    /// Which bug: the first 12 hex digits of the major key.
+    /// First 12 hex digits of the major key, which identifies the bug.
     pub major: String,
-    /// Which way into it: the first 12 hex digits of the minor key.
+    /// First 12 hex digits of the minor key, which identifies the call path.
     pub minor: String,
-    /// Where its input was filed; null where it was not.
+    /// File of the crashing input; null if it was not stored.
     pub file: Option<OsText>,
 }
 
-/// The result of minimizing one input. Sizes in bytes, paths absolute.
+/// JSON result of minimizing one input. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinRecord {
-    /// What is proven.
+    /// What is proven about the result.
     pub claim: Claim,
-    /// Size of the input.
+    /// Size of the original input, in bytes.
     pub size_before: u64,
-    /// Size of the result.
+    /// Size of the result, in bytes.
     pub size_after: u64,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// How much is proven.
+    /// How many removals of single bytes are proven not to fail.
     pub proved: Proved,
     /// Name of the search.
     pub search: String,
-    /// The crash.
+    /// The crash that was minimized.
     pub outcome: OutcomeRecord,
-    /// The minor key of the result, where one was taken.
+    /// First 12 hex digits of the minor key of the result; null if it was not computed.
     pub minor_after: Option<String>,
-    /// How often the result failed when it was confirmed.
+    /// How often the result failed in its confirmations.
     pub rate: Rate,
-    /// Wall time, in milliseconds.
+    /// Wall time of the minimization, in milliseconds.
     pub wall_ms: u64,
-    /// The result file.
+    /// File of the result.
     pub output: Option<OsText>,
-    /// The log.
+    /// File of the log.
     pub log: Option<OsText>,
-    /// Other crashes found on the way.
+    /// Crashes with other keys that candidates had.
     pub slips: Vec<SlipRecord>,
-    /// The call, where it was minimized too.
+    /// The minimized call, with `--args` or `--env-vars`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallResult>,
 }
 
-/// The call that shows a crash, minimized with its input: keys that `--args` and `--env-vars` add.
+/// The call that shows a crash, minimized together with its input (`--args`, `--env-vars`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// The command line, the program first; `@@` stands for a file holding the input.
+    /// Command line, the program first; `@@` stands for a file with the input.
     pub args: Vec<OsText>,
-    /// The variables: with `--env-vars` all that there are, else those set on top.
+    /// Environment variables: all of them with `--env-vars`, else only those that were added.
     pub env: Vec<(OsText, OsText)>,
-    /// Arguments before.
+    /// Number of arguments before minimization.
     pub args_before: u64,
-    /// Variables before, of those in `env`.
+    /// Number of variables in `env` before minimization.
     pub env_before: u64,
-    /// The call as one line for a shell, with the result in the input's place.
+    /// The call as one shell command, with the result as its input.
     pub command: String,
-    /// A script that shows the crash; null for a bundled target.
+    /// File of a script that shows the crash; null for a bundled target.
     pub script: Option<OsText>,
-    /// The minimizations, in their order.
+    /// The minimizations that led to the call, in order.
     pub phases: Vec<PhaseRecord>,
 }
 
-/// One minimization of several in turn.
+/// One minimization of a sequence of them: of the input, or of one part of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseRecord {
     /// What was minimized: `input`, `args`, `argument` or `env`.
     pub part: String,
-    /// Its units before: bytes, arguments, characters, variables.
+    /// Number of units before: bytes, arguments, characters, or variables.
     pub before: u64,
-    /// Its units after.
+    /// Number of units after.
     pub after: u64,
-    /// What is proven of it while all else is as it was then.
+    /// What is proven about this part while the other parts do not change.
     pub claim: Claim,
-    /// How much is proven.
+    /// How many removals of single units are proven not to fail.
     pub proved: Proved,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// The log.
+    /// File of the log.
     pub log: Option<OsText>,
 }
 
 impl MinRecord {
-    /// The record of a result; where output, log and slips were written is for the caller to fill
-    /// in.
+    /// The JSON result of a minimization. The caller fills in `output`, `log` and the files of
+    /// slips.
     pub fn new(minimized: &Minimized, start: &StartLine, wall: Duration) -> MinRecord {
         MinRecord {
             claim: minimized.claim,
@@ -275,7 +288,7 @@ impl MinRecord {
     }
 }
 
-/// The crash that a log holds.
+/// The crash that the start line of a log names.
 pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
     let key = start.key.as_ref();
     OutcomeRecord {
@@ -285,7 +298,7 @@ pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
     }
 }
 
-/// A slip whose file is not known yet.
+/// A slip without a file.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

@@ -1,4 +1,4 @@
-//! How a minimization is bounded and watched, and why it may fail.
+//! Options of a minimization (budgets, callbacks), its errors, and its status.
 
 use ddfuzz_delta::{Outcome, Rule};
 use std::error::Error;
@@ -8,44 +8,45 @@ use std::time::{Duration, Instant};
 use crate::log::{Line, LogError};
 use crate::{OracleError, Proved, Rate, Slip, UnknownSearch};
 
-/// Why a callback failed; it ends the minimization.
+/// The error of a callback; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
 
-/// Takes a new best text.
+/// Callback that stores a new best text.
 pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
-/// Takes a slip and the index of its test, `None` for a check.
+/// Callback that stores a slip; the number is the index of its test, `None` for a check.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
 
-/// Takes the status.
-pub type OnStanding<'a> = Box<dyn FnMut(&MinimizeStatus) + 'a>;
+/// Callback that shows the status.
+pub type OnStatus<'a> = Box<dyn FnMut(&MinimizeStatus) + 'a>;
 
-/// Bounds and callbacks. None of them changes the order of tests.
+/// Budgets and callbacks of a minimization. They do not change the order of tests.
 pub struct Options<'a> {
-    /// Largest number of executed tests; what is best then is the result.
+    /// Largest number of executed tests. When it is reached, the best so far is the result. `None`
+    /// is no limit.
     pub budget_tests: Option<u64>,
-    /// Longest time for tests, those of resumed runs included.
+    /// Longest total time of tests, including tests before a resume. `None` is no limit.
     pub budget_time: Option<Duration>,
-    /// Microseconds of this call that were spent in callbacks; they do not count as time of tests.
-    pub stood_still: Option<&'a AtomicU64>,
-    /// When it turns true, the minimization stops with its state in the log.
+    /// Microseconds that this call spent in callbacks; they do not count as time of tests.
+    pub callback_us: Option<&'a AtomicU64>,
+    /// Flag that stops the minimization when it becomes true; the state is then in the log.
     pub stop: Option<&'a AtomicBool>,
-    /// Whether candidates are written into the log.
+    /// Whether the log contains the text of each candidate.
     pub log_inputs: bool,
-    /// Called with each new best text, after its `reduce` line is synced, and once with the best so
-    /// far after a resume. It has to write it atomically.
+    /// Called with each new best text after its `reduce` line is synced, and once after a resume.
+    /// The callback must write the text atomically.
     pub on_reduce: OnReduce<'a>,
-    /// Called once per (major, minor) with a crash that a candidate slipped into, before its line
-    /// is written. Called again after a resume that lost the line. A slip without a record may be
-    /// followed by one that has it. Without an index, like that of a check, is also a crash that a
-    /// test met which was run ahead in vain: once per (major, minor), and where a test of the log
-    /// slips into the same later, it is called for that as if nothing had been before.
+    /// Called with each crash that has other keys, once per pair of keys, before the log line of
+    /// its test is written. A resume that lost the line calls it again. A slip without a crash
+    /// record may be followed by one with it. A test that was run ahead in vain is reported once
+    /// per pair of keys without an index; if a counted test has the same slip later, it is reported
+    /// again.
     pub on_slip: OnSlip<'a>,
-    /// Called after each line that is written.
+    /// Called after each line that is written to the log.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
-    /// Called with the status before the first line, and then after lines, at most ten times a
+    /// Called with the status before the first line, and then after lines, at most ten times per
     /// second.
-    pub on_standing: Option<OnStanding<'a>>,
+    pub on_status: Option<OnStatus<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -53,13 +54,13 @@ impl Default for Options<'_> {
         Options {
             budget_tests: None,
             budget_time: None,
-            stood_still: None,
+            callback_us: None,
             stop: None,
             log_inputs: false,
             on_reduce: Box::new(|_| Ok(())),
             on_slip: Box::new(|_, _| Ok(())),
             on_line: Box::new(|_| ()),
-            on_standing: None,
+            on_status: None,
         }
     }
 }
@@ -70,38 +71,38 @@ impl Options<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// How many more tests the budget allows.
+    /// Number of tests that the budget still allows; `None` without a limit.
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))
     }
 
-    /// The time since `begin`, less that in which it stood still.
+    /// Time since `begin` without the time spent in callbacks.
     pub(super) fn worked(&self, begin: Instant) -> Duration {
-        let still = (self.stood_still).map_or(0, |still| still.load(Ordering::Relaxed));
+        let still = (self.callback_us).map_or(0, |still| still.load(Ordering::Relaxed));
         begin.elapsed().saturating_sub(Duration::from_micros(still))
     }
 
-    /// Whether a budget is used up.
+    /// Whether the budget of tests or of time is used up.
     pub(super) fn spent(&self, executed: u64, time: Duration) -> bool {
         self.budget_tests.is_some_and(|budget| executed >= budget)
             || self.budget_time.is_some_and(|budget| time >= budget)
     }
 }
 
-/// Why a minimization came to no result.
+/// Why a minimization has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum MinimizeError {
-    /// The input does not fail: half of the axiom does not hold.
+    /// The input does not fail, so there is nothing to minimize.
     #[error("the input does not fail: of {tries} runs the last gave {last}")]
     NotFailing {
-        /// The outcome of the last run.
+        /// Outcome of the last run of the input.
         last: Outcome,
-        /// Runs made.
+        /// Number of runs of the input.
         tries: u64,
     },
-    /// The input or the empty input fails now and then, and both do: the test does not depend on
-    /// what it is given.
+    /// The input and the empty input both fail in some runs, so the outcome does not depend on the
+    /// input.
     #[error(
         "not reproducible: the outcome does not depend on the input: the input failed in {rate}, \
          the empty input in {empty}"
@@ -112,36 +113,35 @@ pub enum MinimizeError {
         /// How often the empty input failed.
         empty: Rate,
     },
-    /// What should pass fails: the other half of the axiom does not hold, which maximizing and
-    /// isolating need.
+    /// An input that must pass fails: maximizing and isolating need a passing input to start with.
     #[error("{what} fails, but a passing input is needed to start with")]
     NotPassing {
-        /// What should pass: the empty input, or the passing one.
+        /// The input that must pass: "the empty input" or "the passing input".
         what: &'static str,
     },
-    /// The caller asked to stop. The state is in the log: resuming goes on from there.
+    /// The caller asked to stop. The state is in the log and can be resumed.
     #[error("interrupted at {size} bytes after {executed} tests; the state is in the log")]
     Interrupted {
         /// Size of the best so far, in bytes.
         size: u64,
-        /// Tests executed so far.
+        /// Number of tests executed so far.
         executed: u64,
     },
-    /// No search has this name.
+    /// There is no search of the requested name.
     #[error(transparent)]
     UnknownSearch(#[from] UnknownSearch),
     /// The log cannot be written, or does not belong to this minimization.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The target cannot be run any more.
+    /// The target can no longer be run.
     #[error(transparent)]
     Oracle(#[from] OracleError),
-    /// A reproducer, or another crash that was met, could not be kept.
+    /// A callback could not store a result or a crash.
     #[error("{what} could not be stored: {source}")]
     Callback {
-        /// What was to be kept.
+        /// What could not be stored.
         what: &'static str,
-        /// Why not.
+        /// The error of the callback.
         source: CallbackError,
     },
 }
@@ -149,13 +149,13 @@ pub enum MinimizeError {
 /// The phase of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinimizePhase {
-    /// The input is run as it is, and the empty input.
+    /// The input and the empty input are run before the search.
     Baseline,
-    /// The search runs; the rule made its candidate.
+    /// The search runs; the rule is that of its last candidate.
     Search(Option<Rule>),
-    /// What the search left open is proved.
+    /// Removals of single bytes that the search left open are tested.
     Proof,
-    /// The result is run again.
+    /// The result is run again in fresh processes.
     Confirm,
 }
 
@@ -171,19 +171,20 @@ impl std::fmt::Display for MinimizePhase {
     }
 }
 
-/// The status of a minimization.
+/// The status of a running minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimizeStatus {
-    /// Its phase.
-    pub doing: MinimizePhase,
+    /// The present phase.
+    pub phase: MinimizePhase,
     /// Size of the best, in bytes.
     pub size: u64,
     /// Size of the input, in bytes.
     pub size_before: u64,
-    /// Tests that ran the target, those before a resume included.
+    /// Number of tests that ran the target, including those before a resume.
     pub executed: u64,
-    /// Runs of the target aside from tests.
+    /// Number of runs outside of the search: baseline, empty input, votes, confirmations.
     pub checks: u64,
-    /// Single removals of the best known not to fail, of those that there are.
+    /// Number of removals of single bytes of the best that are known not to fail, and of all such
+    /// removals.
     pub proved: Proved,
 }

@@ -1,21 +1,20 @@
-//! The oracle: what a minimization asks about a candidate, the answers, and the inverted oracle.
+//! The trait [`Oracle`], which tests candidates; its answers and errors; and the inverted oracle.
 
 use ddfuzz_delta::{Hints, Outcome};
 use ddfuzz_exec::{ExecError, TimeLimit};
 use ddfuzz_triage::{Class, Crash, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-/// How a candidate was made; it decides which key must stay (crash-keys.md, "The minimizer's
-/// oracle").
+/// How a candidate was made, which decides which keys its crash must have (crash-keys.md, "The
+/// minimizer's oracle").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// By deleting only: class and major key must stay.
+    /// By deleting only: class and major key must stay the same.
     Deleting,
-    /// Bytes were replaced, inserted or repaired: the minor key of the best must stay too, because
-    /// rewriting may turn one caller of a faulty function into another.
+    /// By replacing, inserting or correcting bytes: the minor key of the best must stay the same,
+    /// too, because rewriting may lead into the same faulty function from another caller.
     Rewriting,
 }
 
@@ -42,7 +41,7 @@ pub enum Process {
 }
 
 impl Process {
-    /// Whether it was one of its own.
+    /// Whether the test ran in a process that no other test used.
     pub fn is_own(&self) -> bool {
         *self == Process::Own
     }
@@ -59,44 +58,45 @@ pub struct SlipKeys {
     pub minor: Key,
 }
 
-/// A candidate that crashed with another key than the kept one.
+/// A candidate that crashed with other keys than the crash being minimized.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slip {
-    /// Its class.
+    /// Class of the other crash.
     pub class: Class,
-    /// Its keys.
+    /// Keys of the other crash.
     pub keys: SlipKeys,
-    /// The whole record, the first time that these keys were met; `None` later, and where the
-    /// crash was not seen again when it was examined.
+    /// Record of the other crash, for the first slip with these keys; `None` for later slips, and
+    /// if the crash did not occur again when it was examined.
     pub crash: Option<Box<Crash>>,
-    /// The candidate.
+    /// The candidate that crashed.
     pub input: Vec<u8>,
 }
 
-/// What the oracle knows of one test.
+/// The result of one test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// FAIL is the failure being minimized and no other.
+    /// Outcome of the test; FAIL is the failure that is minimized.
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,
-    /// CPU time of the target's run, where it is known.
+    /// CPU time of the target's run, if known.
     pub cpu: Option<Duration>,
-    /// Bytes of the input that the target read, where that is known.
+    /// Number of bytes of the input that the target read, if known.
     pub read: Option<u64>,
-    /// The minor key, where class and major key are those of the kept crash. The search compares it
-    /// with its best to decide whether that is a FAIL.
+    /// Minor key of the crash, if its class and major key are those of the crash being minimized.
+    /// The minimization compares it with the minor key of the best to decide whether the test
+    /// fails.
     pub minor: Option<Key>,
-    /// The limit that ended the run, if one did.
+    /// The limit that ended the run; `None` if it ended by itself.
     pub cut_off: Option<CutOff>,
-    /// The process that the outcome rests on.
+    /// Whether the test had a process of its own.
     pub process: Process,
-    /// Another bug that the candidate ran into; the outcome is UNRESOLVED then.
+    /// The other crash that the candidate had; the outcome is then UNRESOLVED.
     pub slip: Option<Slip>,
 }
 
 impl Answer {
-    /// An answer of which nothing else is known.
+    /// An answer with this outcome and without further information.
     pub fn of(outcome: Outcome) -> Answer {
         Answer {
             outcome,
@@ -111,46 +111,46 @@ impl Answer {
     }
 }
 
-/// Why a test could not be made at all.
+/// Why a test could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
-    /// The target cannot be run any more.
+    /// The target can no longer be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// Another kind of oracle failed.
+    /// An oracle of another kind failed.
     #[error("the test cannot be run: {why}")]
     Failed {
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
-    /// The interestingness test is another one than it was.
+    /// The file of the interestingness test changed during the minimization.
     #[error("{} has changed during the search", path.display())]
     TestChanged {
-        /// The test.
+        /// Path of the interestingness test.
         path: PathBuf,
     },
-    /// The interestingness test was removed.
+    /// The file of the interestingness test was removed.
     #[error("{} no longer exists", path.display())]
     TestGone {
-        /// The test.
+        /// Path of the interestingness test.
         path: PathBuf,
     },
 }
 
-/// Maps candidates to outcomes for one failure.
+/// Tests candidates for one particular failure.
 pub trait Oracle {
     /// Tests a candidate in the fastest way.
     ///
     /// # Errors
-    /// When the target cannot be run any more. An odd run is UNRESOLVED, not an error.
+    /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
-    /// The same with hints: how far the input was read, and what was compared. It is slower; an
-    /// oracle that cannot observe returns no hints. The outcome is that of `ask`, never that of an
-    /// observed run.
+    /// Tests a candidate, and also reports hints: how many bytes the run read, and which operands
+    /// it compared. An oracle that cannot observe runs returns no hints. The outcome is that of
+    /// [`ask`](Oracle::ask), never that of the observed run, which is slower.
     ///
     /// # Errors
-    /// As `ask`.
+    /// As [`ask`](Oracle::ask).
     fn ask_observed(
         &mut self,
         candidate: &[u8],
@@ -159,60 +159,35 @@ pub trait Oracle {
         Ok((self.ask(candidate, kind)?, Hints::default()))
     }
 
-    /// Tests a candidate in a fresh process, for proofs and confirmations: state left over by
-    /// earlier runs proves nothing. Its time limit is ten times that of [`ask`](Oracle::ask).
+    /// Tests a candidate in a fresh process, for proofs and confirmations, with a time limit ten
+    /// times that of [`ask`](Oracle::ask). State that earlier runs left behind thus has no
+    /// influence.
     ///
     /// # Errors
-    /// As `ask`.
+    /// As [`ask`](Oracle::ask).
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
-    /// Limits the time of all runs from here on by what the runs of the input have taught. An
-    /// oracle whose limit is not to be learned does nothing.
+    /// Sets the time limit of all later runs to one that was learned from runs of the input. An
+    /// oracle with a fixed limit ignores it.
     fn limit_time(&mut self, _learned: TimeLimit) {}
 
-    /// The whole record of a slip. Asked where the first slip with its keys has none, because
-    /// another oracle of the same failure, or another test, met them earlier. `None` where there
-    /// is none, or where the crash is not seen again.
+    /// Makes the crash record of a slip that has none, because another oracle or another test found
+    /// its keys first. `None` if the crash does not occur again.
     ///
     /// # Errors
-    /// As `ask`.
+    /// As [`ask`](Oracle::ask).
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         let _ = slip;
         Ok(None)
     }
 }
 
-impl<O: Oracle + ?Sized> Oracle for Box<O> {
-    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
-        (**self).ask(candidate, kind)
-    }
+/// Swaps PASS and FAIL of another oracle, so that an input without the crash fails. A search then
+/// finds the part of an input that prevents a failure (compare the GCC options in Hildebrandt &
+/// Zeller, ISSTA 2000). UNRESOLVED stays.
+pub struct Inverted(pub Box<dyn Oracle>);
 
-    fn ask_observed(
-        &mut self,
-        candidate: &[u8],
-        kind: Kind,
-    ) -> Result<(Answer, Hints), OracleError> {
-        (**self).ask_observed(candidate, kind)
-    }
-
-    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
-        (**self).ask_fresh(candidate, kind)
-    }
-
-    fn limit_time(&mut self, learned: TimeLimit) {
-        (**self).limit_time(learned);
-    }
-
-    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        (**self).record(slip)
-    }
-}
-
-/// Swaps PASS and FAIL of another oracle, so that what fails is what does not crash: a search then
-/// finds which part of an input prevents the failure (ISSTA, the options of GCC). UNRESOLVED stays.
-pub struct Inverted<O>(pub O);
-
-impl<O: Oracle> Oracle for Inverted<O> {
+impl Oracle for Inverted {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         self.0.ask(candidate, kind).map(invert)
     }
@@ -270,13 +245,12 @@ mod tests {
 
     #[test]
     fn inverting_swaps_pass_and_fail_and_nothing_else() {
-        let pairs = [
+        for (said, inverted) in [
             (Outcome::Pass, Outcome::Fail),
             (Outcome::Fail, Outcome::Pass),
             (Outcome::Unresolved, Outcome::Unresolved),
-        ];
-        for (said, inverted) in pairs {
-            let mut oracle = Inverted(Always(said));
+        ] {
+            let mut oracle = Inverted(Box::new(Always(said)));
             assert_eq!(oracle.ask(b"", Kind::Deleting).unwrap().outcome, inverted);
             let fresh = oracle.ask_fresh(b"", Kind::Deleting).unwrap();
             assert_eq!(fresh.outcome, inverted);

@@ -1,5 +1,5 @@
-//! The state of a minimization: from the lines of a log to the line that comes next, to the result,
-//! and to its status for whoever watches it.
+//! The state of a minimization: it takes the lines of a log, and returns the next line, the result,
+//! and the status.
 
 mod continuation;
 mod feed;
@@ -23,7 +23,8 @@ use crate::{
 pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
 
-/// The stage of a minimization.
+/// The stage of a minimization; stages follow one another in this order, except for the errors at
+/// the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -37,14 +38,14 @@ enum Stage {
     Alternating,
 }
 
-/// The runs of what is asked just now.
+/// The runs of the present question. A candidate of a flaky input takes several runs.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
-    /// So many runs that do not fail are an outcome.
+    /// Number of runs without failure after which the candidate does not fail.
     needed: u64,
-    /// So many have been made.
+    /// Number of runs without failure so far.
     cast: u64,
-    /// One of them proves nothing, as if it were a whole test.
+    /// Whether one of the runs exceeded its time limit, so that the candidate proves nothing.
     cut_off: bool,
     shared: bool,
 }
@@ -59,7 +60,7 @@ impl Votes {
         }
     }
 
-    /// Whether a run with this outcome leaves the question open.
+    /// Whether a run with this outcome leaves the question undecided.
     fn leaves_open(&self, outcome: Outcome) -> bool {
         outcome != Outcome::Fail && self.cast + 1 < self.needed
     }
@@ -67,63 +68,64 @@ impl Votes {
 
 /// The next step of a minimization.
 pub(super) enum NextStep<'a> {
-    /// Run a text as a check, outside of the search: `Progress::due`.
+    /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
     /// Test this candidate.
     Test(&'a PendingCandidate),
-    /// Write this line, which follows from those before it.
+    /// Write this line, which follows from earlier lines.
     Write(Line),
-    /// Nothing: the input does not fail.
+    /// Stop: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
-    /// Nothing: now and then the test fails, whatever it is given.
+    /// Stop: the test fails in some runs, whatever its input is.
     Alternating { rate: Rate, empty: Rate },
-    /// Nothing: the log is whole.
+    /// Stop: the log is complete.
     Nothing,
 }
 
-/// A minimization as a pure function of its log: fed with lines, it says which line comes next.
-/// Live, resumed and replayed minimizations all go through it, so that none can differ.
+/// A minimization as a pure function of its log: it takes lines and returns the next line. Live,
+/// resumed and replayed minimizations use it, so that they agree.
 pub(super) struct Progress {
     texts: CandidateTexts,
     machine: Box<dyn Search>,
     stage: Stage,
-    /// A reduction whose line is due.
+    /// The `reduce` line that has to follow; `None` if no reduction is due.
     reduction: Option<ReduceLine>,
-    /// Removals still to be proven of the current best, the next one last.
+    /// Removals of single bytes of the best that the proof has not tested, in reverse order; `None`
+    /// before the proof.
     open: Option<Vec<Candidate>>,
-    /// So many of them were asked in the proof, and are not proven all the same.
+    /// Number of removals that the proof tested without a usable outcome.
     unproven: u64,
     baseline: Rate,
-    /// A run of the input was cut off in time.
+    /// Whether a run of the input exceeded its time limit.
     slow: bool,
-    /// So many runs of the input have to agree.
+    /// Number of runs of the input that must fail.
     agreeing: u64,
     votes: Votes,
-    /// CPU time of the slowest run of the input that failed.
+    /// CPU time of the slowest failing run of the input.
     slowest: Option<Duration>,
     /// Wall time of the slowest run of the input that a script found interesting.
     slept: Option<Duration>,
     learns_limit: bool,
-    /// So much of the input was read, in bytes.
+    /// Number of bytes of the input that its runs read, if known.
     read: Option<u64>,
-    /// A script or coverage decides, and no crash.
+    /// Whether a script or coverage decides instead of a crash.
     by_script: bool,
-    /// What a budget has ended.
+    /// The stage that a budget ended; `None` if the search ended by itself.
     ceased: Option<Stage>,
     confirmed: Rate,
-    /// The rate of the best where it failed in none of its confirmations, so that the input as given
-    /// is the result.
+    /// Failure rate of the best if it failed in none of its confirmations; the original input is
+    /// then the result.
     restored: Option<Rate>,
-    /// Of the empty input, where a script found it interesting.
+    /// Failure rate of the empty input in the test of a script.
     empty: Rate,
-    /// The minor key of the best.
+    /// Minor key of the crash of the best.
     minor: Option<Key>,
-    /// The minor key that has to stay, however a candidate is made.
+    /// Minor key that every candidate must have; `None` if deletions may change it.
     held_minor: Option<Key>,
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
     empty_fails: bool,
-    /// The search writes values, too.
+    /// Whether the search also replaces bytes.
     rewrites: bool,
     end: Option<EndLine>,
 }
@@ -166,15 +168,15 @@ impl Progress {
         &self.texts
     }
 
-    /// The minor key of the best, where a crash is held.
+    /// Minor key of the crash of the best; `None` without a crash.
     pub fn minor(&self) -> Option<Key> {
         self.minor
     }
 
-    /// Decides by the minor key what the answer to the question that is due means: that of the best
-    /// has to stay where bytes were rewritten, and it may move where they were only deleted, unless
-    /// it is held.
-    pub fn weigh(&self, answer: &mut Answer) {
+    /// Sets the outcome of an answer by its minor key. If bytes were rewritten, the minor key of
+    /// the best must stay. If bytes were only deleted, the minor key may change, unless it must be
+    /// held.
+    pub fn judge_minor_key(&self, answer: &mut Answer) {
         let Some(minor) = answer.minor else {
             return;
         };
@@ -200,12 +202,12 @@ impl Progress {
         }
     }
 
-    /// The keys of all slips so far.
+    /// Keys of all slips so far.
     pub fn slips(&self) -> &[SlipKeys] {
         &self.slips
     }
 
-    /// The result as things stand: the best, unless it did not fail again.
+    /// The result at present: the best, or the original input if the best did not fail again.
     pub fn result(&self) -> &[u8] {
         match self.restored {
             Some(_) => self.texts.original(),
@@ -213,32 +215,32 @@ impl Progress {
         }
     }
 
-    /// The best so far; `None` before its first reduction, and where it did not fail again.
+    /// The best so far; `None` before the first reduction, and if the best did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
         let best = self.result();
         (best.len() < self.texts.original().len() || best != self.texts.original()).then_some(best)
     }
 
-    /// The last line, once it is known.
+    /// The end line; `None` before the end.
     pub fn end(&self) -> Option<&EndLine> {
         self.end.as_ref().filter(|_| self.stage == Stage::Over)
     }
 
-    /// A budget is used up: no more tests, what is best now is the result.
-    pub fn cease(&mut self) {
+    /// Ends the search because a budget is used up; the best is the result.
+    pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
             self.stage = Stage::Confirm;
         }
     }
 
-    /// Whether the log ends only because a budget did.
-    pub fn can_go_on(&self) -> bool {
+    /// Whether the log ended because of a budget.
+    pub fn ended_by_budget(&self) -> bool {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues after an end by a budget.
-    pub fn go_on(&mut self) {
+    /// Continues the search after an end because of a budget.
+    pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
         {
@@ -249,19 +251,19 @@ impl Progress {
         }
     }
 
-    /// The limit on the time of a run that the runs of the input have taught.
+    /// The time limit learned from the runs of the input; `None` if none is learned, or not yet.
     pub fn time_limit(&self) -> Option<TimeLimit> {
         let known = self.learns_limit && self.stage != Stage::Baseline;
         let slowest = self.slowest.filter(|_| known)?;
         Some(learned(slowest, self.slept))
     }
 
-    /// Runs that a candidate takes which does not fail.
+    /// Number of runs without failure after which a candidate does not fail.
     pub fn votes(&self) -> u64 {
         self.votes.needed
     }
 
-    /// Whether a run of the candidate asked with this outcome is one vote of several.
+    /// Whether a run with this outcome is one of several votes on the pending candidate.
     pub fn is_vote(&self, outcome: Outcome) -> bool {
         self.votes.leaves_open(outcome)
     }
@@ -270,7 +272,7 @@ impl Progress {
         self.baseline.hits < self.baseline.tries
     }
 
-    /// Runs of the result.
+    /// Number of confirmations of the result.
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
@@ -279,9 +281,9 @@ impl Progress {
         }
     }
 
-    /// The next step of a minimization.
+    /// Returns the next step.
     pub fn next_step(&mut self) -> NextStep<'_> {
-        self.pass_finished_stages();
+        self.advance_stages();
         if let Some(line) = &self.reduction {
             return NextStep::Write(Line::Reduce(line.clone()));
         }
@@ -307,8 +309,9 @@ impl Progress {
         }
     }
 
-    /// Leaves the search and the proof where they have no more questions, and else asks.
-    fn pass_finished_stages(&mut self) {
+    /// Leaves the search and the proof when they have no further questions; else makes their next
+    /// candidate pending.
+    fn advance_stages(&mut self) {
         if self.reduction.is_some() {
             return;
         }
@@ -340,16 +343,14 @@ impl Progress {
         }
     }
 
-    /// The line of the test being asked, with this answer.
+    /// The log line of the pending test with the answer `reply`.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.texts.test_line(reply)
     }
-}
 
-impl Progress {
-    /// The last line. It makes a claim only where every run of the input and of the result failed,
-    /// and no text ended in two ways. Nothing is proven of a flaky input, whose candidates may fail
-    /// in other runs, nor where the best did not fail again and the input is the result.
+    /// The end line. It makes a claim only if every run of the input and of the result failed, and
+    /// no text had contradictory outcomes. Nothing is proven for a flaky input, and if the original
+    /// input is the result because the best did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.texts.certificate();
         let best = self.result();
@@ -382,7 +383,7 @@ impl Progress {
         }
     }
 
-    /// The result, once the log is whole.
+    /// The result; `None` before the end line.
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
         let untried = match self.rewrites && end.claim != Claim::BestSoFar {
@@ -436,10 +437,9 @@ impl Progress {
                 .collect(),
         })
     }
-}
 
-impl Progress {
-    /// The status. Unlike the certificate it counts proofs without hashing texts.
+    /// The status for a progress display. It counts proofs without hashing texts, unlike the
+    /// certificate.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = runs(self.result()).count() as u64;
@@ -450,7 +450,7 @@ impl Progress {
             (None, None) => texts.singles().min(of),
         };
         MinimizeStatus {
-            doing: match self.stage {
+            phase: match self.stage {
                 Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
                     MinimizePhase::Baseline
                 }

@@ -1,5 +1,5 @@
-//! One question of a minimization and its answer, apart from the text: how it is asked, what is logged
-//! of the answer, and who answers (the [`Answerer`]).
+//! A question of a minimization and its answer: how a text is run, what is logged of the answer,
+//! and the trait [`Answerer`].
 
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;
@@ -11,22 +11,22 @@ use crate::log::{Base64, ContentHash, Phase, Source, TestLine, What};
 use crate::progress::Progress;
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 
-/// How and why a text is run.
+/// How a text is run, and for what purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// As a check, outside of the search.
+    /// A check, which is a run outside of the search.
     Check(What),
-    /// As a candidate; in the proof in a fresh process.
+    /// A test of a candidate. Tests of the proof use a fresh process.
     Test {
         kind: Kind,
         fresh: bool,
-        /// Whether the run is observed, for hints to the search.
+        /// Whether the run reports comparisons, as hints for the search.
         observed: bool,
     },
 }
 
 impl Manner {
-    /// The manner in which a candidate is run in a phase, `None` for the search.
+    /// How a candidate is run in a phase; `None` is the search.
     pub fn of(candidate: &Candidate, phase: Option<Phase>) -> Manner {
         Manner::Test {
             kind: kind_of(&candidate.edit),
@@ -35,7 +35,7 @@ impl Manner {
         }
     }
 
-    /// Asks the oracle in this manner; there are hints only where the run is observed.
+    /// Runs `text` with the oracle in this manner. There are hints only if the run is observed.
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = match self {
             Manner::Check(_) => Kind::Deleting,
@@ -51,24 +51,24 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    /// Whether the run is observed: the search goes on by its hints, so that nothing after it can be
-    /// predicted and run ahead.
+    /// Whether the run reports hints. The search depends on them, so no later question can be
+    /// predicted.
     pub fn is_observed(self) -> bool {
         matches!(self, Manner::Test { observed: true, .. })
     }
 
-    /// Whether it asks for a fresh process.
+    /// Whether the run needs a fresh process.
     pub fn is_fresh(self) -> bool {
         match self {
-            // The axiom proves that a result of one byte is minimal.
+            // The run of the empty input proves that a result of one byte is minimal.
             Manner::Check(What::Confirm | What::Axiom) => true,
             Manner::Check(What::Baseline | What::Vote) => false,
             Manner::Test { fresh, .. } => fresh,
         }
     }
 
-    /// Whether this answer changes what is asked next: a candidate that fails is another best.
-    pub fn turns_at(self, outcome: Outcome) -> bool {
+    /// Whether this outcome changes the next questions: a failing candidate becomes another best.
+    pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom) | Manner::Test { .. } => outcome == Outcome::Fail,
             Manner::Check(_) => false,
@@ -76,15 +76,15 @@ impl Manner {
     }
 }
 
-/// A question. Two that are equal have the same answer.
+/// A question to the oracle. Equal questions have equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     pub manner: Manner,
-    /// Hash of the text; `None` for a check, whose text follows from what it is for.
+    /// Hash of the text; `None` for a check, whose purpose determines its text.
     pub text: Option<ContentHash>,
 }
 
-/// The answer to a test, as it is logged.
+/// The answer to a test in the form of its log line.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     pub outcome: Outcome,
@@ -93,15 +93,15 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
-    /// The minor key, where it is not that of the best before.
+    /// Minor key of the candidate, if it differs from that of the best before it.
     pub minor: Option<Key>,
-    /// What an observed run compared.
+    /// Operand pairs that an observed run compared.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     pub log_input: bool,
 }
 
 impl Reply {
-    /// The answer that a logged test holds.
+    /// The answer that a log line contains.
     pub fn of(line: &TestLine) -> Reply {
         Reply {
             outcome: line.outcome,
@@ -116,7 +116,7 @@ impl Reply {
         }
     }
 
-    /// What an oracle answered.
+    /// The log form of an oracle's answer.
     pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
         Reply {
             source,
@@ -132,34 +132,41 @@ impl Reply {
     }
 }
 
-/// An answer, and the hints of an observed run.
+/// An answer with the hints of its run.
 pub(super) type ObservedAnswer = (Answer, Hints);
 
-/// Answers the questions of a minimization, one after the other: an oracle by itself, or workers
+/// Answers the questions of a minimization one after another: a single oracle, or a pool of workers
 /// that run ahead.
 pub(super) trait Answerer {
-    /// The answer to the question that is due. No more than `left` tests will be asked, this one
-    /// included, where there is a limit; a test of a flaky input may be several runs.
+    /// Answers the question that is due. At most `left` further tests will be asked, including this
+    /// one; `None` is no limit. With a flaky input, a test may take several runs.
     fn answer(
         &mut self,
         progress: &Progress,
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError>;
 
-    /// Limits the time of all runs that are asked for from here on.
+    /// Sets the time limit of all runs that are asked from now on.
     fn limit_time(&mut self, learned: TimeLimit);
 
-    /// The record of a slip that came without one although its keys are new.
-    fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError>;
+    /// Makes the crash record of a slip that has none. A single oracle has already passed on all
+    /// records.
+    fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
+        Ok(None)
+    }
 
-    /// Slips of wasted tests, each returned once.
-    fn unclaimed_slips(&mut self) -> Vec<Slip>;
+    /// Takes the slips of wasted tests; each is returned once.
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        Vec::new()
+    }
 
-    /// Ends all runs that are under way; returns the number of wasted ones.
-    fn finish(&mut self) -> u64;
+    /// Waits for all runs that are under way, and returns the number of wasted runs.
+    fn finish(&mut self) -> u64 {
+        0
+    }
 }
 
-/// Answers by one oracle, which is asked only what is due.
+/// Answers by one oracle, which is asked only questions that are due.
 pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
 
 impl Answerer for SingleOracle<'_> {
@@ -177,19 +184,6 @@ impl Answerer for SingleOracle<'_> {
     fn limit_time(&mut self, learned: TimeLimit) {
         self.0.limit_time(learned);
     }
-
-    fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        // Whatever this oracle has examined was handed over.
-        Ok(None)
-    }
-
-    fn unclaimed_slips(&mut self) -> Vec<Slip> {
-        Vec::new()
-    }
-
-    fn finish(&mut self) -> u64 {
-        0
-    }
 }
 
 #[cfg(test)]
@@ -198,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Says by its hints, and by its outcome, how it was asked.
+    /// An oracle whose outcome and hints show how it was asked.
     struct Teller;
 
     impl Oracle for Teller {

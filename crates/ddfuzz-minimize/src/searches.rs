@@ -1,8 +1,8 @@
-//! Searches by name.
+//! The searches of the command line, by name.
 
 use ddfuzz_delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Subset};
 
-/// The names of all searches, as `--search` takes them.
+/// Names of all searches, as `--search` takes them.
 pub const SEARCHES: &[&str] = &[
     Full::NAME,
     Subset::NAME,
@@ -13,7 +13,7 @@ pub const SEARCHES: &[&str] = &[
     DdPlus::NAME,
 ];
 
-/// What the search of this name does, in one line for the help of `--search`.
+/// One-line description of a search for the help of `--search`; empty for an unknown name.
 pub fn search_summary(name: &str) -> &'static str {
     match name {
         Full::NAME => "Delete and replace bytes, by the structure of the input and what runs show",
@@ -27,22 +27,22 @@ pub fn search_summary(name: &str) -> &'static str {
     }
 }
 
-/// No search has this name.
+/// Error: there is no search of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no search {name:?}; there are: {}", SEARCHES.join(", "))]
 pub struct UnknownSearch {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
 }
 
-/// A search of this name over the bytes of `input`, before its first step. `dd` minimizes.
+/// Starts the search of this name over the bytes of `input`; `dd` minimizes.
 ///
-/// None of them knows of the content cache: it answers what they ask again, `ddmin-2002` too, which
-/// as published runs everything. Such a test is counted as *repeated*, or as *cached* where another
-/// configuration had the same text.
+/// Searches do not use the content cache: it answers tests that they ask again, even for
+/// `ddmin-2002`, which runs every test in its published form. Such a test counts as *repeated*, or
+/// as *cached* if another configuration had the same text.
 ///
 /// # Errors
-/// [`UnknownSearch`] where there is none.
+/// [`UnknownSearch`] if there is no search of this name.
 pub fn search_by_name(name: &str, input: &[u8]) -> Result<Box<dyn Search>, UnknownSearch> {
     let units = input.len();
     Ok(match name {

@@ -1,39 +1,42 @@
-//! How often a flaky candidate is run.
+//! Flaky failures: how many runs of the input, of a candidate and of the result are needed.
 //!
-//! One run that crashes with the kept key proves that a candidate fails; runs that do not crash prove
-//! less. So voting is 1 of n: a candidate FAILs with the first run that fails, and does not after n
-//! runs that do not. n follows from the rate of the input itself (docs/decisions/0023).
+//! One run that crashes with the right key proves that a candidate fails; runs that do not crash
+//! prove less. So a candidate fails with its first failing run, and does not fail after n runs
+//! without failure. The number n of votes follows from the failure rate of the input
+//! (docs/decisions/0023).
 
 use crate::Rate;
 
-/// Runs of the input where all of them agree, and of a steady result.
+/// Number of runs of the input if all of them fail, and of confirmations of a reproducible result.
 pub(super) const AGREEING: u64 = 3;
-/// The same of an input that did not fail once before.
+/// Number of runs of the input if an earlier run of it did not fail.
 const AGREEING_IN_DOUBT: u64 = 5;
-/// Runs of an input that was not seen to fail before it counts as not failing: one that fails in
-/// three runs of ten is missed once in seventy.
+/// Number of runs without failure after which the input counts as not failing: an input that fails
+/// in 30 % of its runs is missed once in 70 times.
 const NEVER: u64 = 12;
-/// The same where a run was cut off in time.
+/// Number of runs without failure after which the input counts as not failing, if one of them
+/// exceeded its time limit.
 const NEVER_SLOW: u64 = 5;
-/// Runs from which a rate is taken: of an input that fails now and then, and of its result.
+/// Number of runs from which a failure rate is estimated, for a flaky input and for its result.
 pub(super) const ESTIMATING: u64 = 20;
-/// Runs of one candidate at most: a rarer failure is missed more often than [`ODDS`] say.
+/// Largest number of votes of one candidate. A rare failure is then missed more often than once in
+/// [`ODDS`] times.
 const MOST: u64 = 100;
-/// One in this many candidates that fail as often as the input is missed.
+/// A candidate that fails as often as the input is missed once in this many times.
 const ODDS: f64 = 1000.0;
 
-/// The result of the runs of the input.
+/// What the runs of the input have shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
-    /// Too little yet.
+    /// More runs are needed.
     Open,
-    /// It fails; each candidate is run up to `votes` times.
+    /// The input fails. A candidate takes up to `votes` runs.
     Fails { votes: u64 },
-    /// No run failed.
+    /// The input does not fail.
     Never,
 }
 
-/// How many runs of the input must agree; `doubtful`: one before them did not fail.
+/// Number of runs of the input that must fail. `doubtful` says that an earlier run did not fail.
 pub(super) fn agreeing(doubtful: bool) -> u64 {
     match doubtful {
         true => AGREEING_IN_DOUBT,
@@ -41,8 +44,8 @@ pub(super) fn agreeing(doubtful: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input: `agreeing` where they all fail, twenty where some do, twelve where none
-/// does, or five where that takes long. `slow`: one of them was cut off in time.
+/// Judges the runs of the input: `agreeing` runs suffice if all fail, 20 if some do, and 12 if none
+/// does, or 5 if one of them was `slow`, which means that it exceeded its time limit.
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
@@ -56,7 +59,7 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     }
 }
 
-/// Runs of the input that are to come, if the next ones end as those before.
+/// Predicted number of further runs of the input, if they end like those so far.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,
@@ -68,23 +71,24 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Runs of one candidate that miss a failure of this rate once in a thousand, at most a hundred.
+/// Number of runs that miss a failure of this rate at most once in 1000 times, but at most 100.
 fn votes(rate: Rate) -> u64 {
     (1..MOST)
         .find(|votes| odds(rate, *votes) >= ODDS)
         .unwrap_or(MOST)
 }
 
-/// One in how many failures is missed by `votes` runs, at the lower end of `rate`.
+/// Returns x such that `votes` runs miss a failure once in x times, at the lower end of the
+/// confidence interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - lower_end(rate);
-    // Products, because a logarithm differs from machine to machine, and logs must not.
+    // Only products: logarithms differ between machines, and logs must not.
     let missed = (0..votes).fold(1.0, |missed, _| missed * silent);
     1.0 / missed
 }
 
-/// The lower end of Wilson's interval for a rate, at one standard deviation: five rates in six
-/// are above it.
+/// Lower end of Wilson's score interval of a rate at one standard deviation: five of six true rates
+/// are higher.
 fn lower_end(rate: Rate) -> f64 {
     let tries = rate.tries as f64;
     let share = rate.hits as f64 / tries;
@@ -101,28 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_always_fails_takes_three_runs_and_one_vote() {
-        assert_eq!(judge(rate(2, 2), false, AGREEING), Baseline::Open);
-        assert_eq!(
-            judge(rate(3, 3), false, AGREEING),
-            Baseline::Fails { votes: 1 }
-        );
-    }
-
-    #[test]
-    fn an_input_that_once_did_not_fail_takes_five_runs() {
-        assert_eq!(judge(rate(3, 3), false, agreeing(true)), Baseline::Open);
+    fn runs_of_the_input_are_judged_when_they_are_enough() {
         let steady = Baseline::Fails { votes: 1 };
-        assert_eq!(judge(rate(5, 5), false, agreeing(true)), steady);
-        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
-    }
-
-    #[test]
-    fn an_input_that_never_fails_takes_twelve_runs_or_five_slow_ones() {
-        assert_eq!(judge(rate(0, 11), false, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(0, 12), false, AGREEING), Baseline::Never);
-        assert_eq!(judge(rate(0, 4), true, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(0, 5), true, AGREEING), Baseline::Never);
+        for (hits, tries, slow, doubtful, judged) in [
+            (2, 2, false, false, Baseline::Open),
+            (3, 3, false, false, steady),
+            (3, 3, false, true, Baseline::Open),
+            (5, 5, false, true, steady),
+            (0, 11, false, false, Baseline::Open),
+            (0, 12, false, false, Baseline::Never),
+            (0, 4, true, false, Baseline::Open),
+            (0, 5, true, false, Baseline::Never),
+            (2, 3, false, false, Baseline::Open),
+            (1, 5, true, false, Baseline::Open),
+            (10, 20, false, false, Baseline::Fails { votes: 14 }),
+        ] {
+            let found = judge(rate(hits, tries), slow, agreeing(doubtful));
+            assert_eq!(found, judged, "{hits} of {tries}");
+        }
     }
 
     #[test]
@@ -137,16 +137,7 @@ mod tests {
             assert_ne!(judge(next(open), slow, AGREEING), Baseline::Open);
         }
         assert_eq!(open_runs(rate(3, 5), false, AGREEING), 15);
-    }
-
-    #[test]
-    fn a_rate_is_taken_from_twenty_runs() {
-        assert_eq!(judge(rate(2, 3), false, AGREEING), Baseline::Open);
-        assert_eq!(judge(rate(1, 5), true, AGREEING), Baseline::Open);
-        assert_eq!(
-            judge(rate(10, 20), false, AGREEING),
-            Baseline::Fails { votes: 14 }
-        );
+        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
     }
 
     #[test]

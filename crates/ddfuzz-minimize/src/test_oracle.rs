@@ -1,4 +1,5 @@
-//! The oracle that asks an interestingness test, and the test's file, which must not change meanwhile.
+//! The oracle that runs an interestingness test, and the check that the file of the test does not
+//! change.
 
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_test};
@@ -8,38 +9,38 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::log::ContentHash;
-use crate::{Answer, CutOff, Kind, Oracle, OracleError, PATIENCE};
+use crate::{Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, log::ContentHash};
 
-/// The exit status by which a test says that it cannot tell.
+/// Exit status of a test that cannot decide.
 const CANNOT_TELL: i32 = 125;
 
-/// Maps runs of an interestingness test to outcomes (interface.md, "Interestingness test").
+/// Runs an interestingness test on candidates (interface.md, "Interestingness test").
 ///
-/// - FAIL: it exited with 0, the candidate is interesting.
-/// - UNRESOLVED: it exited with 125, or was cut off by a limit.
-/// - PASS: any other status, or a signal.
+/// - FAIL: the test exited with 0; the candidate is interesting.
+/// - UNRESOLVED: the test exited with 125, or exceeded a limit.
+/// - PASS: the test exited with another status, or by a signal.
 ///
-/// Each run has its own process and an empty directory. The test must not change while the oracle
-/// lives: outcomes of two versions must not be mixed.
+/// Each run has a process and an empty directory of its own. The file of the test must not change
+/// while the oracle exists, because outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
-    /// The test, and what the input is called in its directory.
+    /// The program of the test and its limits.
     target: Target,
     name: OsString,
     executor: Box<dyn Executor>,
-    /// Started when it is first asked.
+    /// Executor with longer time limits for proofs, started at its first use.
     patient: Option<Box<dyn Executor>>,
     last: Option<Ended>,
-    /// The limit on time is the user's.
+    /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
 }
 
 impl TestOracle {
-    /// An oracle that asks the program of `target`, which is `script`; the input is called `name`.
+    /// An oracle that runs the program of `target`, whose file is `script`. The input is stored as
+    /// `name` in the working directory.
     ///
     /// # Errors
-    /// When the test cannot be started.
+    /// If the test cannot be started.
     pub fn new(script: Script, target: Target, name: OsString) -> Result<TestOracle, OracleError> {
         let executor = start_test(&target, &name)?;
         Ok(TestOracle {
@@ -53,13 +54,13 @@ impl TestOracle {
         })
     }
 
-    /// The same with the limit on time that it has, which is not to be learned.
+    /// Keeps the time limit of the target instead of a learned one.
     pub fn with_fixed_time(mut self) -> TestOracle {
         self.fixed_time = true;
         self
     }
 
-    /// How the last run ended; `None` before the first.
+    /// How the last run ended; `None` before the first run.
     pub fn last_ended(&self) -> Option<Ended> {
         self.last
     }
@@ -71,13 +72,13 @@ impl TestOracle {
             (true, Some(patient)) => patient,
             (true, none) => {
                 let mut target = self.target.clone();
-                let time = TimeLimit::from(target.limits).times(PATIENCE);
+                let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
                 target.limits = time.within(target.limits);
                 none.insert(start_test(&target, &self.name)?)
             }
         };
         let run = executor.run(candidate);
-        // The outcome of a test that has changed meanwhile does not count.
+        // The outcome does not count if the test changed during the run.
         self.check_unchanged()?;
         let run = run?;
         self.last = Some(run.ended);
@@ -126,65 +127,65 @@ impl Oracle for TestOracle {
         if self.fixed_time {
             return;
         }
-        // Also for one that is not started yet.
+        // The target's limits also hold for executors that start later.
         self.target.limits = learned.within(self.target.limits);
         self.executor.limit_time(learned);
         if let Some(patient) = &mut self.patient {
-            patient.limit_time(learned.times(PATIENCE));
+            patient.limit_time(learned.times(PROOF_TIME_FACTOR));
         }
     }
 }
 
-/// The file of an interestingness test as it was when a minimization began.
+/// The file of an interestingness test as it was when the minimization began.
 #[derive(Clone, Debug)]
 pub struct Script {
     path: PathBuf,
     hash: ContentHash,
-    /// As it was seen last with that content.
-    seen: Facts,
+    /// Stamp of the file when it was last seen with this content.
+    seen: FileStamp,
 }
 
-/// What the file is now.
+/// How the file of a test compares with its former content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptState {
-    /// What it was.
+    /// The content is the same.
     Same,
-    /// Its content is another one.
+    /// The content has changed.
     Changed,
-    /// It is not there any more, or cannot be read.
+    /// The file does not exist any more or cannot be read.
     Gone,
 }
 
-/// Shows without reading a file that it may have changed: device, inode, size, and the time
-/// of its last change.
-type Facts = (u64, u64, u64, i64, i64);
+/// Detects that a file may have changed without reading it: device, inode, size in bytes, and
+/// modification time in seconds and nanoseconds.
+type FileStamp = (u64, u64, u64, i64, i64);
 
 impl Script {
-    /// Reads the test at `path`.
+    /// Reads the file of a test.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read.
     pub fn read(path: &Path) -> io::Result<Script> {
-        // In this order: a change in between is found out by the next look.
-        let seen = facts(path)?;
+        // In this order, `state` detects a change between both steps.
+        let seen = file_stamp(path)?;
         let hash = ContentHash::of(&std::fs::read(path)?);
         let path = path.to_owned();
         Ok(Script { path, hash, seen })
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The hash of its content.
+    /// Hash of the content.
     pub fn hash(&self) -> ContentHash {
         self.hash
     }
 
-    /// Looks at it again; reads it only where something about it has changed.
+    /// Checks whether the file has changed. It is read only if its stamp is different.
     pub fn state(&mut self) -> ScriptState {
-        let Ok(now) = facts(&self.path) else {
+        let Ok(now) = file_stamp(&self.path) else {
             return ScriptState::Gone;
         };
         if now == self.seen {
@@ -201,7 +202,7 @@ impl Script {
     }
 }
 
-fn facts(path: &Path) -> io::Result<Facts> {
+fn file_stamp(path: &Path) -> io::Result<FileStamp> {
     let facts = std::fs::metadata(path)?;
     let (seconds, nanoseconds) = (facts.mtime(), facts.mtime_nsec());
     Ok((facts.dev(), facts.ino(), facts.size(), seconds, nanoseconds))

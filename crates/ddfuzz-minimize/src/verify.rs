@@ -1,20 +1,126 @@
-//! Runs again the tests that a claim rests on.
+//! Computes a result from its log without the target (`replay`), and re-runs the tests that its
+//! claim rests on (`verify`).
 
 use ddfuzz_delta::Outcome;
-use std::ops::Range;
+use ddfuzz_exec::TimeLimit;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::candidate_texts::remove;
 use crate::certificate::runs;
-use crate::log::Log;
-use crate::{Claim, CutOff, Kind, MinimizeError, Oracle, OracleError, Proved, replay};
+use crate::log::{ContentHash, Line, Log, LogError, TestLine};
+use crate::progress::Progress;
+use crate::{
+    Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved, SlipKeys,
+};
 
-/// Why a log could not be verified at all.
+/// A minimization computed from its log, without the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The best text that the log leads to.
+    pub text: Vec<u8>,
+    /// Number of tests, by the source of their outcomes.
+    pub counts: Counts,
+    /// The learned time limit of a run; `None` if none was learned.
+    pub time_limit: Option<TimeLimit>,
+    /// Number of runs of each candidate that did not fail; more than one if the input is flaky.
+    pub votes: u64,
+    /// The result; `None` if the log has no end.
+    pub minimized: Option<Minimized>,
+}
+
+/// Computes the result of a log from `input`. It feeds every logged outcome to the search and
+/// checks that the search asks for exactly the logged candidates, in this order and with these
+/// hashes, and that size, hash, claim, proof and counts of the end line follow.
+///
+/// # Errors
+/// [`LogError::Disagrees`] names the first invalid line; [`LogError::Mismatch`] means that the log
+/// belongs to another input; [`LogError::Empty`] that it has no complete line;
+/// [`MinimizeError::UnknownSearch`] that this version has no such search.
+pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
+    let progress = feed_all(input, log, &mut |_, _| ())?;
+    Ok(Replayed {
+        text: progress.result().to_vec(),
+        counts: progress.texts().counts,
+        time_limit: progress.time_limit(),
+        votes: progress.votes(),
+        minimized: progress.minimized(),
+    })
+}
+
+/// The smallest input with which a test ran into another bug.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeastSlip {
+    /// Keys of the other bug.
+    pub keys: SlipKeys,
+    /// Index of the first test with an input of this size that ran into the bug.
+    pub test: u64,
+    /// The candidate of that test.
+    pub input: Vec<u8>,
+}
+
+/// For each other bug that tests of the search or the proof ran into, the smallest input, in
+/// ascending order of keys.
+///
+/// # Errors
+/// As [`replay`].
+pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeError> {
+    let mut least: BTreeMap<SlipKeys, LeastSlip> = BTreeMap::new();
+    feed_all(input, log, &mut |progress, line| {
+        let Line::Test(TestLine {
+            i,
+            slip: Some(keys),
+            ..
+        }) = line
+        else {
+            return;
+        };
+        let text = progress.texts().text();
+        let is_less = |known: &LeastSlip| text.len() < known.input.len();
+        if least.get(keys).is_none_or(is_less) {
+            let slip = LeastSlip {
+                keys: *keys,
+                test: *i,
+                input: text.to_vec(),
+            };
+            least.insert(*keys, slip);
+        }
+    })?;
+    Ok(least.into_values().collect())
+}
+
+/// Feeds all lines of a log to a new state. `each` is called after each line, while the text of the
+/// line is still available.
+fn feed_all(
+    input: &[u8],
+    log: &Log,
+    each: &mut dyn FnMut(&Progress, &Line),
+) -> Result<Progress, MinimizeError> {
+    let start = log.start.as_ref().ok_or(LogError::Empty)?;
+    if start.input_blake3 != ContentHash::of(input) {
+        return Err(LogError::Mismatch { what: "input" }.into());
+    }
+    if start.size != input.len() as u64 {
+        let why = "its size is not that of the input".to_owned();
+        return Err(LogError::Disagrees { line: 1, why }.into());
+    }
+    let mut progress = Progress::new(input, start)?;
+    for (line, content) in &log.lines {
+        let line = *line;
+        progress
+            .feed(content)
+            .map_err(|why| LogError::Disagrees { line, why })?;
+        each(&progress, content);
+    }
+    Ok(progress)
+}
+
+/// Why a log could not be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The log itself does not hold.
+    /// The log is invalid.
     #[error(transparent)]
     Replay(#[from] MinimizeError),
-    /// The log has no end: no claim was made.
+    /// The log has no end, so nothing is claimed.
     #[error(
         "the log has no end, so nothing is claimed yet: finish the minimization with --resume first"
     )]
@@ -24,46 +130,46 @@ pub enum VerifyError {
     Oracle(#[from] OracleError),
 }
 
-/// A removal after which the result still fails.
+/// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// The run of equal bytes of the result, one of which was removed.
+    /// The run of equal bytes of which one was removed.
     pub at: Range<usize>,
     /// The smaller text that fails.
     pub text: Vec<u8>,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The claim.
+    /// The claim of the log.
     pub claim: Claim,
-    /// The outcome of the result, run again.
+    /// Outcome of the result in a new run.
     pub result: Outcome,
-    /// Distinct removals found not to fail, of those that the claim is about (none for
-    /// [`Claim::BestSoFar`]).
+    /// Number of removals of single bytes that did not fail, and of all that the claim is about;
+    /// none for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first removal that fails.
+    /// The first removal that fails; `None` if no removal does.
     pub counterexample: Option<Counterexample>,
-    /// Removals whose run was cut off in time, which proves nothing.
+    /// Number of removals whose run exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 
 impl Verified {
-    /// Whether the claim holds: the result fails and every removal was found not to.
+    /// Whether the claim holds: the result fails, and each removal of a single byte does not.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of
     }
 }
 
-/// Replays a log, then runs its result again (where it is flaky, until it fails, as often as a
-/// candidate was) and, where it claims minimality, every distinct
-/// removal of one byte, each in a fresh process. `on_progress` is called after each removal. It
-/// ends at the first removal that fails.
+/// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
+/// single byte, in fresh processes. A flaky result is run until it fails, at most as often as a
+/// candidate was. It stops at the first removal that fails. `on_progress` is called after each
+/// removal.
 ///
 /// # Errors
-/// When the log does not hold, has no end, or the target cannot be run. A claim that turns out
-/// false is no error: see [`Verified::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
+/// see [`Verified::holds`].
 pub fn verify(
     input: &[u8],
     log: &Log,

@@ -1,6 +1,4 @@
-//! How ddfuzz writes its files, and what JSON has no form for.
-//!
-//! [`files`] writes files whole or not at all, locks directories, appends to journals, and encodes
-//! what JSON has no form for (bytes, and names that need not be UTF-8).
+//! How ddfuzz writes files: atomically, under locks, or append-only; and JSON forms of bytes and of
+//! names that need not be UTF-8. Everything is in the module [`files`].
 
 pub mod files;

@@ -1,4 +1,4 @@
-//! A target for ddfuzz: a parser of `name=value` lines with a bug of its own.
+//! An example target: a parser of `name=value` lines with a bug.
 //!
 //! ```text
 //! cargo build -p ddfuzz-target --example settings
@@ -7,20 +7,20 @@
 
 use std::collections::BTreeMap;
 
-/// Why a text is no settings.
+/// Why a text is not a valid list of settings.
 #[derive(Debug)]
 #[allow(
     dead_code,
     reason = "the number is read where the error is told to the user"
 )]
 enum Refused {
-    /// The line of this number has no `=`.
+    /// The line with this number, counted from 1, has no `=`.
     NoValue(usize),
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     NoText,
 }
 
-/// Reads settings, one a line.
+/// Parses settings, one per line.
 fn parse(text: &str) -> Result<BTreeMap<&str, &str>, Refused> {
     let mut settings = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<BTreeMap<&str, &str>, Refused> {
     Ok(settings)
 }
 
-/// A value without its quotes.
+/// Removes the quotes around a value.
 #[inline(never)]
 fn unquoted(value: &str) -> &str {
     if value.starts_with('"') {

@@ -1,8 +1,8 @@
-//! What code calls that was compiled with SanitizerCoverage, where no sanitizer is linked that
-//! would answer. Nothing is done: the counters count by themselves, and whoever runs the program
-//! finds them by their section, `__sancov_cntrs`.
+//! Empty callbacks for code that was compiled with SanitizerCoverage but is linked without a
+//! sanitizer. The counters need no callbacks: the code increments them, and ddfuzz finds them by
+//! their section, `__sancov_cntrs`.
 //!
-//! Build with these flags (stable Rust takes them; they are LLVM's and may change with it):
+//! Build with these flags (stable Rust accepts them; they belong to LLVM and may change):
 //!
 //! ```text
 //! RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3
@@ -11,7 +11,7 @@
 //!   -Cllvm-args=-sanitizer-coverage-trace-compares" cargo build --release --target TRIPLE
 //! ```
 //!
-//! `--target`, even where it is the machine's own, keeps the flags away from build scripts. Do not
+//! `--target`, even for the machine's own target, keeps the flags away from build scripts. Do not
 //! use this feature together with a sanitizer, whose runtime defines the same functions.
 
 /// Defines callbacks that do nothing.
@@ -26,38 +26,38 @@ macro_rules! callbacks {
 }
 
 callbacks! {
-    /// Tells where a module's counters begin and end.
+    /// Called with the start and the end of a module's counters.
     __sanitizer_cov_8bit_counters_init(*mut u8, *mut u8);
-    /// Tells where the table of their addresses begins and ends.
+    /// Called with the start and the end of a module's table of code addresses.
     __sanitizer_cov_pcs_init(*const usize, *const usize);
-    /// Tells where a module's guards begin and end.
+    /// Called with the start and the end of a module's guards.
     __sanitizer_cov_trace_pc_guard_init(*mut u32, *mut u32);
-    /// An edge with this guard was passed.
+    /// Called when the edge of a guard is executed.
     __sanitizer_cov_trace_pc_guard(*mut u32);
-    /// An indirect call.
+    /// Called before an indirect call.
     __sanitizer_cov_trace_pc_indir(usize);
-    /// A comparison of bytes.
+    /// Called before a comparison of 8-bit numbers.
     __sanitizer_cov_trace_cmp1(u8, u8);
-    /// A comparison of 16-bit numbers.
+    /// Called before a comparison of 16-bit numbers.
     __sanitizer_cov_trace_cmp2(u16, u16);
-    /// A comparison of 32-bit numbers.
+    /// Called before a comparison of 32-bit numbers.
     __sanitizer_cov_trace_cmp4(u32, u32);
-    /// A comparison of 64-bit numbers.
+    /// Called before a comparison of 64-bit numbers.
     __sanitizer_cov_trace_cmp8(u64, u64);
-    /// A comparison with a constant byte.
+    /// Called before a comparison with an 8-bit constant.
     __sanitizer_cov_trace_const_cmp1(u8, u8);
-    /// A comparison with a constant of 16 bits.
+    /// Called before a comparison with a 16-bit constant.
     __sanitizer_cov_trace_const_cmp2(u16, u16);
-    /// A comparison with a constant of 32 bits.
+    /// Called before a comparison with a 32-bit constant.
     __sanitizer_cov_trace_const_cmp4(u32, u32);
-    /// A comparison with a constant of 64 bits.
+    /// Called before a comparison with a 64-bit constant.
     __sanitizer_cov_trace_const_cmp8(u64, u64);
-    /// A `match` on a number: the value, and the table of its cases.
+    /// Called before a `match` on a number, with the number and the table of its cases.
     __sanitizer_cov_trace_switch(u64, *mut u64);
-    /// A division by a 32-bit number.
+    /// Called before a division by a 32-bit number.
     __sanitizer_cov_trace_div4(u32);
-    /// A division by a 64-bit number.
+    /// Called before a division by a 64-bit number.
     __sanitizer_cov_trace_div8(u64);
-    /// An index into an array.
+    /// Called before an array is indexed.
     __sanitizer_cov_trace_gep(usize);
 }

@@ -1,24 +1,23 @@
-//! What stands between `target_main` and the closure.
+//! Calls the closure of a harness with an input, and makes each panic abort the process.
 
-use std::ffi::c_int;
-use std::sync::Once;
+use std::{ffi::c_int, sync::Once};
 
-use crate::{Status, panics};
+use crate::Status;
 
 /// The input as a slice.
 ///
 /// # Safety
-/// `length` bytes at `data` can be read and do not change while the slice lives. Of no bytes the
-/// address may be anything.
+/// If `length` is not 0, `length` bytes at `data` can be read and do not change while the slice
+/// exists.
 pub unsafe fn input<'a>(data: *const u8, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: what the caller promises; of at least one byte the address is not null.
+    // SAFETY: the caller guarantees it, and the address of at least one byte is not null.
     unsafe { std::slice::from_raw_parts(data, length) }
 }
 
-/// Runs `target` on `input`, behind `init` where this is the first input of the process.
+/// Runs `target` on `input`. Before the first input of the process, it calls `init`.
 pub fn enter<S: Status>(
     init: impl FnOnce(),
     target: impl FnOnce(&[u8]) -> S,
@@ -27,8 +26,21 @@ pub fn enter<S: Status>(
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         init();
-        // Behind `init`, which may have set a hook: that one is called first.
-        panics::abort_behind_the_hook();
+        // After `init`, which may have set a panic hook: that hook runs first.
+        abort_after_hook();
     });
     target(input).status()
+}
+
+/// Makes each panic abort the process after the present panic hook has printed its message. The
+/// stack is not unwound, so it still shows where the panic began, and no code can catch the panic.
+///
+/// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
+/// by the frames after them.
+pub(crate) fn abort_after_hook() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        hook(info);
+        std::process::abort();
+    }));
 }

@@ -1,5 +1,5 @@
-//! The harness macro of ddfuzz: [`target!`] makes a program of a closure over bytes, which ddfuzz
-//! runs by every way of execution.
+//! The harness macro of ddfuzz: [`target!`] turns a closure over bytes into a program that ddfuzz
+//! can run in every execution mode.
 //!
 //! ```
 //! ddfuzz_target::target!(|data: &[u8]| {
@@ -7,20 +7,19 @@
 //! });
 //! ```
 //!
-//! The program works on the file that its argument names, or on stdin: that is what the ways
-//! `command` and `inject` run. The function `target_main`, which the way `harness` calls again and
-//! again in one process, is the same closure behind C's calling convention.
+//! The program reads the file that its argument names, or stdin; the modes `command` and `inject`
+//! run it in this way. The mode `harness` calls the function `target_main`, which is the same
+//! closure with C's calling convention, many times in one process.
 //!
-//! A panic is a crash: the hook says what it always says, and the process aborts where the panic
-//! began, its stack untouched.
+//! A panic is a crash: the panic hook prints its message, and the process aborts where the panic
+//! began, without unwinding the stack.
 //!
-//! With the feature `coverage` the program links when its code is compiled with
-//! SanitizerCoverage and without a sanitizer; its module `coverage` tells the flags.
+//! The feature `coverage` is for code that is compiled with SanitizerCoverage and without a
+//! sanitizer; the module `coverage` lists the compiler flags.
 
 #[cfg(feature = "coverage")]
 pub mod coverage;
 mod entry;
-mod panics;
 mod program;
 mod status;
 
@@ -30,9 +29,9 @@ pub use entry::{enter, input};
 pub use program::run;
 pub use status::Status;
 
-/// Makes a ddfuzz target of a closure, or of any function, that takes a `&[u8]`.
+/// Makes a ddfuzz target of a closure or function that takes a `&[u8]`.
 ///
-/// Stands once at the root of a program, in place of its `main`:
+/// Use it once, at the root of a program, instead of `main`:
 ///
 /// ```
 /// ddfuzz_target::target!(|data: &[u8]| {
@@ -42,8 +41,8 @@ pub use status::Status;
 /// });
 /// ```
 ///
-/// What it returns is the exit status ([`Status`]): nothing, a number, or a `Result`, of which an
-/// error is told on stderr and is status 1. None of these is a crash; a panic is.
+/// The closure returns nothing, an exit status, or a `Result` ([`Status`]). An error is printed to
+/// stderr and gives exit status 1. A return value is never a crash; a panic is.
 ///
 /// ```
 /// ddfuzz_target::target!(|data: &[u8]| -> Result<(), std::str::Utf8Error> {
@@ -52,7 +51,7 @@ pub use status::Status;
 /// });
 /// ```
 ///
-/// `init:` names what is called once in each process, before its first input:
+/// The function after `init:` is called once in each process, before its first input:
 ///
 /// ```
 /// static TABLE: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
@@ -66,22 +65,22 @@ pub use status::Status;
 /// );
 /// ```
 ///
-/// Each input must find things as the first one did: state that is kept between two calls would
-/// speak in the outcome of a later one.
+/// The closure must keep no state between inputs, because such state would influence the outcomes
+/// of later inputs.
 #[macro_export]
 macro_rules! target {
     (init: $init:expr, $target:expr $(,)?) => {
-        /// Runs the target on `length` bytes at `data`, and gives its status.
+        /// Runs the target on `length` bytes at `data`, and returns its exit status.
         ///
         /// # Safety
-        /// `length` bytes at `data` can be read and do not change meanwhile.
+        /// `length` bytes at `data` can be read and do not change during the call.
         #[unsafe(no_mangle)]
         #[inline(never)]
         pub unsafe extern "C" fn target_main(
             data: *const u8,
             length: usize,
         ) -> ::core::ffi::c_int {
-            // SAFETY: what the caller promises.
+            // SAFETY: the caller guarantees it.
             let input = unsafe { $crate::input(data, length) };
             $crate::enter($init, $target, input)
         }

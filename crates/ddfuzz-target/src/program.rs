@@ -1,17 +1,18 @@
-//! A target as a program: `NAME [FILE]`.
+//! The `main` function of a target: `NAME [FILE]`.
 
 use std::ffi::{OsString, c_int};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::process::ExitCode;
 
-/// Wrong usage, or an input that cannot be read.
+/// Exit status after wrong usage, or if the input cannot be read.
 const USAGE: u8 = 2;
 
-/// Runs `entry` on the file that the only argument names, or on stdin without one. The status is
-/// 2 where there are more arguments, or the input cannot be read.
+/// Runs `entry` on the file that the only argument names, or on stdin without an argument. The exit
+/// status is 2 if there are more arguments or the input cannot be read.
 pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
-    die_as_in_process();
+    restore_default_signals();
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();
     let file = args.next();
@@ -20,7 +21,7 @@ pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
         return USAGE.into();
     }
     let input = match read(file.as_ref()) {
-        // A block of exactly its size: reading beyond it is seen by whatever watches the heap.
+        // A heap block of exact size, so that heap checkers detect reads beyond it.
         Ok(input) => input.into_boxed_slice(),
         Err(error) => {
             let file = file.unwrap_or_else(|| "standard input".into());
@@ -32,11 +33,11 @@ pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
             return USAGE.into();
         }
     };
-    // Not inlined, so that stacks are the same as those of calls from outside.
+    // Not inlined, so that stacks are the same as in calls from other processes.
     let entry = std::hint::black_box(entry);
     // SAFETY: the slice is all that the entry reads, and lives until it returns.
     let status = unsafe { entry(input.as_ptr(), input.len()) };
-    // As the kernel does it, and the way `harness`.
+    // Only the low eight bits, as the kernel and the mode `harness` do.
     ExitCode::from((status & 0xff) as u8)
 }
 
@@ -49,9 +50,9 @@ fn read(file: Option<&OsString>) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Gives back to the kernel the signals that Rust's start-up has taken: where `target_main` is
-/// called in-process there was no such start-up, and a run must end alike in both.
-fn die_as_in_process() {
+/// Restores the default action of signals that Rust's start-up code changed. If `target_main` is
+/// called in another process, there is no such start-up code, and a run must end in the same way.
+fn restore_default_signals() {
     #[cfg(target_os = "linux")]
     {
         const SIGNALS: [c_int; 3] = [7, 11, 13]; // SIGBUS, SIGSEGV, SIGPIPE

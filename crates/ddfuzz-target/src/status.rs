@@ -1,30 +1,29 @@
-//! What a target may return.
+//! The return values of a harness and their exit status.
 
-use std::ffi::c_int;
-use std::fmt::Debug;
+use std::{ffi::c_int, fmt::Debug};
 
-/// What a target may return, as an exit status: one that the process ends with, of which eight
-/// bits are left.
+/// A return value of a harness, which has an exit status. The process ends with the low eight bits
+/// of the status.
 pub trait Status {
     /// The exit status.
     fn status(self) -> c_int;
 }
 
-/// Done: status 0.
+/// Exit status 0.
 impl Status for () {
     fn status(self) -> c_int {
         0
     }
 }
 
-/// The status itself.
+/// The exit status itself.
 impl Status for c_int {
     fn status(self) -> c_int {
         self
     }
 }
 
-/// As of Rust's `main`: an error is told on stderr, and is status 1.
+/// Like Rust's `main`: an error is printed to stderr, and its status is 1.
 impl<S: Status, E: Debug> Status for Result<S, E> {
     fn status(self) -> c_int {
         match self {

@@ -9,7 +9,7 @@ use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure};
 use crate::corpus::Place;
 use crate::corpus::listing::Layout;
-use crate::files::swap::Fresh;
+use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
@@ -179,7 +179,7 @@ impl ReplacedCorpus {
     /// When something cannot be written; the corpus stands as it was then.
     pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
         let kept = self.place.corpus();
-        let fresh = Fresh::beside(&self.corpus)?;
+        let fresh = StagedFolder::beside(&self.corpus)?;
         let mut folders = vec![PathBuf::new()];
         while let Some(below) = folders.pop() {
             let folder = kept.join(&below);

@@ -20,7 +20,7 @@ use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
 use crate::minimize::log::{CallRecord, ContentHash, Line, Log, OsText, Part, StartLine};
 use crate::minimize::{
-    BoxedOracle, Call, CallOracle, CallResult, CallbackError, Claim, Counts, Held, Journal,
+    BoxedOracle, Call, CallOracle, CallResult, CallbackError, Claim, Counts, HeldCrash, Journal,
     MinRecord, Options, Oracle, OracleOfCall, PhaseRecord, Proved, Slip, SlipRecord, Warning,
     Workers, minimize_by_workers,
 };
@@ -361,7 +361,7 @@ impl Turns<'_> {
         let mut journal =
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
-        let held = Held::from(self.crash);
+        let held = HeldCrash::from(self.crash);
         let learn_limit = self.args.target.timeout.is_none();
         let oracle = || -> BoxedOracle<'_> {
             let (call, input) = (call.clone(), self.input.clone());
@@ -457,7 +457,7 @@ impl Turns<'_> {
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,
-    held: Held,
+    held: HeldCrash,
     learn_limit: bool,
 ) -> CallOracle {
     let make: OracleOfCall = Box::new(move |target: Target| {

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::rate;
 use crate::cli::output::{self, Output};
 use crate::minimize::log::{Line, ReduceLine};
-use crate::minimize::{Doing, Options, Standing};
+use crate::minimize::{MinimizePhase, MinimizeStatus, Options};
 use crate::report::{size, text};
 
 /// Reductions that are shown.
@@ -33,7 +33,7 @@ struct Shown {
     of_call: bool,
     /// Tests that were executed before this call.
     before: Option<u64>,
-    standing: Option<Standing>,
+    standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
     /// When a plain line was last written.
     said: Instant,
@@ -83,7 +83,7 @@ impl Minimizing {
                     self.reduced(reduction);
                 }
             }),
-            on_standing: Some(Box::new(|standing| self.stands(standing))),
+            on_status: Some(Box::new(|standing| self.stands(standing))),
             ..options
         }
     }
@@ -109,7 +109,7 @@ impl Minimizing {
         shown.recent.truncate(RECENT);
     }
 
-    fn stands(&self, standing: &Standing) {
+    fn stands(&self, standing: &MinimizeStatus) {
         let mut shown = self.shown.borrow_mut();
         shown.before.get_or_insert(standing.executed);
         shown.standing = Some(*standing);
@@ -166,9 +166,9 @@ impl Shown {
             "{sizes}, {}, {}/s, {}",
             size::counted(standing.executed, "test"),
             rate(per_second),
-            standing.doing
+            standing.phase
         );
-        if standing.doing != Doing::Baseline {
+        if standing.phase != MinimizePhase::Baseline {
             line.push_str(&format!(
                 ", {} of {} proved",
                 size::grouped(standing.proved.done),

@@ -1,35 +1,36 @@
-//! One run of `afl-fuzz`, and what it has left.
+//! Runs `afl-fuzz` once, and reads what it wrote.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::programs::{Tools, library};
 
-/// Runs after which a campaign ends: more than trimming a seed may take.
+/// Number of executions after which `afl-fuzz` ends; more than trimming a seed may take.
 const RUNS: &str = "4500";
-/// The limit on the time of a run, in milliseconds: no run of these programs takes that long,
-/// however busy the machine is.
+/// Time limit of a run, in milliseconds; no run of these programs takes that long, even on a busy
+/// machine.
 const LIMIT: &str = "10000";
 
-/// What trimming an entry came to.
+/// The trimming of one queue entry: sizes and executions.
 #[derive(Clone, Copy, Debug)]
 pub struct Trimming {
-    /// Bytes.
+    /// Size before trimming, in bytes.
     pub before: usize,
     pub after: usize,
     pub executions: u64,
 }
 
-/// A campaign that has ended.
+/// A campaign of `afl-fuzz` that has ended.
 pub struct Campaign {
     folder: tempfile::TempDir,
     program: PathBuf,
-    /// What `afl-fuzz` and the libraries have said.
+    /// Output of `afl-fuzz` and of the loaded libraries.
     pub said: String,
 }
 
 impl Campaign {
-    /// Fuzzes a parser, with our library and these variables, or by AFL++ alone.
+    /// Fuzzes a parser, with this library and the given environment variables, or without the
+    /// library.
     pub fn on(
         tools: &Tools,
         program: &str,
@@ -84,7 +85,7 @@ impl Campaign {
         }
     }
 
-    /// The trimmings of all entries that were fuzzed, each once, in their order.
+    /// The trimmings of all entries that were fuzzed, in order.
     pub fn trimmings(&self) -> Vec<Trimming> {
         let meter = std::fs::read_to_string(self.folder.path().join("meter")).unwrap();
         let lines: Vec<Vec<&str>> = meter
@@ -110,7 +111,7 @@ impl Campaign {
         trimmings
     }
 
-    /// That of the first entry.
+    /// The trimming of the first entry.
     pub fn trimming(&self) -> Trimming {
         let trimmings = self.trimmings();
         *trimmings
@@ -118,7 +119,7 @@ impl Campaign {
             .unwrap_or_else(|| panic!("nothing was trimmed: {}", self.said))
     }
 
-    /// An entry of the queue, as it is now, by its number.
+    /// Reads the queue entry with this number in its trimmed form.
     pub fn entry(&self, number: u32) -> Vec<u8> {
         let queue = self.folder.path().join("out/default/queue");
         let prefix = format!("id:{number:06}");
@@ -127,7 +128,7 @@ impl Campaign {
         std::fs::read(found.expect("the entry is there").path()).unwrap()
     }
 
-    /// The edges that an input runs through, each with its class of counts.
+    /// Runs `afl-showmap`: the edges that an input covers, each with its class of counts.
     pub fn map_of(&self, tools: &Tools, input: &[u8]) -> Vec<(String, u32)> {
         let place = |name: &str| self.folder.path().join(name);
         std::fs::write(place("input"), input).unwrap();
@@ -149,7 +150,7 @@ impl Campaign {
     }
 }
 
-/// AFL's classes of counts: 1, 2, 3, and from 4, 8, 16, 32 and 128 on.
+/// The class of a count in AFL: 1, 2, 3, and from 4, 8, 16, 32 and 128 on.
 fn class(count: u32) -> u32 {
     let begins = [128, 32, 16, 8, 4];
     begins

@@ -1,4 +1,4 @@
-//! Campaigns of AFL++'s own `afl-fuzz` with the library loaded.
+//! Tests the library in campaigns of `afl-fuzz`.
 
 #[path = "../../../../tests/compiled/mod.rs"]
 mod compiled;
@@ -11,13 +11,14 @@ mod seeds;
 use fuzzing::{Campaign, Trimming};
 use programs::Tools;
 
-/// Whether `part` is what is left of `whole` when bytes are deleted.
+/// Whether `part` results from deleting bytes of `whole`.
 fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|byte| rest.any(|one| one == byte))
 }
 
-/// What AFL++'s own trimming, and then ours, makes of a seed; with all that must hold of ours.
+/// Trims a seed by AFL++'s own trimming and by this library, checks the result of the library, and
+/// returns both.
 fn compared(tools: &Tools, program: &str, seed: &[u8]) -> [Trimming; 2] {
     let own = Campaign::on(tools, program, &[seed], None);
     let ours = Campaign::on(tools, program, &[seed], Some(&[]));

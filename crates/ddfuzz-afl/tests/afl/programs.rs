@@ -1,11 +1,11 @@
-//! What a campaign is made of: AFL++'s programs, the targets, the libraries.
+//! Builds and finds what a campaign needs: the programs of AFL++, the targets, the libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{compiled, needs};
 
-/// AFL++ as it is installed, and a C compiler.
+/// The installed programs of AFL++ and a C compiler.
 pub struct Tools {
     pub fuzz: PathBuf,
     pub showmap: PathBuf,
@@ -14,7 +14,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The tools; `None`, and said so, where one is missing.
+    /// Finds the tools; prints a message and returns `None` if one is missing.
     pub fn found() -> Option<Tools> {
         Some(Tools {
             fuzz: needs::program("afl-fuzz")?,
@@ -24,7 +24,8 @@ impl Tools {
         })
     }
 
-    /// A parser of the benches, without its planted bugs, that reads stdin and counts its runs.
+    /// Compiles a parser of the benchmarks without its planted bugs. It reads stdin and counts its
+    /// runs.
     pub fn parser(&self, name: &str) -> PathBuf {
         let folder = manifest().join("../../benches/campaigns/parsers");
         let files = [name, "planted", "stdin"].map(|file| folder.join(file).with_extension("c"));
@@ -41,7 +42,7 @@ impl Tools {
         })
     }
 
-    /// The library that says when the trimming of an entry begins and ends.
+    /// Compiles a library that prints when the trimming of an entry begins and ends.
     pub fn meter(&self) -> PathBuf {
         let source = manifest().join("tests/afl/meter.c");
         let key = std::fs::read(&source).unwrap();
@@ -57,7 +58,7 @@ impl Tools {
     }
 }
 
-/// The library under test, as Cargo has built it for this test.
+/// Path of the library under test, as built by Cargo.
 pub fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let folders = test.ancestors().skip(1).take(2);

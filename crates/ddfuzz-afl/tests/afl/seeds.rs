@@ -1,6 +1,6 @@
-//! Bulky seeds, the same in each run.
+//! Generates large seeds, which are the same in every run.
 
-/// Numbers that look random.
+/// A generator of pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -16,7 +16,7 @@ impl Numbers {
     }
 }
 
-/// Programs in the language of `script.c`, with more blanks than they need.
+/// Programs in the language of `script.c`, with superfluous blanks.
 pub fn scripts() -> Vec<Vec<u8>> {
     [10, 40, 120].map(script).to_vec()
 }
@@ -37,7 +37,7 @@ fn script(statements: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Trees of tagged values as `tree.c` reads them: lists of texts and numbers.
+/// Trees of tagged values in the format of `tree.c`: lists of texts and numbers.
 pub fn trees() -> Vec<Vec<u8>> {
     [6, 40, 90].map(tree).to_vec()
 }

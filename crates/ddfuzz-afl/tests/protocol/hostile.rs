@@ -1,13 +1,13 @@
-//! Searches that panic, and what is freed.
+//! Tests searches that panic, and that searches are freed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
 use ddfuzz_delta::{Candidate, Config, Outcome, Search, Subset};
 
-use crate::border::{State, at};
+use crate::ffi::{State, at};
 
-/// A search that counts how many of it there are.
+/// A search that counts its living instances.
 struct Counted(Subset, &'static AtomicUsize);
 
 impl Counted {
@@ -59,7 +59,7 @@ fn an_instance_that_ends_frees_its_search() {
     assert_eq!(ALIVE.load(Ordering::Relaxed), 0);
 }
 
-/// Panics where it is told, and again where it is dropped.
+/// A search that panics when it has a certain number of outcomes, and again when it is dropped.
 #[derive(Clone)]
 struct Panics(Subset, u32);
 

@@ -1,15 +1,15 @@
-//! The step protocol, with closures in the place of AFL++.
+//! Tests the trimming protocol, with closures in place of AFL++.
 
-mod border;
-mod dialogue;
+mod ffi;
 mod hostile;
+mod questions;
 mod settings;
 mod steps;
 
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
 use ddfuzz_delta::Outcome;
 
-/// Settings by the name of a search, with so many steps.
+/// Settings with a search by name and a number of steps.
 fn settings(search: &str, steps: u32) -> Settings {
     Settings {
         search: TrimSearch::by_name(search).expect("a search that trims"),
@@ -17,15 +17,16 @@ fn settings(search: &str, steps: u32) -> Settings {
     }
 }
 
-/// What became of an entry.
+/// The result of trimming an entry.
 struct Trimmed {
-    /// All candidates, in order; the first is the entry.
+    /// All candidates, in order; the first one is the entry.
     asked: Vec<Vec<u8>>,
-    /// What AFL++ would have stored: the last candidate that kept the coverage.
+    /// The entry that AFL++ would store: the last candidate that kept the coverage.
     stored: Vec<u8>,
 }
 
-/// Trims an entry as AFL++ does: a step at a time, while the step's number is below that of steps.
+/// Trims an entry like AFL++: one step after another, until the step's number reaches the number of
+/// steps.
 fn trim(trimmer: &mut Trimmer, entry: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Trimmed {
     let steps = trimmer.begin(entry);
     let mut done = Trimmed {
@@ -54,8 +55,8 @@ fn outcome(keeps: bool) -> Outcome {
     }
 }
 
-/// Something like coverage: which brackets there are, how often a word comes (in AFL's classes of
-/// counts), whether there are several lines.
+/// Imitates coverage: which brackets occur, how often a word occurs (in AFL's classes of counts),
+/// and whether there are several lines.
 fn coverage(text: &[u8]) -> [usize; 5] {
     let count = |byte| text.iter().filter(|&&one| one == byte).count();
     let words = text.windows(3).filter(|word| word == b"let").count();
@@ -68,7 +69,7 @@ fn coverage(text: &[u8]) -> [usize; 5] {
     ]
 }
 
-/// A text of so many lines, each seed another one.
+/// Generates a text with this number of lines; each seed gives another text.
 fn text(lines: u64, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut text = Vec::new();

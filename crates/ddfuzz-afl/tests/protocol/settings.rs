@@ -1,11 +1,11 @@
-//! Variables of the environment.
+//! Tests the settings from environment variables.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use ddfuzz_afl::{SEARCHES, Settings};
 
-/// Settings of an environment with these two variables.
+/// Reads the settings of an environment with these two variables.
 fn read(search: Option<OsString>, steps: Option<OsString>) -> (Settings, Vec<String>) {
     Settings::from_env(|name| match name {
         Settings::SEARCH => search.clone(),

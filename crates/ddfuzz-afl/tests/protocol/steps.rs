@@ -1,4 +1,4 @@
-//! Budgets.
+//! Tests the limits on the number of steps.
 
 use ddfuzz_afl::{SEARCHES, Settings, Trimmer, afl_steps, default_steps};
 

@@ -305,7 +305,7 @@ fn minimize<D: Desk>(
         }
     };
     let options = Options {
-        stood_still: Some(&stood_still),
+        callback_us: Some(&stood_still),
         on_line: Box::new(on_line),
         ..minimizing.options(&stop)
     };

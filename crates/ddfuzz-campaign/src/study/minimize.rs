@@ -16,8 +16,8 @@ use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
 use ddfuzz_minimize::log::{CallRecord, ContentHash, OsText, Part};
 use ddfuzz_minimize::{
-    BoxedOracle, Call, CallOracle, Held, Journal, MinimizeError, Oracle, OracleOfCall, Workers,
-    minimize_by_workers,
+    BoxedOracle, Call, CallOracle, HeldCrash, Journal, MinimizeError, Oracle, OracleOfCall,
+    Workers, minimize_by_workers,
 };
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
@@ -244,7 +244,7 @@ pub(super) fn minimize_options(
     let original = std::path::absolute(entry.original()).ok();
     start.input = original.map(|path| OsText(path.into()));
     let mut journal = Journal::resume(log, start).map_err(MinimizeError::from)?;
-    let held = Held::from(&entry.crash);
+    let held = HeldCrash::from(&entry.crash);
     let oracle = || -> BoxedOracle<'_> {
         let (base, held) = (of_entry.clone(), held.clone());
         let make: OracleOfCall = Box::new(move |target: Target| {

@@ -11,7 +11,7 @@ use super::{CleanError, Engine, Watcher};
 use crate::measure::read_input;
 use crate::{Amount, ContentId, Features};
 use ddfuzz_model::files::OsText;
-use ddfuzz_model::files::swap::Fresh;
+use ddfuzz_model::files::swap::StagedFolder;
 use ddfuzz_store::hash_of;
 use ddfuzz_store::report::clean::{self, CleanResult, GainedFeature, LostFeature, Step, StepName};
 
@@ -89,7 +89,7 @@ impl Engine<'_> {
         }
         kept.files
             .sort_by_cached_key(|file| (file.size(), file.content.clone()));
-        let fresh = Fresh::beside(&corpus)?;
+        let fresh = StagedFolder::beside(&corpus)?;
         let mut names = FileNames::new(&self.cleaning.corpus, self.cleaning.keep_names);
         let mut given = Vec::with_capacity(kept.files.len());
         let mut bytes = Vec::new();

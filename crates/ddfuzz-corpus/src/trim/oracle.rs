@@ -9,7 +9,7 @@ use ddfuzz_exec::{
     Ended, ExecError, Executor, Freshness, Target, Telling, TimeLimit, Way, start, start_covered,
 };
 use ddfuzz_minimize::{
-    Answer, CutOff, Kind, Oracle, OracleError, PATIENCE, Process, Slip, SlipKeys, Slips,
+    Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys, Slips,
 };
 use ddfuzz_triage::{Crash, Quick, Triager};
 
@@ -56,7 +56,7 @@ impl CoverageOracle {
     /// When the target cannot be started; [`TrimError::NoCoverage`] where it tells none.
     pub fn start(target: &Target, way: Way) -> Result<CoverageOracle, TrimError> {
         let mut patient = target.clone();
-        let time = TimeLimit::from(target.limits).times(PATIENCE);
+        let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
         patient.limits = time.within(target.limits);
         let fresh = start_covered(&patient, way)?;
         if fresh.places().is_none_or(|places| places == 0) {
@@ -96,7 +96,7 @@ impl CoverageOracle {
                 return Ok(Err(SkipReason::EndsBadly));
             };
             // A status that may be a crash could not be told from one without naming each run.
-            let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
+            let suspect = self.slips.classifier.suspects(run.ended, self.crash_exit);
             if suspect || run.ended.is_crash(self.crash_exit) {
                 return Ok(Err(SkipReason::EndsBadly));
             }
@@ -200,8 +200,8 @@ impl CoverageOracle {
     /// The outcome of a run that did not end with the required status.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
-        if crash || self.slips.keyer.suspects(ended, self.crash_exit) {
-            match self.slips.keyer.key(input)? {
+        if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
+            match self.slips.classifier.key(input)? {
                 Quick::Crash {
                     class,
                     major,
@@ -251,7 +251,7 @@ impl CoverageOracle {
             }
             _ => self.judge(run.ended, candidate)?,
         };
-        // The keyer runs in a process of its own: what it has named does not rest on ours.
+        // The classifier runs in a process of its own: what it has named does not rest on ours.
         let process = match (&self.prefilter, &answer.slip) {
             (Prefilter::Whole, _) | (_, Some(_)) => Process::Own,
             _ => Process::Shared,

@@ -1,67 +1,69 @@
-//! The pass over binary formats: records, frames, and what repair finds.
+//! The pass over binary formats: records with a count, frames with a length, and numbers that a run
+//! shows to be wrong.
 
-use super::detect::{SCOPE, frames, payload, records};
-use super::list::List;
-use super::protocol::Protocol;
-use super::repair::Repair;
-use super::units::{Bytes, Units};
-use super::workpiece::Workpiece;
 use crate::Outcome;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::detect::{SCOPE, frames, payload, records};
+use crate::passes::list::ListSearch;
+use crate::passes::protocol::Protocol;
+use crate::passes::repair::Repair;
+use crate::passes::units::{Bytes, Units};
 
-/// Larger texts are not looked through, in bytes.
+/// Larger texts, in bytes, are not searched for binary formats.
 const LARGEST: usize = 1 << 14;
 
-/// Readings of a text that are tried, of each kind.
+/// Number of possible readings of a text that are tried, for each kind of format.
 const READINGS: usize = 4;
 
-/// Reduces a binary format by its numbers; says whether it has any.
+/// Reduces a text by its binary format, and returns whether one was found.
 ///
-/// Invariant: numbers that were right stay right.
-pub(super) async fn binary(work: &mut Workpiece) -> bool {
+/// Invariant: numbers that were correct stay correct.
+pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     let len = work.len();
     if !(2..=LARGEST).contains(&len) {
         return false;
     }
-    // Where the last byte can go just so, no number protects anything.
+    // If the last byte can be deleted without corrections, no number protects the text.
     if work.cut("bytes", len - 1..len).await == Outcome::Fail {
         return false;
     }
-    recorded(work).await || framed(work).await || repaired(work).await
+    reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
 }
 
-/// Reduces records, and then what is in them.
-async fn recorded(work: &mut Workpiece) -> bool {
+/// Finds records with a count, deletes records, and then deletes bytes inside of the remaining
+/// ones.
+async fn reduce_records(work: &mut CurrentBest) -> bool {
     let readings = records(&work.text());
     for mut records in readings.into_iter().take(READINGS) {
-        if is_right(work, &mut records).await {
-            List::new(work, &mut records).reduce().await;
+        if confirm_reading(work, &mut records).await {
+            ListSearch::new(work, &mut records).reduce().await;
             let mut bytes = payload(&records);
-            List::new(work, &mut bytes).reduce().await;
+            ListSearch::new(work, &mut bytes).reduce().await;
             return true;
         }
     }
     false
 }
 
-/// Reduces what a length, and maybe a checksum, protects.
-async fn framed(work: &mut Workpiece) -> bool {
+/// Finds a length field, perhaps with a checksum, and deletes bytes that the length counts.
+async fn reduce_frame(work: &mut CurrentBest) -> bool {
     let is_text = work.is_text();
     let readings = frames(&work.text(), SCOPE).into_iter();
-    // A letter may be the size of a text, but is not meant so.
+    // In a text, a letter may equal a size by chance.
     let meant = |frame: &Protocol| !is_text || frame.fields.iter().any(|one| one.form.width > 1);
     for mut frame in readings.filter(meant).take(READINGS).collect::<Vec<_>>() {
-        if is_right(work, &mut frame).await {
-            List::new(work, &mut frame).reduce().await;
-            read_again(work, &frame).await;
+        if confirm_reading(work, &mut frame).await {
+            ListSearch::new(work, &mut frame).reduce().await;
+            retry_other_checksum(work, &frame).await;
             return true;
         }
     }
     false
 }
 
-/// A sum that makes all zero can be read at both of its ends: what the other reading takes for the
-/// checksum may go now.
-async fn read_again(work: &mut Workpiece, frame: &Protocol) {
+/// A checksum that makes the sum of all bytes zero can be read at either end of the frame. Deletes
+/// the bytes that the other reading takes for the checksum.
+async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
     };
@@ -73,34 +75,35 @@ async fn read_again(work: &mut Workpiece, frame: &Protocol) {
             && other.pieces != frame.pieces
     };
     for mut other in others.filter(same).take(READINGS).collect::<Vec<_>>() {
-        if is_right(work, &mut other).await {
-            List::new(work, &mut other).reduce().await;
+        if confirm_reading(work, &mut other).await {
+            ListSearch::new(work, &mut other).reduce().await;
             return;
         }
     }
 }
 
-/// Reduces what numbers protect that only a run tells of.
-async fn repaired(work: &mut Workpiece) -> bool {
+/// Deletes bytes that are protected by numbers which only the comparisons of a run reveal.
+async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
     };
     let mut bytes = Bytes::within("repair", repair.between(work.len()));
     work.repair_by(Some(repair));
-    List::new(work, &mut bytes).reduce().await;
+    ListSearch::new(work, &mut bytes).reduce().await;
     work.repair_by(None);
     true
 }
 
-/// Whether a reading is right: its last piece can go, or its first.
-async fn is_right(work: &mut Workpiece, protocol: &mut Protocol) -> bool {
+/// Tests a reading of the format by deleting its last piece, else its first; returns whether one
+/// deletion still fails.
+async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {
         let Some(end) = protocol.len().checked_sub(1) else {
             return false;
         };
         let piece = if last { end..end + 1 } else { 0..1 };
-        List::new(work, protocol).delete(piece).await;
+        ListSearch::new(work, protocol).delete(piece).await;
         if work.reductions() > before {
             return true;
         }

@@ -1,28 +1,29 @@
-//! Finds the numbers of a binary format by what they agree with.
+//! Finds length, count and checksum fields of a binary format by the bytes that they agree with.
 
 use std::ops::Range;
 
-use super::checksum::Checksum;
-use super::field::{Field, Form, Meaning};
-use super::protocol::Protocol;
+use crate::passes::field::{Checksum, Field, Form, Meaning};
+use crate::passes::protocol::Protocol;
 
-/// Bytes at the front in which formats begin.
+/// A count of records is searched for in this many first bytes.
 const HEADER: usize = 16;
-/// Bytes at the front in which fields of a frame lie.
+/// Fields of a frame are searched for in this many first bytes.
 const FRONT: usize = 64;
-/// Bytes between a length and what it speaks of, at most.
+/// Largest distance, in bytes, between a length field and the bytes that it counts.
 const SLACK: usize = 16;
-/// Bytes that a checksum of one or two bytes speaks of, at least: it may be a coincidence.
+/// Smallest number of bytes that a checksum of one or two bytes must cover; fewer bytes may agree
+/// by chance.
 pub(super) const SCOPE: usize = 17;
-/// Bytes behind what a length speaks of, at most.
+/// Largest number of bytes that may follow the bytes counted by a length field.
 const TRAILER: usize = 8;
-/// Fewer records than these may be a coincidence.
+/// Fewer records may agree with a count by chance.
 const FEWEST: usize = 3;
-/// Bytes in front of the length of a record: none, a type, …
+/// Possible numbers of bytes before the length field of a record, such as a type.
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
-/// Counts with as many records, each with its length, to the very end of the text, and with the
-/// checksums that hold. The longer chains first: the shorter may be coincidences.
+/// Finds counts that are followed by as many records, each with a length, up to the end of the
+/// text, together with matching checksums. Readings with more records come first, because short
+/// ones may match by chance.
 pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
         .flat_map(|at| Form::ALL.map(|form| (at, form)))
@@ -32,7 +33,8 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// The records that a count at a position counts.
+/// Reads a count of the given form at `at`, and the records that it counts; `None` if they do not
+/// fill the text.
 fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;
@@ -57,7 +59,9 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     Some(with_checks(text, protocol, SCOPE))
 }
 
-/// `count` records from a position to the end of the text.
+/// Reads `count` records from position `from` on: each has `kind` bytes, a length field, and that
+/// many bytes. Returns the length fields and the ranges of the records; `None` if they do not end
+/// at the end of the text.
 fn chain(
     text: &[u8],
     from: usize,
@@ -88,7 +92,8 @@ fn chain(
     (start == text.len()).then_some((fields, pieces))
 }
 
-/// The bytes inside of all lengths that hold no other field; records stay as many as they are.
+/// The format with single bytes as pieces: all bytes that a length field counts and that belong to
+/// no field. The number of records does not change.
 pub(super) fn payload(protocol: &Protocol) -> Protocol {
     let lengths = protocol
         .fields
@@ -117,9 +122,9 @@ pub(super) fn payload(protocol: &Protocol) -> Protocol {
     }
 }
 
-/// Frames that the text may be: a length near the front of what is behind it, of all, or of all
-/// but a trailer; with the checksums that hold, of small fields over at least so many bytes. The
-/// likelier first.
+/// Finds length fields near the front of the text that count the rest of the text, all of it, or
+/// all but a trailer, together with matching checksums. A checksum of one or two bytes must cover
+/// at least `least` bytes. Readings with a checksum come first.
 pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     let mut frames = Vec::new();
     for form in Form::ALL {
@@ -143,13 +148,13 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
             }
         }
     }
-    // A checksum that holds is no coincidence.
+    // A matching checksum is hardly a coincidence.
     frames.sort_by_key(|frame| frame.fields.len() < 2);
     frames
 }
 
-/// What a number behind which `from` begins may be the length of: all of the text, its end after
-/// some more fields, or what follows with a trailer behind it.
+/// Ranges of a text of `len` bytes whose length `number` may be, for a length field that ends at
+/// `from`: the whole text, its end, or the bytes after the field up to a trailer.
 fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     let Some(number) = usize::try_from(number).ok().filter(|number| *number > 1) else {
         return Vec::new();
@@ -162,8 +167,9 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Adds the checksums that hold: over what lengths speak of, or all that is behind, or before.
-/// Those of one or two bytes count where they speak of at least so many.
+/// Adds the checksum fields that match: a checksum of the bytes that a length counts, or of all
+/// bytes before or after the field. A checksum of one or two bytes must cover at least `least`
+/// bytes.
 fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields
@@ -201,7 +207,7 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
         for at in places() {
             let width = widths[0].max(2);
             for scope in [(at + width).min(text.len())..text.len(), 0..at] {
-                // Two bytes agree with something now and then.
+                // Two bytes often match by chance.
                 let at_end = at == 0 || at + width == text.len();
                 if is_meant(&scope, width) && (width > 2 || at_end) {
                     let number = checksum.of(&text[scope.clone()]);
@@ -215,7 +221,8 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     protocol
 }
 
-/// The field at a position, if this number stands there.
+/// The checksum field at `at`, if the text has `number` there in either byte order and the field
+/// lies outside `scope`.
 fn holds(
     text: &[u8],
     at: usize,
@@ -225,7 +232,7 @@ fn holds(
     number: u64,
 ) -> Option<Field> {
     let outside = scope.end <= at || scope.start >= at + width;
-    // A few bytes agree with something: they have to stand beside what they speak of.
+    // Short checksums often match by chance: they must be adjacent to the covered bytes.
     let beside = scope.end == at || scope.start == at + width;
     if !outside || width <= 2 && !beside {
         return None;

@@ -1,55 +1,42 @@
-//! Numbers inside a binary format.
+//! Fields of binary formats: lengths, counts and checksums, and how they are encoded.
 
 use std::ops::Range;
 
-use super::checksum::Checksum;
-
-/// What a field says of its scope.
+/// The property of the covered bytes that a field states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// A size: less by the bytes that go.
+    /// Number of bytes; each deleted byte lowers it by one.
     Length,
-    /// A number of records: less by those that go.
+    /// Number of records; each deleted record lowers it by one.
     Count,
-    /// A checksum.
+    /// Checksum of the covered bytes.
     Check(Checksum),
 }
 
-/// How a number is written.
+/// Encoding of a number: its width and byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Bytes: 1, 2, 4 or 8.
+    /// Width in bytes: 1, 2, 4 or 8.
     pub width: usize,
-    /// Whether the highest byte is first.
+    /// Whether the byte order is big-endian.
     pub big: bool,
 }
 
 impl Form {
-    /// The forms of lengths and counts, the likelier first.
+    /// The encodings of lengths and counts, most likely first.
     pub const ALL: [Form; 5] = [
-        Form {
-            width: 4,
-            big: false,
-        },
-        Form {
-            width: 4,
-            big: true,
-        },
-        Form {
-            width: 2,
-            big: false,
-        },
-        Form {
-            width: 2,
-            big: true,
-        },
-        Form {
-            width: 1,
-            big: false,
-        },
+        Form::new(4, false),
+        Form::new(4, true),
+        Form::new(2, false),
+        Form::new(2, true),
+        Form::new(1, false),
     ];
 
-    /// The number at a position; `None` where the text ends before.
+    const fn new(width: usize, big: bool) -> Form {
+        Form { width, big }
+    }
+
+    /// Decodes the number at offset `at`; `None` if the text ends before its last byte.
     pub fn read(self, text: &[u8], at: usize) -> Option<u64> {
         let bytes = text.get(at..at.checked_add(self.width)?)?;
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
@@ -59,7 +46,7 @@ impl Form {
         })
     }
 
-    /// The bytes of a number, whose higher bytes are dropped.
+    /// Encodes a number; bits beyond the width are dropped.
     pub fn write(self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes()[..self.width].to_vec();
         if self.big {
@@ -69,22 +56,101 @@ impl Form {
     }
 }
 
-/// A number that has to agree with a part of the text.
+/// A field of a binary format: a number that must agree with a range of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Where it stands.
+    /// Offset of the field in the text, in bytes.
     pub at: usize,
-    /// How it is written.
+    /// Encoding of the field.
     pub form: Form,
-    /// What of the text it speaks of.
+    /// Range of the text that the field describes.
     pub scope: Range<usize>,
-    /// What it says of it.
+    /// What the field states about `scope`.
     pub meaning: Meaning,
 }
 
 impl Field {
-    /// Where it stands, as a range.
+    /// The bytes of the field, as a range of the text.
     pub fn place(&self) -> Range<usize> {
         self.at..self.at + self.form.width
     }
+}
+
+/// A checksum algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checksum {
+    /// Sum of all bytes.
+    Sum,
+    /// Exclusive or of all bytes.
+    Xor,
+    /// Negated sum: the sum of all bytes and the checksum is 0.
+    Negated,
+    /// CRC-32 as in Ethernet, zip and PNG.
+    Crc32,
+    /// CRC-16 with polynomial 0x1021 and initial value 0xffff, as in X.25.
+    Crc16,
+    /// Adler-32, as in zlib.
+    Adler32,
+    /// Fletcher-16.
+    Fletcher16,
+    /// FNV-1a with 32 bits.
+    Fnv32,
+}
+
+impl Checksum {
+    /// All checksums, each with the field widths, in bytes, that may hold it.
+    pub const ALL: [(Checksum, &'static [usize]); 8] = [
+        (Checksum::Crc32, &[4]),
+        (Checksum::Adler32, &[4]),
+        (Checksum::Fnv32, &[4]),
+        (Checksum::Sum, &[4, 2, 1]),
+        (Checksum::Crc16, &[2]),
+        (Checksum::Fletcher16, &[2]),
+        (Checksum::Negated, &[2, 1]),
+        (Checksum::Xor, &[1]),
+    ];
+
+    /// Computes the checksum of `bytes`. A field narrower than 8 bytes holds the low bytes.
+    pub fn of(self, bytes: &[u8]) -> u64 {
+        let sum = || {
+            bytes
+                .iter()
+                .map(|byte| u64::from(*byte))
+                .fold(0, u64::wrapping_add)
+        };
+        match self {
+            Checksum::Sum => sum(),
+            Checksum::Negated => sum().wrapping_neg(),
+            Checksum::Xor => bytes.iter().fold(0, |all, byte| all ^ u64::from(*byte)),
+            Checksum::Crc32 => u64::from(!bytes.iter().fold(!0, |crc, byte| crc32(crc, *byte))),
+            Checksum::Crc16 => u64::from(bytes.iter().fold(0xffff, |crc, byte| crc16(crc, *byte))),
+            Checksum::Adler32 => two_sums(bytes, 1, 65521, 16),
+            Checksum::Fletcher16 => two_sums(bytes, 0, 255, 8),
+            Checksum::Fnv32 => u64::from(bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+                (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+            })),
+        }
+    }
+}
+
+fn crc32(crc: u32, byte: u8) -> u32 {
+    (0..8).fold(crc ^ u32::from(byte), |crc, _| match crc & 1 {
+        1 => crc >> 1 ^ 0xedb8_8320,
+        _ => crc >> 1,
+    })
+}
+
+fn crc16(crc: u16, byte: u8) -> u16 {
+    (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| match crc & 0x8000 {
+        0 => crc << 1,
+        _ => crc << 1 ^ 0x1021,
+    })
+}
+
+fn two_sums(bytes: &[u8], begin: u64, modulus: u64, shift: u32) -> u64 {
+    let (low, high) = bytes.iter().fold((begin, 0), |(low, high), byte| {
+        let low = (low + u64::from(*byte)) % modulus;
+        (low, (high + low) % modulus)
+    });
+    high << shift | low
 }

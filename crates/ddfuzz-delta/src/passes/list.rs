@@ -1,50 +1,51 @@
-//! The list search: ends, middle, and a sweep by group testing.
+//! The list search, which most passes use: it reduces both ends of a list, its middle, and then
+//! sweeps over the list by group testing.
 
 use std::ops::Range;
 
-use super::pattern::Pattern;
-use super::spacing::{Spacing, likely_half};
-use super::units::Units;
-use super::workpiece::Workpiece;
 use crate::Outcome;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::gap_model::{GapModel, Pattern, likely_half};
+use crate::passes::units::Units;
 
-/// Units kept by the probes for a cluster of needed units at the end.
+/// Numbers of units at the end of the list that are kept in turn, to find a cluster of needed units
+/// there.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// More units than these are bisected at the front, too, instead of swept.
+/// In lists longer than this, the front is bisected instead of swept.
 const CLUSTERED: usize = 1024;
 
-/// Of more units than these no end is tried alone: where it is needed, bisection finds that out at
-/// a cost that does not show in the proof of so many.
+/// In lists longer than this, the first and the last unit are not tested alone; bisection decides
+/// about them.
 const MANY: usize = 4096;
 
-/// A list of units under reduction.
-pub(super) struct List<'a> {
-    work: &'a mut Workpiece,
+/// A list search over units of the current best.
+pub(super) struct ListSearch<'a> {
+    work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// Whether a pattern was taken, so that some of what is left was not tried.
+    /// Whether a guessed pattern was deleted, so that some remaining units were not tested.
     guessed: bool,
-    /// Tests that were UNRESOLVED.
+    /// Number of UNRESOLVED tests so far.
     unresolved: usize,
-    /// As many of them end the search.
+    /// Number of UNRESOLVED tests after which the search gives up.
     patience: usize,
-    /// As many needed units one after the other end a sweep.
+    /// Number of consecutive needed units after which a sweep ends.
     fruitless: usize,
 }
 
-/// What is known of the ends of a list.
+/// How many units at the ends of a list are known to be needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Units at the front that are needed, or stand.
+    /// Number of units at the front that are needed or cannot be deleted.
     pub front: usize,
-    /// Units at the end that are needed.
+    /// Number of units at the end that are needed.
     pub back: usize,
 }
 
-impl<'a> List<'a> {
-    /// A list that deletes these units of the best.
-    pub fn new(work: &'a mut Workpiece, units: &'a mut dyn Units) -> List<'a> {
-        List {
+impl<'a> ListSearch<'a> {
+    /// A list search that deletes `units` of the current best.
+    pub fn new(work: &'a mut CurrentBest, units: &'a mut dyn Units) -> ListSearch<'a> {
+        ListSearch {
             work,
             units,
             guessed: false,
@@ -54,50 +55,51 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Deletes units until each that is left is needed, as far as needs do not change while
-    /// others go.
+    /// Deletes units until each remaining unit is needed, provided that a needed unit stays needed
+    /// when others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {
             return;
         }
-        if self.units.all_is_open() && self.delete(all).await.is_some() {
+        if self.units.is_all_untested() && self.delete(all).await.is_some() {
             return;
         }
         let ends = self.ends().await;
         if !self.middle(ends).await {
             self.sweep(ends).await;
-            if self.guessed && !self.units.are_judged_again() {
+            if self.guessed && !self.units.are_retried() {
                 self.guessed = false;
                 self.sweep_range(0..self.units.len()).await;
             }
         }
     }
 
-    /// Gives up where so many tests are UNRESOLVED: the size, or the place of what is left, may
-    /// count, which other units respect.
-    pub fn give_up_after(mut self, unresolved: usize) -> List<'a> {
+    /// Makes the search give up after this many UNRESOLVED tests, which suggest that the size or
+    /// the position of bytes matters.
+    pub fn give_up_after(mut self, unresolved: usize) -> ListSearch<'a> {
         self.patience = unresolved;
         self
     }
 
-    /// Ends sweeps behind so many needed units one after the other.
-    pub fn stop_behind(mut self, needed: usize) -> List<'a> {
+    /// Makes a sweep end after this many consecutive needed units.
+    pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
     }
 
-    /// Number of units left.
+    /// Number of units that remain.
     pub fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// Whether it gave up.
+    /// Whether the search gave up because too many tests were UNRESOLVED.
     pub fn has_given_up(&self) -> bool {
         self.unresolved >= self.patience
     }
 
-    /// Deletes units; gives how many of them still stand, `None` where they are needed.
+    /// Tries to delete a range of units. Returns how many of them remain because something inside
+    /// of them does; `None` if the text without them does not fail.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
@@ -111,13 +113,14 @@ impl<'a> List<'a> {
         };
         let outcome = self.work.test(self.units.rule(), edit).await;
         self.unresolved += usize::from(outcome == Outcome::Unresolved);
-        (outcome == Outcome::Fail).then(|| self.units.taken(self.work, &cuts))
+        (outcome == Outcome::Fail).then(|| self.units.accept(self.work, &cuts))
     }
 
-    /// Finds the shortest failing prefix by bisection, then a cluster of needed units at its end
-    /// by galloping probes and bisection.
+    /// Finds the shortest failing prefix by bisection, and then a cluster of needed units at its
+    /// end by galloping and bisection.
     ///
-    /// Invariant of both: what is left fails, and what the other bound would leave does not.
+    /// Invariant: the remaining list fails, and the list at the other bound of the bisection does
+    /// not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
@@ -148,10 +151,10 @@ impl<'a> List<'a> {
         ends
     }
 
-    /// Whether all units left are alike, so that all are needed because the last one is.
+    /// Whether all remaining units are equal, so that all of them are needed if the last one is.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
-        let one = left > 0 && self.units.alike_from(self.work, left - 1) == 0;
+        let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
         if one {
             ends.front = left;
         }
@@ -169,14 +172,14 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Deletes the front but for a cluster at the end; gives how many units at the front are
-    /// needed, or stand.
+    /// Deletes the front of the list except for a cluster of needed units at the end. Returns the
+    /// number of units at the front that are needed or cannot be deleted.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
         for kept in CLUSTERS {
             if stand + kept >= len {
-                // All of a text of medium size is a cluster.
+                // The whole list is a cluster.
                 return match len > CLUSTERED {
                     true => self.bisect_front(stand, len - stand - too_few).await,
                     false => stand,
@@ -190,8 +193,8 @@ impl<'a> List<'a> {
         stand
     }
 
-    /// Deletes units from position `front` on, of which deleting `too_many` does not fail. What
-    /// stands in front of it may go with them.
+    /// Bisects the number of units that can be deleted after the first `front` units; deleting
+    /// `too_many` units is known not to fail. The first units may be deleted as well.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -206,7 +209,8 @@ impl<'a> List<'a> {
         (front + 1).min(self.units.len())
     }
 
-    /// Deletes all between the needed ends in one test; says whether that is done.
+    /// Tries to delete everything between the needed ends in one test; returns whether nothing
+    /// remains between them.
     pub async fn middle(&mut self, ends: Ends) -> bool {
         let to = self.units.len().saturating_sub(ends.back);
         if ends.front == 0 || ends.front + 1 >= to {
@@ -215,25 +219,24 @@ impl<'a> List<'a> {
         self.delete(ends.front..to).await.is_some()
     }
 
-    /// Sweeps over all between the needed ends.
+    /// Sweeps over the units between the needed ends.
     pub async fn sweep(&mut self, ends: Ends) {
         let to = self.units.len().saturating_sub(ends.back);
-        // With the last unit its like in front of it are needed.
+        // If the last unit is needed, so are the equal units directly before it.
         let to = match ends.back {
             0 => to,
-            _ => self.units.alike_from(self.work, to),
+            _ => self.units.first_equal(self.work, to),
         };
         self.sweep_range(ends.front..to.max(ends.front)).await;
     }
 
-    /// Deletes blocks of `range` from its end to its front, each as long as recent gaps between
-    /// needed units let expect. Behind a block that goes, a longer one is tried; inside a block
-    /// that is needed its last needed unit is found by bisection, known from then on and never
-    /// tested alone.
+    /// Deletes blocks of `range` from its end to its front. The gap model chooses the length of
+    /// each block, and a longer block follows a deleted one. In a block that cannot be deleted,
+    /// bisection finds the last needed unit, which is never tested alone.
     ///
-    /// Invariant: units of the range behind the position are needed, or stand.
+    /// Invariant: all units of `range` after the current position are needed or cannot be deleted.
     pub async fn sweep_range(&mut self, range: Range<usize>) {
-        let mut spacing = Spacing::over(range.len());
+        let mut spacing = GapModel::over(range.len());
         let mut pattern = Pattern::default();
         let mut to = range.end;
         let mut fruitless = 0;
@@ -253,15 +256,15 @@ impl<'a> List<'a> {
                 spacing.deleted(to - 1 - needed);
                 pattern.deleted(to - 1 - needed);
             }
-            to = self.units.alike_from(self.work, needed).max(range.start);
+            to = self.units.first_equal(self.work, needed).max(range.start);
             spacing.needed();
             pattern.kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
         }
     }
 
-    /// Deletes what a pattern says of the rest in front of the sweep, else of its nearer half;
-    /// gives where the sweep goes on.
+    /// Tries to delete what a pattern predicts for the rest of the sweep, else for its nearer half.
+    /// Returns the position at which the sweep continues.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -278,7 +281,8 @@ impl<'a> List<'a> {
         rest.end
     }
 
-    /// The last needed unit of a block that is needed. What stands behind it is deleted.
+    /// Bisects a block that cannot be deleted: returns its last needed unit, and deletes the units
+    /// after it.
     async fn last_needed(&mut self, from: usize, mut to: usize) -> usize {
         let mut needed = from;
         while to - needed > 1 {

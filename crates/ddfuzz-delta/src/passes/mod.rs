@@ -1,50 +1,39 @@
-//! Searches made of passes: [`Subset`], which deletes only, and [`Full`].
+//! Searches that consist of passes: [`Subset`], which only deletes, and [`Full`], which also
+//! replaces bytes.
 //!
-//! Each pass is a file, whose functions say in prose what invariant they keep. They share a
-//! `Workpiece`, the best so far with the way to ask for less, and most of them the list search of
-//! `list`: ends, middle, and a sweep by group testing over any units that can be deleted, be they
-//! bytes, lines, siblings in a tree, levels of a nest, records, or positions to be made `0`.
+//! Passes share a `CurrentBest`, which holds the best text so far and tests edits of it. Most
+//! passes use the list search in `list.rs`: it reduces the ends of a list, then its middle, and
+//! then sweeps over the list by group testing. Its units can be bytes, lines, siblings in a tree,
+//! nesting levels, records, or positions to be set to `0`.
 //!
 //! | pass | deletes or replaces |
 //! |---|---|
-//! | `unread` | what the run of the input did not read |
+//! | `unread` | the bytes that the run of the input did not read |
 //! | `siblings`, `hoist`, `unwrap`, `strings` | parts of the tree of brackets |
-//! | `records`, `payload` | records and their insides, keeping counts, lengths and checksums right |
-//! | `repair` | what numbers protect, by the operands of the comparisons that found them wrong |
+//! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
+//! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
-//! | `bytes`, `groups` | bytes, one by one, or two by two where their number counts |
-//! | `normalize`, `shortlex` | writes `0`; of small results as the last of all |
-//! | `runs` | neighbours that go only together, and what a length tells, in binary data |
-//! | `pairs` | two bytes that go only together |
-//! | `singles` | single bytes: its last round is the proof |
+//! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
+//! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
+//! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
+//! | `pairs` | two bytes that can only be deleted together |
+//! | `singles` | single bytes; its last round proves 1-minimality |
 
 mod binary;
-mod chain;
-mod checksum;
+mod coroutine;
+mod current_best;
+mod deletions;
 mod detect;
-mod dialogue;
 mod field;
-mod full;
-mod lines;
+mod gap_model;
 mod list;
 mod normalize;
-mod pairs;
-mod parse;
-mod pattern;
-mod places;
 mod protocol;
+mod ranges;
 mod repair;
-mod runs;
 mod script;
-mod shortlex;
-mod singles;
-mod spacing;
-mod spots;
 mod structure;
-mod subset;
 mod tree;
 mod units;
-mod workpiece;
 
-pub use full::Full;
-pub use subset::Subset;
+pub use script::{Full, Subset};

@@ -1,34 +1,36 @@
-//! Normalization: bytes become `0`.
+//! Passes that write `0` over bytes: `normalize`, `shortlex` and `values`.
 
 use std::ops::Range;
 
-use super::list::List;
-use super::units::Units;
-use super::workpiece::Workpiece;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The least byte of the order that results are compared by.
+/// The byte that replaces others: the least one in the order by which results of equal size are
+/// compared.
 pub(super) const LEAST: u8 = b'0';
 
-/// Halves of fewer bytes than these are not tried.
+/// In texts shorter than this, halves are not tried.
 const HALVED: usize = 16;
 
-/// The bytes of the best that are not `0` yet; to delete one here is to write `0` in its place.
-pub(super) struct Unlike {
+/// The bytes of the current best that are not `0`, as units: to delete a unit is to write `0` over
+/// the byte.
+pub(super) struct NonZeroBytes {
     rule: &'static str,
-    /// Their positions, ascending.
+    /// Positions of the bytes in the current best, ascending.
     at: Vec<usize>,
 }
 
-impl Unlike {
-    /// Those in a range.
-    pub fn within(work: &mut Workpiece, rule: &'static str, range: Range<usize>) -> Unlike {
+impl NonZeroBytes {
+    /// The bytes in `range` that are not `0`.
+    pub fn within(work: &mut CurrentBest, rule: &'static str, range: Range<usize>) -> NonZeroBytes {
         let text = work.text();
         let at = range.filter(|at| text[*at] != LEAST).collect();
-        Unlike { rule, at }
+        NonZeroBytes { rule, at }
     }
 
-    /// Writes `0` at some of them, which ascend.
+    /// The edit that writes `0` over the given units, which must ascend.
     pub fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
@@ -45,7 +47,7 @@ impl Unlike {
     }
 }
 
-impl Units for Unlike {
+impl Units for NonZeroBytes {
     fn rule(&self) -> &'static str {
         self.rule
     }
@@ -54,11 +56,11 @@ impl Units for Unlike {
         self.at.len()
     }
 
-    fn edit(&self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         Some(self.zeros(cuts.iter().cloned().flatten()))
     }
 
-    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         for cut in cuts.iter().rev() {
             self.at.drain(cut.clone());
         }
@@ -66,11 +68,12 @@ impl Units for Unlike {
     }
 }
 
-/// Probes whether values matter: all bytes become `0`, else one half does; where it takes, the
-/// rest is swept. What became equal is cut cheaply, and proved by one test a run.
+/// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If a
+/// half still fails, it sweeps over the other one. Equal bytes can then be deleted in few tests,
+/// and one test proves a whole run of them.
 ///
-/// Invariant: the size stays, and no byte becomes greater in the order of results.
-pub(super) async fn normalize(work: &mut Workpiece) {
+/// Invariant: the size does not change, and no byte becomes greater in the order of results.
+pub(super) async fn normalize(work: &mut CurrentBest) {
     let all = 0..work.len();
     if set(work, all.clone()).await || all.end < HALVED {
         return;
@@ -81,17 +84,84 @@ pub(super) async fn normalize(work: &mut Workpiece) {
         false if set(work, half..all.end).await => 0..half,
         false => return,
     };
-    let mut unlike = Unlike::within(work, "normalize", rest);
+    let mut unlike = NonZeroBytes::within(work, "normalize", rest);
     let units = unlike.len();
-    List::new(work, &mut unlike).sweep_range(0..units).await;
+    ListSearch::new(work, &mut unlike)
+        .sweep_range(0..units)
+        .await;
 }
 
-/// Writes `0` over a range; whether that fails.
-async fn set(work: &mut Workpiece, range: Range<usize>) -> bool {
-    let unlike = Unlike::within(work, "normalize", range);
+/// Writes `0` over a range; returns whether the text still fails.
+async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
+    let unlike = NonZeroBytes::within(work, "normalize", range);
     if unlike.len() == 0 {
         return true;
     }
     let zeros = unlike.zeros(0..unlike.len());
     work.test("normalize", zeros).await == Outcome::Fail
+}
+
+/// Name of the pass [`shortlex`] in logs.
+const RULE: &str = "shortlex";
+
+/// Name of the pass [`last_form`] in logs.
+const LAST: &str = "values";
+
+/// Results larger than this, in bytes, are not processed by [`last_form`].
+pub(super) const SMALL: usize = 128;
+
+/// Largest number of tests of [`last_form`] in one search.
+pub(super) const MOST_TESTS: usize = 512;
+
+/// Writes `0` over as many bytes as possible, from the end to the front, in growing blocks. Runs
+/// after all other passes. `left` is the remaining number of tests. Returns whether a byte changed,
+/// because single deletions must then be tried again.
+///
+/// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
+/// If nothing changed and tests are left, no single byte can become `0`.
+pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool {
+    let before = work.reductions();
+    let (mut to, mut block) = (work.len(), 1);
+    if to > SMALL {
+        return false;
+    }
+    while to > 0 && *left > 0 {
+        let from = to - block.min(to);
+        let unlike = NonZeroBytes::within(work, LAST, from..to);
+        if unlike.len() == 0 {
+            to = from;
+            continue;
+        }
+        *left -= 1;
+        let zeros = unlike.zeros(0..unlike.len());
+        match work.test(LAST, zeros).await {
+            Outcome::Fail => (to, block) = (from, block * 2),
+            _ if block > 1 => block = 1,
+            _ => to = from,
+        }
+    }
+    work.reductions() > before
+}
+
+/// Writes `0` over single bytes, from the end to the front, in about `budget` tests; each success
+/// adds one test.
+///
+/// Invariant: the size does not change, and no byte becomes greater in the order `0`, other digits,
+/// letters, other printable characters, other bytes.
+pub(super) async fn shortlex(work: &mut CurrentBest, mut budget: usize) {
+    let mut at = work.len();
+    while at > 0 && budget > 0 {
+        at -= 1;
+        if work.byte(at) == Some(LEAST) {
+            continue;
+        }
+        let zero = Replacement {
+            at: at..at + 1,
+            with: vec![LEAST],
+        };
+        match work.test(RULE, Edit::Set(vec![zero])).await {
+            Outcome::Fail => budget += 1,
+            Outcome::Pass | Outcome::Unresolved => budget -= 1,
+        }
+    }
 }

@@ -1,22 +1,23 @@
-//! Pieces of a binary format that go while its numbers are kept right.
+//! Deletes pieces of a binary format while its lengths, counts and checksums stay correct.
 
 use std::ops::Range;
 
-use super::field::{Field, Meaning};
-use super::places::{gone_within, moved, moved_place, union};
-use super::units::Units;
-use super::workpiece::Workpiece;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::field::{Field, Meaning};
+use crate::passes::ranges::{gone_within, moved, moved_range, union};
+use crate::passes::units::Units;
 use crate::{Edit, Replacement};
 
-/// A binary format: fields, and the pieces that can be deleted.
+/// A binary format: its fields, and the pieces that can be deleted.
 ///
-/// Invariant: a field that was right is right after each edit.
+/// Invariant: a field that was correct is correct after each edit.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     pub rule: &'static str,
-    /// Lengths and counts first, then checksums, those of smaller scopes first.
+    /// Lengths and counts first, then checksums by ascending size of their scopes, which is the
+    /// order of correction.
     pub fields: Vec<Field>,
-    /// Records, or bytes.
+    /// The deletable pieces, as ranges of the text: records, or single bytes.
     pub pieces: Vec<Range<usize>>,
 }
 
@@ -29,8 +30,9 @@ impl Protocol {
         )
     }
 
-    /// The fields that stay, in the text without `gone`, each with its scope before.
-    fn fields_behind(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
+    /// The fields that remain after the ranges `gone` are deleted, at their new positions, each
+    /// with its old scope.
+    fn fields_after(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
         let stay = self
             .fields
             .iter()
@@ -38,7 +40,7 @@ impl Protocol {
         let fields = stay.map(|field| {
             let behind = Field {
                 at: moved(gone, field.at),
-                scope: moved_place(gone, &field.scope),
+                scope: moved_range(gone, &field.scope),
                 ..field.clone()
             };
             (behind, field.scope.clone())
@@ -46,10 +48,11 @@ impl Protocol {
         fields.collect()
     }
 
-    /// The text without some pieces, its numbers made right.
+    /// The text without the ranges `gone`, with corrected fields. `pieces` is the number of deleted
+    /// pieces.
     fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
         let mut left = Edit::Cut(gone.to_vec()).of_best(text);
-        for (field, scope) in self.fields_behind(gone) {
+        for (field, scope) in self.fields_after(gone) {
             let bytes = gone_within(gone, &scope);
             let number = field.form.read(&left, field.at).unwrap_or_default();
             let right = match field.meaning {
@@ -73,7 +76,7 @@ impl Units for Protocol {
         self.pieces.len()
     }
 
-    fn edit(&self, work: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         let text = work.text();
         let gone = self.places(cuts);
         let pieces = cuts.iter().map(Range::len).sum();
@@ -103,10 +106,10 @@ impl Units for Protocol {
         Some(Edit::Set(edits))
     }
 
-    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let gone = self.places(cuts);
         self.fields = self
-            .fields_behind(&gone)
+            .fields_after(&gone)
             .into_iter()
             .map(|(field, _)| field)
             .collect();
@@ -114,7 +117,7 @@ impl Units for Protocol {
             self.pieces.drain(cut.clone());
         }
         for piece in &mut self.pieces {
-            *piece = moved_place(&gone, piece);
+            *piece = moved_range(&gone, piece);
         }
         vec![0; cuts.len()]
     }

@@ -1,28 +1,30 @@
-//! Repair: numbers that a run found wrong are put right, whatever they mean.
+//! Repair: corrects numbers in a candidate by the comparisons that a run reports, without knowing
+//! what the numbers mean.
 
 use std::ops::Range;
 
-use super::field::Form;
-use super::workpiece::Workpiece;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::field::Form;
 use crate::{Comparison, Edit, Outcome, Replacement};
 
-/// Rewrites for one candidate while it is not known which bytes are fields.
+/// Largest number of corrections of one candidate while the fields are unknown.
 const LEARNING: usize = 4;
-/// An operand may differ from what is written by so much: sizes of headers, mostly.
+/// Largest difference between a compared operand and the number in the text; the difference is
+/// mostly the size of a header.
 const OFFSET: i64 = 16;
-/// Fields are looked for so near to the ends.
+/// Fields are searched for in this many bytes at each end of the text.
 const NEAR: usize = 64;
 
-/// A field that a rewrite put right.
+/// A field that was found by a successful correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct KnownField {
     at: usize,
     form: Form,
-    /// Whether it gets less by each byte that goes.
+    /// Whether the field is a length: each deleted byte lowers it by one.
     length: bool,
 }
 
-/// Bytes to write at a position of a candidate.
+/// A correction: the number `old` at offset `at` becomes `new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rewrite {
     at: usize,
@@ -31,21 +33,22 @@ struct Rewrite {
     new: u64,
 }
 
-/// Fields that are known by now.
+/// The fields found so far, and the search for more.
 ///
-/// After a refused run it looks at the last comparisons, newest first: an operand that stands in
-/// the text is rewritten to the other one, and the run repeated. Once the fields are found nothing
-/// else is rewritten.
+/// After a run that does not fail, the last comparisons are examined, newest first. If one operand
+/// stands in the text, it is replaced by the other operand, and the text runs again. Once fields
+/// are known, only these are corrected.
 #[derive(Debug, Default)]
 pub(super) struct Repair {
-    known: Vec<Known>,
-    /// Whether a run told of comparisons at all.
+    known: Vec<KnownField>,
+    /// Whether any run reported comparisons.
     told: bool,
 }
 
 impl Repair {
-    /// Deletes a byte in the middle and learns what puts that right; `None` where nothing does.
-    pub async fn learn(work: &mut Workpiece) -> Option<Repair> {
+    /// Deletes one byte in the middle of the text, and learns which corrections make the text fail
+    /// again; `None` if there are none.
+    pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {
             let at = work.len() * part / 5;
@@ -62,9 +65,9 @@ impl Repair {
         None
     }
 
-    /// What lies between the fields near the front and those near the end.
+    /// The range between the known fields at the front and those at the end.
     pub fn between(&self, len: usize) -> Range<usize> {
-        let (front, back): (Vec<&Known>, Vec<&Known>) =
+        let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
         let from = front.iter().map(|known| known.at + known.form.width).max();
         let to = back.iter().map(|known| known.at).min();
@@ -72,8 +75,14 @@ impl Repair {
         from..to.unwrap_or(len).max(from)
     }
 
-    /// Tests an edit; where it is not FAIL, puts numbers right and tests it again.
-    pub async fn test(&mut self, work: &mut Workpiece, rule: &'static str, edit: Edit) -> Outcome {
+    /// Tests an edit. If the text does not fail, corrects numbers by the reported comparisons, and
+    /// tests again.
+    pub async fn test(
+        &mut self,
+        work: &mut CurrentBest,
+        rule: &'static str,
+        edit: Edit,
+    ) -> Outcome {
         let before = work.text();
         let mut edits = replacements(&edit);
         let learning = self.known.is_empty();
@@ -116,12 +125,12 @@ impl Repair {
         Outcome::Unresolved
     }
 
-    /// What was rewritten in a candidate that failed are fields.
+    /// Records the corrected numbers of a failing candidate as fields.
     fn remember(&mut self, before: &[u8], edits: &[Replacement], done: &[Rewrite]) {
         let gone = bytes_gone(edits);
         for rewrite in done {
             let old = rewrite.form.read(before, rewrite.at).unwrap_or_default();
-            let known = Known {
+            let known = KnownField {
                 at: rewrite.at,
                 form: rewrite.form,
                 length: old.checked_sub(gone) == Some(rewrite.new),
@@ -130,7 +139,7 @@ impl Repair {
                 self.known.push(known);
             }
         }
-        // What lies behind bytes that went has moved.
+        // Fields behind deleted bytes have moved.
         for known in &mut self.known {
             let moved = edits.iter().filter(|edit| edit.at.end <= known.at);
             known.at -= moved
@@ -139,7 +148,7 @@ impl Repair {
         }
     }
 
-    /// How to make the operands of a comparison equal by writing into the text.
+    /// Finds a correction of the text that makes both operands of a comparison equal.
     fn propose(&self, text: &[u8], pair: &Comparison, done: &[Rewrite]) -> Option<Rewrite> {
         let sides = [(&pair.left, &pair.right), (&pair.right, &pair.left)];
         let offsets = std::iter::once(0).chain((1..=OFFSET).flat_map(|by| [by, -by]));
@@ -160,13 +169,14 @@ impl Repair {
         })
     }
 
-    /// Where a number stands that may be rewritten to another.
+    /// Finds the places where the number `old` stands and may be replaced by `new`. `exact` says
+    /// that the operand stands in the text without an offset.
     fn places(&self, text: &[u8], old: u64, new: u64, exact: bool) -> Vec<(usize, Form)> {
         if old == new {
             return Vec::new();
         }
         if !self.known.is_empty() {
-            // A field whose place changes with what goes would be looked for in vain.
+            // Only known fields are corrected; a length is corrected before the run.
             let known = self.known.iter().filter(|known| !known.length || !exact);
             let holds = known.filter(|known| known.form.read(text, known.at) == Some(old));
             return holds.map(|known| (known.at, known.form)).collect();
@@ -175,7 +185,7 @@ impl Repair {
         let mut places = Vec::new();
         for form in Form::ALL {
             let fits = |number: u64| form.width == 8 || number >> (8 * form.width) == 0;
-            // A small number of one byte stands everywhere.
+            // A small number of one byte occurs everywhere.
             if !fits(old) || !fits(new) || form.width == 1 && old < 16 {
                 continue;
             }
@@ -188,7 +198,7 @@ impl Repair {
     }
 }
 
-/// The number of an operand.
+/// Decodes an operand of 1 to 8 bytes.
 fn number(operand: &[u8]) -> Option<u64> {
     let width = operand.len();
     let form = Form { width, big: false };
@@ -216,7 +226,8 @@ fn bytes_gone(edits: &[Replacement]) -> u64 {
         .sum()
 }
 
-/// Adds a rewrite of bytes that stay, in the place of an earlier one there.
+/// Adds a correction to the edits, unless its bytes are deleted; it replaces an earlier correction
+/// of the same bytes.
 fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     let place = rewrite.at..rewrite.at + rewrite.form.width;
     edits.retain(|edit| {
@@ -234,7 +245,7 @@ fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     }
 }
 
-/// The position before the edits of what stands at a position behind them.
+/// The position, in the text before the edits, of a position in the text after them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();

@@ -1,66 +1,137 @@
-//! The passes in their order.
+//! The searches [`Subset`] and [`Full`]: which passes they run, in which order, and until when.
 
-use super::binary::binary;
-use super::lines::Lines;
-use super::list::List;
-use super::normalize::normalize;
-use super::pairs::pairs;
-use super::runs::runs;
-use super::shortlex::{self, last_form, shortlex};
-use super::singles::singles;
-use super::structure::structure;
-use super::units::{Bytes, Units};
-use super::workpiece::Workpiece;
+use std::sync::Arc;
 
-/// Fewer bytes than these are not worth a probe of their values.
+use crate::passes::binary::binary;
+use crate::passes::coroutine::{Coroutine, is_search};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::deletions::{pairs, runs, singles};
+use crate::passes::list::ListSearch;
+use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
+use crate::passes::structure::structure;
+use crate::passes::units::{Bytes, Lines, Units};
+
+/// Minimizes by deletions alone, in an order that needs few tests. The result is a subsequence of
+/// the input. It is 1-minimal if the last round of tests found each single unit to be needed.
+#[derive(Clone)]
+pub struct Subset(Coroutine);
+
+impl Subset {
+    /// Name of this search for command lines and logs.
+    pub const NAME: &'static str = "subset";
+
+    /// Starts with the bytes of `text`, whose test the caller has seen FAIL. The appearance of the
+    /// text decides which passes run: lines, brackets, runs of equal bytes.
+    pub fn new(text: &[u8]) -> Subset {
+        let text: Arc<[u8]> = text.into();
+        Subset(Coroutine::new(text.len(), move |asker| {
+            let work = CurrentBest::new(asker, text.clone());
+            Box::pin(script(work, Plan::Delete))
+        }))
+    }
+
+    /// Starts with `units` units of any kind, whose test the caller has seen FAIL.
+    ///
+    /// ```
+    /// use ddfuzz_delta::{Outcome, Subset, minimize};
+    ///
+    /// let events: Vec<u32> = (0..1000).collect();
+    /// let fails = |kept: &[u32]| match kept.contains(&95) && kept.contains(&896) {
+    ///     true => Outcome::Fail,
+    ///     false => Outcome::Pass,
+    /// };
+    /// assert_eq!(minimize(&events, Subset::of_units, fails), Ok(vec![95, 896]));
+    /// ```
+    pub fn of_units(units: usize) -> Subset {
+        Subset(Coroutine::new(units, move |asker| {
+            Box::pin(reduce_units(CurrentBest::of_units(asker, units)))
+        }))
+    }
+}
+
+is_search!(Subset);
+
+/// Minimizes bytes by all passes: deletes bytes, replaces bytes by `0`, and keeps numbers of binary
+/// formats correct. The result is never longer than the input.
+///
+/// The result is 1-minimal if the last round of tests found each single byte to be needed. In a
+/// result of at most [`Full::SMALL`] bytes, no single byte can become `0`, unless the tests for
+/// that were used up: among results of one size, the search prefers the least in *shortlex* order.
+#[derive(Clone)]
+pub struct Full(Coroutine);
+
+impl Full {
+    /// Name of this search for command lines and logs.
+    pub const NAME: &'static str = "full";
+
+    /// In results larger than this, in bytes, values that may be irrelevant are not all replaced.
+    pub const SMALL: usize = SMALL;
+
+    /// The byte that replaces bytes whose values do not matter: `0`.
+    pub const LEAST: u8 = LEAST;
+
+    /// Starts with the bytes of `text`, whose test the caller has seen FAIL.
+    pub fn new(text: &[u8]) -> Full {
+        let text: Arc<[u8]> = text.into();
+        Full(Coroutine::new(text.len(), move |asker| {
+            let work = CurrentBest::new(asker, text.clone());
+            Box::pin(script(work, Plan::Rewrite))
+        }))
+    }
+}
+
+is_search!(Full);
+
+/// In texts shorter than this, in bytes, the values of bytes are not tested.
 const NORMALIZED: usize = 4;
-/// More lines than these are reduced as lines first.
+/// Texts with more lines than this are reduced by lines first.
 const MANY_LINES: usize = 8;
-/// Larger texts have their values probed only after the sweep, where nothing is at the front.
+/// In larger texts, in bytes, values are tested only after the sweep if nothing at the front is
+/// needed.
 const MEDIUM: usize = 4096;
-/// UNRESOLVED tests after which plain bytes are given up.
+/// Number of UNRESOLVED tests after which the reduction of plain bytes gives up.
 const PATIENCE: usize = 2;
-/// A search of so few tests has no budget for extras; of the tests beyond, one of so many goes to
-/// each, and no more than so many in all while nothing comes of it.
+/// Budget of the extra passes: none up to `CHEAP` tests; then one of `SHARE` further tests for each
+/// pass, but at most `MOST` without success.
 const CHEAP: usize = 24;
 const SHARE: usize = 32;
 const MOST: usize = 2;
-/// Bytes left whose values may be tried one by one.
+/// Results of at most this many bytes have their values tested one by one.
 const SHORT: usize = 16;
-/// So few pairs are always tried.
+/// Up to this number, all pairs of bytes are tried.
 const CHEAP_PAIRS: usize = 6;
-/// Bytes left of which all pairs may be tried.
+/// In results of at most this many bytes, pairs of bytes are tried.
 const FEW: usize = 32;
 
-/// What a script may do.
+/// What a search may do to bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Delete bytes.
+    /// Delete bytes only.
     Delete,
-    /// Replace bytes, too.
+    /// Delete and replace bytes.
     Rewrite,
 }
 
-/// All passes in their order, again and again until a whole round finds nothing.
-pub(super) async fn script(mut work: Workpiece, plan: Plan) {
-    read_part(&mut work).await;
-    // A text may lie in a binary frame.
+/// Runs all passes in order, until a whole round changes nothing.
+pub(super) async fn script(mut work: CurrentBest, plan: Plan) {
+    cut_unread(&mut work).await;
+    // A binary frame may contain a text.
     let structured = work.is_text() && structure(&mut work).await
         || plan == Plan::Rewrite && binary(&mut work).await;
-    let (mut by_groups, mut values) = (structured, shortlex::MOST);
+    let (mut by_groups, mut values) = (structured, MOST_TESTS);
     loop {
-        bytes(&mut work, plan, structured).await;
-        // Before single bytes are proved needed, which may be many that go by runs.
+        reduce_bytes(&mut work, plan, structured).await;
+        // Runs come before single bytes, because they may delete many bytes at once.
         while plan == Plan::Rewrite && runs(&mut work).await {
-            bytes(&mut work, plan, structured).await;
+            reduce_bytes(&mut work, plan, structured).await;
         }
         extras(&mut work, plan).await;
         let clean = work.reductions();
         let unresolved = singles(&mut work).await;
         if work.reductions() == clean && unresolved && !by_groups {
-            // Most bytes are needed only because another bug shows without them.
+            // Most bytes are needed only because another bug occurs without them.
             by_groups = true;
-            grouped(&mut work).await;
+            reduce_groups(&mut work).await;
         }
         let done = work.reductions() == clean;
         if done && !(plan == Plan::Rewrite && last_form(&mut work, &mut values).await) {
@@ -69,11 +140,11 @@ pub(super) async fn script(mut work: Workpiece, plan: Plan) {
     }
 }
 
-/// Reduces units of which nothing else is known.
-pub(super) async fn units(mut work: Workpiece) {
+/// Reduces units of unknown kind, until a whole round changes nothing.
+pub(super) async fn reduce_units(mut work: CurrentBest) {
     loop {
         let mut all = Bytes::all(&work, "units", 1, 0);
-        List::new(&mut work, &mut all).reduce().await;
+        ListSearch::new(&mut work, &mut all).reduce().await;
         let clean = work.reductions();
         singles(&mut work).await;
         if work.reductions() == clean {
@@ -82,21 +153,21 @@ pub(super) async fn units(mut work: Workpiece) {
     }
 }
 
-/// Pairs and values, by what a small part of the tests so far allows.
-async fn extras(work: &mut Workpiece, plan: Plan) {
+/// Tries pairs of bytes and values of single bytes, within a small share of the tests so far.
+async fn extras(work: &mut CurrentBest, plan: Plan) {
     let budget = (work.asked().saturating_sub(CHEAP) / SHARE).min(MOST);
     if work.len() <= FEW {
         let all = work.len() * work.len().saturating_sub(1) / 2;
         pairs(work, if all <= CHEAP_PAIRS { all } else { budget / 2 }).await;
     }
-    // A value that takes makes all single deletions open again.
+    // After a replaced value, all single deletions must be tried again.
     if plan == Plan::Rewrite && work.len() <= SHORT {
         shortlex(work, budget).await;
     }
 }
 
-/// Cuts what was not read in one test.
-async fn read_part(work: &mut Workpiece) {
+/// Deletes the bytes that the run of the input did not read, in one test.
+async fn cut_unread(work: &mut CurrentBest) {
     if let Some(read) = work
         .hints()
         .read
@@ -107,29 +178,30 @@ async fn read_part(work: &mut Workpiece) {
     }
 }
 
-/// Reduces bytes; where tests are UNRESOLVED, in groups first.
-async fn bytes(work: &mut Workpiece, plan: Plan, structured: bool) {
-    if plain(work, plan, structured).await {
+/// Reduces single bytes; if too many tests are UNRESOLVED, first in groups of two.
+async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
+    if reduce_plain(work, plan, structured).await {
         return;
     }
-    grouped(work).await;
+    reduce_groups(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units);
+    let mut list = ListSearch::new(work, &mut units);
     list.reduce().await;
 }
 
-/// Reduces plain bytes: lines, ends, middle, values, and the rest. Says whether it came to its end.
-async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
-    // What is refused where brackets have to match says nothing of sizes.
+/// Reduces lines, both ends, the middle, values, and the rest. Returns false if it gave up because
+/// of UNRESOLVED tests.
+async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
+    // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
     let patience = if structured { usize::MAX } else { PATIENCE };
-    lines(work).await;
+    reduce_lines(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_after(patience);
+    let mut list = ListSearch::new(work, &mut units).give_up_after(patience);
     let ends = list.ends().await;
     if list.middle(ends).await {
         return true;
     }
-    // Where needed bytes lie far apart, values are worth a probe once there are few of them.
+    // If needed bytes are far apart, values are tested after the sweep has left few bytes.
     let apart = ends.front == 0 && list.len() > MEDIUM;
     if apart {
         list.sweep(ends).await;
@@ -144,30 +216,30 @@ async fn plain(work: &mut Workpiece, plan: Plan, structured: bool) -> bool {
         return true;
     }
     let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = List::new(work, &mut units).give_up_after(patience);
+    let mut list = ListSearch::new(work, &mut units).give_up_after(patience);
     list.sweep(ends).await;
     !list.has_given_up()
 }
 
-/// Where the size or the place of a byte decides which bug it is, two bytes go at once.
-async fn grouped(work: &mut Workpiece) {
+/// Deletes two bytes at a time, for inputs in which the parity of a size or position matters.
+async fn reduce_groups(work: &mut CurrentBest) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);
-        List::new(work, &mut units).reduce().await;
+        ListSearch::new(work, &mut units).reduce().await;
     }
     if work.len() <= FEW {
         pairs(work, FEW * FEW / 2).await;
     }
 }
 
-/// Reduces lines, where there are many.
-async fn lines(work: &mut Workpiece) {
-    // A text without a newline at its beginning has no lines worth looking for.
+/// Reduces lines, if the text has many.
+async fn reduce_lines(work: &mut CurrentBest) {
+    // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {
         return;
     }
     let mut units = Lines::of(work);
     if units.len() > MANY_LINES {
-        List::new(work, &mut units).reduce().await;
+        ListSearch::new(work, &mut units).reduce().await;
     }
 }

@@ -1,66 +1,121 @@
-//! The structure pass: siblings, hoists, brackets, strings.
+//! The pass over nested structure: deletes siblings, hoists inner nodes, and deletes brackets and
+//! strings.
 
-use super::chain::Chain;
-use super::list::List;
-use super::parse::{parse, strings};
-use super::spots::Spots;
-use super::tree::Tree;
-use super::units::Units;
-use super::workpiece::Workpiece;
+use std::ops::Range;
 
-/// Fewer bracket pairs are no structure.
+use crate::Edit;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::ranges::{moved_range, union};
+use crate::passes::tree::{Tree, parse, strings};
+use crate::passes::units::{Positions, Units};
+
+/// Texts with fewer pairs of brackets are not treated as structured.
 const FEWEST_PAIRS: usize = 3;
 
-/// Needed units one after the other behind which a sweep has no more hope: the bytes are tried
-/// anyhow.
+/// Number of consecutive needed units after which a sweep over the structure ends; later passes try
+/// the bytes anyway.
 const FRUITLESS: usize = 16;
 
-/// Reduces a text by the tree of its brackets; says whether it has one.
+/// Reduces a text by the tree of its brackets; returns whether the text has such a tree.
 ///
-/// Invariant: brackets that match go on matching, and items stay separated.
-pub(super) async fn structure(work: &mut Workpiece) -> bool {
+/// Invariant: matching brackets stay matched, and items stay separated.
+pub(super) async fn structure(work: &mut CurrentBest) -> bool {
     let Some(mut tree) = parse(&work.text()).filter(is_worth_it) else {
         return false;
     };
-    List::new(work, &mut tree)
-        .stop_behind(FRUITLESS)
+    ListSearch::new(work, &mut tree)
+        .stop_after(FRUITLESS)
         .reduce()
         .await;
     hoist(work).await;
     if let Some(tree) = parse(&work.text()) {
-        let mut brackets = Spots::brackets(&tree);
-        List::new(work, &mut brackets)
-            .stop_behind(FRUITLESS)
+        let mut brackets = Positions::brackets(&tree);
+        ListSearch::new(work, &mut brackets)
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
     }
-    let mut inside = Spots::strings(strings(&work.text()));
+    let mut inside = Positions::strings(strings(&work.text()));
     if inside.len() > 0 {
-        List::new(work, &mut inside)
-            .stop_behind(FRUITLESS)
+        ListSearch::new(work, &mut inside)
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
     }
     true
 }
 
-/// Whether there is enough structure to go by.
+/// Whether the tree has enough pairs of brackets to be useful.
 fn is_worth_it(tree: &Tree) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS
 }
 
-/// Shortens chains of pairs, outermost first, until none gets shorter.
-async fn hoist(work: &mut Workpiece) {
+/// Shortens chains of nested pairs, outermost first, until no chain becomes shorter.
+async fn hoist(work: &mut CurrentBest) {
     let mut done = 0;
     while let Some(tree) = parse(&work.text()) {
         let chains = tree.chains();
         let Some(chain) = chains.get(done) else {
             return;
         };
-        List::new(work, &mut Chain::of(&tree, chain))
-            .stop_behind(FRUITLESS)
+        ListSearch::new(work, &mut Chain::of(&tree, chain))
+            .stop_after(FRUITLESS)
             .reduce()
             .await;
         done += 1;
+    }
+}
+
+/// The body of one node of a chain, as a range of the text.
+type Level = Range<usize>;
+
+/// A chain of nodes, each the only child of the one before it. Its units are all levels except the
+/// innermost. To delete levels is to replace the body of the first deleted level by the body of the
+/// level that follows the last one.
+pub(super) struct Chain {
+    levels: Vec<Level>,
+}
+
+impl Chain {
+    /// The chain of the given nodes of a tree, outermost first.
+    pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
+        let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;
+        Chain {
+            levels: nodes.iter().map(body).collect(),
+        }
+    }
+
+    fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
+        let sides = cuts.iter().flat_map(|cut| {
+            let (outer, inner) = (&self.levels[cut.start], &self.levels[cut.end]);
+            [outer.start..inner.start, inner.end..outer.end]
+        });
+        union(sides.collect())
+    }
+}
+
+impl Units for Chain {
+    fn rule(&self) -> &'static str {
+        "hoist"
+    }
+
+    fn len(&self) -> usize {
+        self.levels.len().saturating_sub(1)
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        Some(Edit::Cut(self.places(cuts)))
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let places = self.places(cuts);
+        for cut in cuts.iter().rev() {
+            self.levels.drain(cut.clone());
+        }
+        for level in &mut self.levels {
+            *level = moved_range(&places, level);
+        }
+        vec![0; cuts.len()]
     }
 }

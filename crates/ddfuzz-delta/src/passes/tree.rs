@@ -1,30 +1,30 @@
-//! The tree that brackets and separators make of a text.
+//! The tree that brackets and separators make of a text, and its parser.
 
 use std::ops::Range;
 
-use super::places::{moved, union};
-use super::units::Units;
-use super::workpiece::Workpiece;
 use crate::Edit;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::ranges::{moved, union};
+use crate::passes::units::Units;
 
-/// A leaf or a bracket pair with what is inside, as places in the text.
+/// A node: a leaf or a pair of brackets with its content. Its fields are offsets in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Where it begins: with what names it, as `"key":`.
+    /// Start of the node, including its name (such as `"key":`).
     pub start: usize,
-    /// Where its body begins, for a pair the opening bracket.
+    /// Start of the body; for a pair, its opening bracket.
     pub open: usize,
-    /// Where its closing part begins, for a pair; for a leaf its end.
+    /// Start of the closing bracket with the blanks before it; for a leaf, its end.
     pub close: usize,
-    /// Where it ends.
+    /// End of the node.
     pub end: usize,
-    /// Where the separator behind it ends; `end` where there is none.
+    /// End of the separator that follows the node; equals `end` without a separator.
     pub separated: usize,
-    /// The pair around it.
+    /// Index of the enclosing pair of brackets.
     pub parent: Option<usize>,
-    /// Behind its last descendant.
+    /// Index after the last descendant of the node.
     pub last: usize,
-    /// Whether it is a bracket pair.
+    /// Whether the node is a pair of brackets.
     pub pair: bool,
 }
 
@@ -42,14 +42,15 @@ impl Node {
     }
 }
 
-/// The nodes of a text in pre-order. As units, a pair goes only with all that is inside.
+/// The nodes of a text in pre-order. As units of a list search, a pair is deleted only with its
+/// whole content.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// The nodes that go with these cuts and are not inside of others that go.
+    /// Indices of the nodes that `cuts` delete, without nodes inside of other deleted ones.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -67,7 +68,7 @@ impl Tree {
         gone
     }
 
-    /// The sibling in front of a node.
+    /// Index of the preceding sibling of a node.
     fn previous(&self, node: usize) -> Option<usize> {
         let parent = self.nodes[node].parent;
         let mut at = node.checked_sub(1)?;
@@ -77,8 +78,8 @@ impl Tree {
         (Some(at) != parent).then_some(at)
     }
 
-    /// The places that go with nodes: their own with the separator behind, and the separator in
-    /// front where the last of the siblings goes.
+    /// The ranges of the text to delete for the nodes `gone`: each node with the separator after
+    /// it, or with the separator before it if it is the last sibling.
     fn places(&self, gone: &[usize]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for node in gone {
@@ -104,8 +105,8 @@ impl Tree {
         union(places)
     }
 
-    /// The pair around which nothing is, or which is not the only child of its pair, with its only
-    /// child, the only child of that, and so on: chains of at least two nodes.
+    /// All chains of at least two nodes in which each node is the only child of the one before it.
+    /// The first node of a chain is not an only child itself.
     pub fn chains(&self) -> Vec<Vec<usize>> {
         let only_child = |node: usize| {
             let Node { last, pair, .. } = self.nodes[node];
@@ -131,12 +132,12 @@ impl Units for Tree {
         self.nodes.len()
     }
 
-    fn edit(&self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         let places = self.places(&self.gone(cuts));
         (!places.is_empty()).then_some(Edit::Cut(places))
     }
 
-    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let tops = self.gone(cuts);
         let places = self.places(&tops);
         let mut gone = vec![false; self.nodes.len()];
@@ -167,7 +168,187 @@ impl Units for Tree {
         stand
     }
 
-    fn all_is_open(&self) -> bool {
+    fn is_all_untested(&self) -> bool {
         false
+    }
+}
+
+/// Parses a text into a tree; `None` if its brackets do not match. Quoted strings are opaque,
+/// unless a quote is not closed.
+pub(super) fn parse(text: &[u8]) -> Option<Tree> {
+    Parser::new(text, true)
+        .run()
+        .or_else(|| Parser::new(text, false).run())
+}
+
+/// The contents of all quoted strings of a text, as ranges in ascending order; none if a quote is
+/// not closed.
+pub(super) fn strings(text: &[u8]) -> Vec<Range<usize>> {
+    let mut strings = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        if text[at] == b'"' {
+            let Some(end) = closing_quote(text, at) else {
+                return Vec::new();
+            };
+            strings.push(at + 1..end);
+            at = end;
+        }
+        at += 1;
+    }
+    strings
+}
+
+/// Position of the quote that closes the string which begins at `open`.
+fn closing_quote(text: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 1,
+            b'"' => return Some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn closer(open: u8) -> Option<u8> {
+    match open {
+        b'(' => Some(b')'),
+        b'[' => Some(b']'),
+        b'{' => Some(b'}'),
+        _ => None,
+    }
+}
+
+struct Parser<'a> {
+    text: &'a [u8],
+    quotes: bool,
+    nodes: Vec<Node>,
+    /// Indices of the pairs that are open, outermost first.
+    open: Vec<usize>,
+    /// Start of the text that belongs to no node yet.
+    from: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a [u8], quotes: bool) -> Parser<'a> {
+        Parser {
+            text,
+            quotes,
+            nodes: Vec::new(),
+            open: Vec::new(),
+            from: 0,
+        }
+    }
+
+    fn run(mut self) -> Option<Tree> {
+        let mut at = 0;
+        while at < self.text.len() {
+            let byte = self.text[at];
+            match byte {
+                b'"' if self.quotes => at = closing_quote(self.text, at)?,
+                b',' | b';' => at = self.separate(at),
+                _ if closer(byte).is_some() => self.begin(at),
+                b')' | b']' | b'}' => self.end(at)?,
+                _ => {}
+            }
+            at += 1;
+        }
+        self.leaf(self.text.len());
+        self.open.is_empty().then_some(Tree { nodes: self.nodes })
+    }
+
+    fn push(&mut self, start: usize, open: usize, end: usize, pair: bool) {
+        let last = self.nodes.len() + 1;
+        self.nodes.push(Node {
+            start,
+            open,
+            close: end,
+            end,
+            separated: end,
+            parent: self.open.last().copied(),
+            last,
+            pair,
+        });
+    }
+
+    /// Makes a leaf of the text since the last node.
+    fn leaf(&mut self, end: usize) {
+        if self.from < end {
+            let named = self.text[self.from..end]
+                .iter()
+                .rposition(|byte| matches!(byte, b':' | b'='));
+            let open = named.map_or(self.from, |at| self.from + at + 1);
+            self.push(self.from, open, end, false);
+        }
+        self.from = end;
+    }
+
+    fn begin(&mut self, at: usize) {
+        let before = self.text[self.from..at].trim_ascii_end();
+        if !before.is_empty() && !before.ends_with(b":") && !before.ends_with(b"=") {
+            self.leaf(at);
+        }
+        self.push(self.from, at, at + 1, true);
+        self.open.push(self.nodes.len() - 1);
+        self.from = at + 1;
+    }
+
+    fn end(&mut self, at: usize) -> Option<()> {
+        let pair = *self.open.last()?;
+        if closer(self.text[self.nodes[pair].open]) != Some(self.text[at]) {
+            return None;
+        }
+        let blank = self.text[self.from..at].trim_ascii().is_empty();
+        if !blank {
+            self.leaf(at);
+        }
+        self.open.pop();
+        let last = self.nodes.len();
+        let node = &mut self.nodes[pair];
+        (node.close, node.end, node.separated, node.last) = (self.from, at + 1, at + 1, last);
+        self.from = at + 1;
+        Some(())
+    }
+
+    /// Ends an item at the separator at `at`. Returns the position of the last character of the
+    /// separator, including blanks that follow it.
+    fn separate(&mut self, at: usize) -> usize {
+        if !self.text[self.from..at].trim_ascii().is_empty() {
+            self.leaf(at);
+        }
+        let blanks = self.text[at + 1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace());
+        let behind = at + 1 + blanks.count();
+        let parent = self.open.last().copied();
+        let item = match self.nodes.last() {
+            Some(last) if last.parent == parent && last.separated == last.end => {
+                Some(self.nodes.len() - 1)
+            }
+            _ => self.closed_child(parent),
+        };
+        match item {
+            Some(item) => {
+                let node = &mut self.nodes[item];
+                // Blanks before the separator belong to it.
+                node.separated = behind;
+            }
+            None => self.push(self.from, self.from, behind, false),
+        }
+        self.from = behind;
+        behind - 1
+    }
+
+    /// Index of the last child of the open pair, if it is a closed pair without a separator.
+    fn closed_child(&self, parent: Option<usize>) -> Option<usize> {
+        let mut at = self.nodes.len().checked_sub(1)?;
+        while self.nodes[at].parent != parent {
+            at = self.nodes[at].parent?;
+        }
+        let node = &self.nodes[at];
+        (Some(at) != parent && node.separated == node.end && node.end <= self.from).then_some(at)
     }
 }

@@ -1,53 +1,60 @@
-//! What a list search deletes: bytes, lines, siblings, records.
+//! The units that a list search deletes: the trait [`Units`], and its implementations for bytes,
+//! lines, brackets and strings.
 
 use std::ops::Range;
 
-use super::workpiece::Workpiece;
 use crate::Edit;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::ranges::{moved_range, union};
+use crate::passes::tree::Tree;
 
-/// A list of units of the best that a list search deletes from, whatever deleting one takes.
+/// A list of units of the current best, from which a list search deletes.
 pub(super) trait Units: Send {
-    /// The name of the pass, as the log has it.
+    /// Name of the pass in logs.
     fn rule(&self) -> &'static str;
 
-    /// Number of units left.
+    /// Number of units that remain.
     fn len(&self) -> usize;
 
-    /// Deletes units; `None` where nothing would change. The ranges ascend without overlap.
-    fn edit(&self, work: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit>;
+    /// The edit that deletes the units in `cuts`, which ascend and do not overlap; `None` if it
+    /// would change nothing.
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
-    /// The edit of these cuts was taken. What has to stand although it lies in a cut, because
-    /// something is left inside of it, is its answer, a number for each cut.
-    fn taken(&mut self, work: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize>;
+    /// Updates the list after the edit for `cuts` was accepted. Returns, for each cut, how many of
+    /// its units remain because something inside of them does.
+    fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
-    /// First of the units up to `index` whose deletion gives the same text as that of `index`.
-    fn alike_from(&self, _: &Workpiece, index: usize) -> usize {
+    /// Index of the first unit up to `index` whose deletion gives the same text as the deletion of
+    /// `index`.
+    fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
 
-    /// Whether a later pass tries each unit that is left alone.
-    fn are_judged_again(&self) -> bool {
+    /// Whether a later pass tests each remaining unit alone.
+    fn are_retried(&self) -> bool {
         false
     }
 
-    /// Whether the text without any of them is still to be tested.
-    fn all_is_open(&self) -> bool {
+    /// Whether the text without all units has not been tested yet.
+    fn is_all_untested(&self) -> bool {
         true
     }
 }
 
-/// The bytes of the best, one by one or in groups of a fixed size; the last group takes the rest.
+/// The bytes of the current best, one by one or in groups of a fixed size; the last group may be
+/// larger.
 pub(super) struct Bytes {
     rule: &'static str,
     at: Range<usize>,
     group: usize,
-    /// Whether a later pass tries each byte alone.
+    /// Whether a later pass tests each byte alone.
     judged: bool,
 }
 
 impl Bytes {
-    /// All bytes of the best in groups of `group`, the first of them after `skipped` bytes.
-    pub fn all(work: &Workpiece, rule: &'static str, group: usize, skipped: usize) -> Bytes {
+    /// All bytes of the current best in groups of `group` bytes, except for the first `skipped`
+    /// bytes.
+    pub fn all(work: &CurrentBest, rule: &'static str, group: usize, skipped: usize) -> Bytes {
         Bytes {
             rule,
             at: skipped.min(work.len())..work.len(),
@@ -56,7 +63,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes of a range, one by one, which no later pass can try in this way.
+    /// The bytes of a range, one by one, for a pass whose edits no later pass repeats.
     pub fn within(rule: &'static str, at: Range<usize>) -> Bytes {
         Bytes {
             rule,
@@ -85,17 +92,17 @@ impl Units for Bytes {
         self.at.len() / self.group
     }
 
-    fn edit(&self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Option<Edit> {
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         Some(Edit::Cut(cuts.iter().map(|cut| self.place(cut)).collect()))
     }
 
-    fn taken(&mut self, _: &mut Workpiece, cuts: &[Range<usize>]) -> Vec<usize> {
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let gone: usize = cuts.iter().map(|cut| self.place(cut).len()).sum();
         self.at.end -= gone;
         vec![0; cuts.len()]
     }
 
-    fn alike_from(&self, work: &Workpiece, index: usize) -> usize {
+    fn first_equal(&self, work: &CurrentBest, index: usize) -> usize {
         match self.group {
             1 => work
                 .run_start(self.at.start + index)
@@ -104,12 +111,126 @@ impl Units for Bytes {
         }
     }
 
-    fn are_judged_again(&self) -> bool {
+    fn are_retried(&self) -> bool {
         self.judged
     }
 
-    fn all_is_open(&self) -> bool {
-        // The empty text is part of the axiom.
+    fn is_all_untested(&self) -> bool {
+        // The caller has tested the empty text.
         self.at.start > 0
+    }
+}
+
+/// The lines of the current best, each with its newline.
+pub(super) struct Lines {
+    /// Start of each line, followed by the end of the text.
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    /// Splits the current best into lines.
+    pub fn of(work: &mut CurrentBest) -> Lines {
+        let text = work.text();
+        let behind = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let mut starts: Vec<usize> = std::iter::once(0)
+            .chain(behind.map(|(at, _)| at + 1))
+            .collect();
+        if starts.last() != Some(&text.len()) {
+            starts.push(text.len());
+        }
+        Lines { starts }
+    }
+
+    fn place(&self, cut: &Range<usize>) -> Range<usize> {
+        self.starts[cut.start]..self.starts[cut.end]
+    }
+}
+
+impl Units for Lines {
+    fn rule(&self) -> &'static str {
+        "lines"
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        Some(Edit::Cut(cuts.iter().map(|cut| self.place(cut)).collect()))
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        for cut in cuts.iter().rev() {
+            let gone = self.place(cut).len();
+            self.starts.drain(cut.clone());
+            self.starts[cut.start..]
+                .iter_mut()
+                .for_each(|at| *at -= gone);
+        }
+        vec![0; cuts.len()]
+    }
+
+    fn is_all_untested(&self) -> bool {
+        false
+    }
+}
+
+/// Places of the current best that are deleted one by one, each consisting of one or more ranges:
+/// pairs of brackets, or contents of strings.
+pub(super) struct Positions {
+    rule: &'static str,
+    spots: Vec<Vec<Range<usize>>>,
+}
+
+impl Positions {
+    /// The brackets of all pairs, with their names; their contents stay.
+    pub fn brackets(tree: &Tree) -> Positions {
+        let pairs = tree.nodes.iter().filter(|node| node.pair);
+        Positions {
+            rule: "unwrap",
+            spots: pairs
+                .map(|pair| vec![pair.start..pair.open + 1, pair.close..pair.end])
+                .collect(),
+        }
+    }
+
+    /// The contents of all strings that are not empty.
+    pub fn strings(strings: Vec<Range<usize>>) -> Positions {
+        let inside = strings.into_iter().filter(|inside| !inside.is_empty());
+        Positions {
+            rule: "strings",
+            spots: inside.map(|inside| vec![inside]).collect(),
+        }
+    }
+
+    fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
+        let spots = cuts.iter().flat_map(|cut| &self.spots[cut.clone()]);
+        union(spots.flatten().cloned().collect())
+    }
+}
+
+impl Units for Positions {
+    fn rule(&self) -> &'static str {
+        self.rule
+    }
+
+    fn len(&self) -> usize {
+        self.spots.len()
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let places = self.places(cuts);
+        (!places.is_empty()).then_some(Edit::Cut(places))
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let places = self.places(cuts);
+        for cut in cuts.iter().rev() {
+            self.spots.drain(cut.clone());
+        }
+        for range in self.spots.iter_mut().flatten() {
+            *range = moved_range(&places, range);
+        }
+        vec![0; cuts.len()]
     }
 }

@@ -1,33 +1,33 @@
-//! Runs a search between two ends to its end, and checks that a log is about these inputs.
+//! Drives a search between a passing and a failing input to its end, and checks that a log belongs
+//! to these inputs.
 
 use ddfuzz_delta::Dd;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::driver::{Lines, check_line, not_kept};
+use crate::driver::{Lines, callback_failed, check_line};
 use crate::isolate::progress::{NextStep, Progress};
 use crate::isolate::{Isolated, Side, Subject};
 use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLine, What};
 use crate::question::Reply;
 use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
 
-/// Takes a new text of one end.
+/// Callback that stores the new text of one side.
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
-/// Maximizes or isolates between the inputs of `subject`, as the first line of `journal` says,
-/// by the answers of `oracle`.
+/// Maximizes or isolates between the two inputs of `subject`, by the answers of `oracle`; the first
+/// line of `journal` names the goal.
 ///
-/// The failing input is run three times, then the passing one (the axiom); then the search goes on
-/// until it ends or a budget does; what its own outcomes do not prove is tested in fresh processes,
-/// and the ends are confirmed three times likewise. Every run is a line of the log; lines that the
-/// journal has already are taken as answers first; if they end by a budget, and this one is larger,
-/// the search goes on. `on_side` is called with each new text of an
-/// end after its `reduce` line is synced, and with both once after a resume;
-/// [`Options::on_reduce`] is not called.
+/// The steps are: run the failing input three times and the passing input once; run the search
+/// until it ends or a budget is used up; prove in fresh processes what the search left open; and
+/// confirm both sides three times in fresh processes. Each run is a line of the log. Lines that the
+/// journal already has are used as answers first. If they end because of a smaller budget, the
+/// search continues. `on_side` is called with each new text of a side after its `reduce` line is
+/// synced, and with both sides once after a resume. [`Options::on_reduce`] is not called.
 ///
 /// # Errors
-/// [`MinimizeError::NotFailing`] where no run of the failing input fails,
-/// [`MinimizeError::NotPassing`] where the passing one fails; else as
+/// [`MinimizeError::NotFailing`] if no run of the failing input fails;
+/// [`MinimizeError::NotPassing`] if the passing input fails; otherwise as
 /// [`minimize`](crate::minimize()).
 pub fn isolate(
     subject: &Subject,
@@ -44,9 +44,9 @@ pub fn isolate(
         on_side,
         begin: Instant::now(),
         earlier: Duration::ZERO,
-        handed: HashSet::new(),
+        reported: HashSet::new(),
     };
-    driver.take_up(journal.take_past())?;
+    driver.feed_past(journal.take_past())?;
     while let Some(line) = driver.next_line_or_more()? {
         journal.append(&line)?;
         driver.feed(&line, 0, true)?;
@@ -62,10 +62,10 @@ struct Driver<'a, 'o, 's> {
     options: &'a mut Options<'o>,
     on_side: OnSide<'s>,
     begin: Instant,
-    /// Time of the tests that were logged before this call.
+    /// Time spent in tests that were logged before this call.
     earlier: Duration,
-    /// Slips handed over in this call or before, and whether with their record.
-    handed: HashSet<(SlipKeys, bool)>,
+    /// Slips passed to the caller now or before, and whether the crash record was included.
+    reported: HashSet<(SlipKeys, bool)>,
 }
 
 impl Lines for Driver<'_, '_, '_> {
@@ -83,21 +83,21 @@ impl Lines for Driver<'_, '_, '_> {
                     }));
                 }
                 _ if stopped => return Err(self.interrupted()),
-                // What a claim rests on has a process of its own.
+                // Tests that a claim rests on run in fresh processes.
                 NextStep::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
                 NextStep::Test { .. } if spent => {
-                    self.progress.cease();
+                    self.progress.end_by_budget();
                     continue;
                 }
-                NextStep::Test { pending, text } if pending.in_proof() => {
+                NextStep::Test { pending, text } if pending.phase.is_some() => {
                     (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
                 }
                 NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
             };
             if let Some(slip) = &answer.slip {
-                self.hand_over_slip(slip, what)?;
+                self.report_slip(slip, what)?;
             }
             return Ok(match what {
                 Some(what) => Some(check_line(what, &answer)),
@@ -106,18 +106,19 @@ impl Lines for Driver<'_, '_, '_> {
         }
     }
 
-    fn goes_on(&mut self) -> bool {
-        let more = self.progress.can_go_on() && !self.spent();
+    fn continue_with_budget(&mut self) -> bool {
+        let more = self.progress.ended_by_budget() && !self.spent();
         if more {
-            self.progress.go_on();
+            self.progress.continue_search();
         }
         more
     }
 }
 
 impl Driver<'_, '_, '_> {
-    /// Feeds the lines that the log has already.
-    fn take_up(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
+    /// Feeds the lines that the log already has, and reports both sides to the caller if they have
+    /// changed.
+    fn feed_past(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
         for (number, line) in &past {
             self.earlier += Duration::from_micros(match line {
                 Line::Check(check) => check.us,
@@ -127,31 +128,32 @@ impl Driver<'_, '_, '_> {
             self.feed(line, *number, false)?;
         }
         let logged = self.progress.slips().iter();
-        self.handed = logged.map(|keys| (*keys, true)).collect();
+        self.reported = logged.map(|keys| (*keys, true)).collect();
         let moved = past.iter().any(|(_, line)| matches!(line, Line::Reduce(_)));
         if moved {
-            self.hand_over(Side::Passing)?;
-            self.hand_over(Side::Failing)?;
+            self.report_end(Side::Passing)?;
+            self.report_end(Side::Failing)?;
         }
         Ok(())
     }
 
-    /// Feeds a line; where an end moves with it, `tells` says whether to hand that over.
-    fn feed(&mut self, line: &Line, number: u64, tells: bool) -> Result<(), MinimizeError> {
+    /// Feeds a line. If a side changes with it and `report` is true, reports that side to the
+    /// caller.
+    fn feed(&mut self, line: &Line, number: u64, report: bool) -> Result<(), MinimizeError> {
         let fed = self.progress.feed(line);
         let moved = fed.map_err(|why| LogError::Disagrees { line: number, why })?;
-        match moved.filter(|_| tells) {
-            Some(side) => self.hand_over(side),
+        match moved.filter(|_| report) {
+            Some(side) => self.report_end(side),
             None => Ok(()),
         }
     }
 
-    fn hand_over(&mut self, side: Side) -> Result<(), MinimizeError> {
+    fn report_end(&mut self, side: Side) -> Result<(), MinimizeError> {
         let text = self.progress.sides().end(side);
-        (self.on_side)(side, &text).map_err(not_kept("a result"))
+        (self.on_side)(side, &text).map_err(callback_failed("a result"))
     }
 
-    /// Whether a budget is used up.
+    /// Whether the budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.sides().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
@@ -161,7 +163,7 @@ impl Driver<'_, '_, '_> {
     fn interrupted(&self) -> MinimizeError {
         let sides = self.progress.sides();
         MinimizeError::Interrupted {
-            size: sides.end(sides.sought()).len() as u64,
+            size: sides.end(sides.goal_side()).len() as u64,
             executed: sides.counts.executed,
         }
     }
@@ -171,25 +173,25 @@ impl Driver<'_, '_, '_> {
         self.progress.test_line(&reply).map(Line::Test)
     }
 
-    /// Hands a slip over, once for its keys, before its line is written.
-    fn hand_over_slip(&mut self, slip: &Slip, what: Option<What>) -> Result<(), MinimizeError> {
-        let new = !self.handed.contains(&(slip.keys, true))
-            && self.handed.insert((slip.keys, slip.crash.is_some()));
+    /// Passes a slip to the caller before its log line is written, once for its keys.
+    fn report_slip(&mut self, slip: &Slip, what: Option<What>) -> Result<(), MinimizeError> {
+        let new = !self.reported.contains(&(slip.keys, true))
+            && self.reported.insert((slip.keys, slip.crash.is_some()));
         let test = what.is_none().then(|| self.progress.sides().tests);
         match new {
-            true => (self.options.on_slip)(slip, test).map_err(not_kept("another crash")),
+            true => (self.options.on_slip)(slip, test).map_err(callback_failed("another crash")),
             false => Ok(()),
         }
     }
 }
 
-/// The first line does not hold.
+/// An error about the first line of a log.
 fn at_start(why: &str) -> LogError {
     let why = why.to_owned();
     LogError::Disagrees { line: 1, why }
 }
 
-/// What a start line says of the difference, if it is about this one.
+/// The difference record of a start line, if the line belongs to `subject`.
 pub(super) fn record_of<'a>(
     subject: &Subject,
     start: &'a StartLine,
@@ -205,13 +207,13 @@ pub(super) fn record_of<'a>(
     Ok(record)
 }
 
-/// What a start line says of the difference.
+/// The difference record of a start line; an error in a log of `min`.
 pub(super) fn difference_of(start: &StartLine) -> Result<&DifferenceRecord, LogError> {
     let record = start.difference.as_ref();
     record.ok_or_else(|| at_start("it is not of a difference"))
 }
 
-/// Whether a start line is about these inputs.
+/// Checks that a start line belongs to these inputs.
 pub(super) fn check_inputs(
     passing: &[u8],
     failing: &[u8],

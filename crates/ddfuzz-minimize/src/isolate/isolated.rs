@@ -1,29 +1,30 @@
-//! The result of isolating or maximizing, and the JSON result of `diff` and `max` (interface.md, "JSON
-//! results").
+//! The result of isolating or maximizing, and the JSON result of `diff` and `max` (interface.md,
+//! "JSON results").
 
 use ddfuzz_model::files::{Base64, OsText};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::isolate::subject::Differing;
+use crate::isolate::sides::Differing;
 use crate::log::{Goal, StartLine, Units};
 use crate::minimized::{outcome_of, slip_of, wall_ms};
 use crate::{Claim, Counts, OutcomeRecord, Proved, Rate, SlipKeys, SlipRecord};
 
-/// Something about a result that its user must know.
+/// A warning about a result of `diff` or `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationWarning {
-    /// The failing input did not fail in every one of its first runs; no claim is made.
+    /// The failing input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput,
-    /// The failing end did not fail in every one of its confirmations; no claim is made.
+    /// The failing side did not fail in each of its confirmations, so nothing is claimed.
     FlakyFailing,
-    /// The passing end did not pass in every one of its confirmations; no claim is made.
+    /// The passing side did not pass in each of its confirmations, so nothing is claimed.
     NotPassing,
-    /// A text failed in one run, and did not in another; no claim is made.
+    /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// Outcomes between the two ends are UNRESOLVED, so that several deltas are left: this many.
+    /// Candidates between both sides are UNRESOLVED, so the difference has this many deltas instead
+    /// of one.
     Unresolved(u64),
-    /// Single deltas whose test proves nothing, so that no claim is made: this many.
+    /// The tests of this many single deltas have no usable outcome, so nothing is claimed.
     Unproved(u64),
 }
 
@@ -51,45 +52,45 @@ impl std::fmt::Display for IsolationWarning {
     }
 }
 
-/// The result of a search that came to its end.
+/// The result of a search between a passing and a failing input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolated {
-    /// The passing end: maximizing, the largest part found that passes.
+    /// The passing side; for `max`, the largest part found that passes.
     pub passing: Vec<u8>,
-    /// The failing end: maximizing, the whole failing input.
+    /// The failing side; for `max`, the whole failing input.
     pub failing: Vec<u8>,
-    /// Where they differ, ascending.
+    /// The places in which both sides differ, ascending.
     pub difference: Vec<Differing>,
-    /// Deltas in the difference.
+    /// Number of deltas in the difference.
     pub deltas_left: u64,
-    /// What is proven.
+    /// What is proven about both sides.
     pub claim: Claim,
-    /// Tests that the claim needs, and how many of them prove it.
+    /// Number of tests that the claim needs, and how many of them prove it.
     pub proved: Proved,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
-    /// Runs of the failing input at the start.
+    /// How often the failing input failed, in its runs at the start.
     pub baseline: Rate,
-    /// Runs of the passing end in fresh processes at the end, and how many passed.
+    /// How often the passing side passed, in its confirmations in fresh processes.
     pub confirmed_passing: Rate,
-    /// Runs of the failing end in fresh processes at the end, and how many failed; none where it
-    /// is the failing input.
+    /// How often the failing side failed, in its confirmations in fresh processes; no runs if the
+    /// side is the failing input itself.
     pub confirmed_failing: Rate,
-    /// The other bugs that candidates ran into, in the order of the first.
+    /// Keys of the other crashes that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
-    /// What the user must know.
+    /// Warnings for the user.
     pub warnings: Vec<IsolationWarning>,
 }
 
-/// One place where both ends differ.
+/// A place in which both sides differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
-    /// Start and end in bytes: of the passing input, or of the failing one where the passing one
-    /// is empty.
+    /// Start and end offset in bytes, in the passing input, or in the failing input if the passing
+    /// one is empty.
     pub at: [u64; 2],
-    /// The bytes there.
+    /// Bytes of this input at that place.
     pub removed: Base64,
-    /// What stands there in the other end.
+    /// Bytes of the other side at that place.
     pub inserted: Base64,
 }
 
@@ -103,51 +104,52 @@ impl From<&Differing> for DifferingRecord {
     }
 }
 
-/// The result of maximizing or isolating. Sizes in bytes, paths absolute.
+/// JSON result of `diff` and `max`. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceResult {
-    /// The file of the passing end.
+    /// File of the passing side.
     pub passing: Option<OsText>,
-    /// The file of the failing end; for `max` the input.
+    /// File of the failing side; for `max`, the input.
     pub failing: Option<OsText>,
-    /// Where they differ, ascending.
+    /// The places in which both sides differ, ascending.
     pub difference: Vec<DifferingRecord>,
-    /// Deltas in the difference.
+    /// Number of deltas in the difference.
     pub deltas: u64,
-    /// What the deltas are; null where there was no first line.
+    /// Kind of the deltas; null if the log has no first line.
     pub units: Option<Units>,
-    /// The goal.
+    /// Whether the search maximized or isolated; null if the log has no first line.
     pub goal: Option<Goal>,
     /// Whether PASS and FAIL were swapped.
     pub inverted: bool,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// What is proven.
+    /// What is proven about both sides.
     pub claim: Claim,
-    /// How much is proven.
+    /// Number of tests that the claim needs, and how many of them prove it.
     pub proved: Proved,
-    /// Size of the passing end.
+    /// Size of the passing side, in bytes.
     pub size_passing: u64,
-    /// Size of the failing end.
+    /// Size of the failing side, in bytes.
     pub size_failing: u64,
     /// Name of the search.
     pub search: String,
-    /// The crash.
+    /// The crash that the failing side shows.
     pub outcome: OutcomeRecord,
-    /// How often the passing end passed, and the failing one failed, when they were confirmed.
+    /// How often the confirmations of both sides had the expected outcome.
     pub rate: Rate,
-    /// Wall time, in milliseconds.
+    /// Wall time of the search, in milliseconds.
     pub wall_ms: u64,
-    /// The result file: of the failing end, for `max` of the passing one.
+    /// The result file: the failing side, or for `max` the passing one.
     pub output: Option<OsText>,
-    /// Other crashes found on the way.
+    /// Crashes with other keys that candidates had.
     pub slips: Vec<SlipRecord>,
-    /// The log.
+    /// File of the log.
     pub log: Option<OsText>,
 }
 
 impl DifferenceResult {
-    /// The record of a result; where ends, log and slips were written is for the caller to fill in.
+    /// The JSON result of a search. The caller fills in the files of both sides, the log and the
+    /// files of slips.
     pub fn new(isolated: &Isolated, start: &StartLine, wall: Duration) -> DifferenceResult {
         let record = start.difference.as_ref();
         let (passing, failing) = (isolated.confirmed_passing, isolated.confirmed_failing);

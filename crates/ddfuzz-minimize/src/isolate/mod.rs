@@ -1,12 +1,12 @@
-//! General delta debugging of a failing input: the largest part that still passes
-//! ([`Goal::Maximize`]), or the smallest difference between a part that passes and one that fails
-//! ([`Goal::Isolate`]).
+//! General delta debugging between a passing and a failing input, for `max` and `diff`: finds the
+//! largest part that passes ([`Goal::Maximize`]), or the smallest difference between a part that
+//! passes and one that fails ([`Goal::Isolate`]).
 //!
-//! It stands beside [`minimize`](super::minimize()) and shares its oracle, journal, budgets and
-//! log; what differs is that there are two ends, of which the passing one grows, that the deltas
-//! may be the edits between two inputs, and what a claim rests on: adding each single delta of the
-//! difference to the passing end does not PASS, and, isolating, taking it from the failing end
-//! does not FAIL.
+//! It shares oracle, journal, budgets and log with [`minimize`](super::minimize()). It differs in
+//! three ways: there are two sides, of which the passing one grows; a delta may be an edit between
+//! two inputs instead of a byte; and a claim rests on single deltas: adding a delta of the
+//! difference to the passing side does not give PASS and, if it isolates, removing it from the
+//! failing side does not give FAIL.
 //!
 //! [`Goal::Maximize`]: crate::log::Goal::Maximize
 //! [`Goal::Isolate`]: crate::log::Goal::Isolate
@@ -15,11 +15,9 @@ mod driver;
 mod isolated;
 mod progress;
 mod sides;
-mod subject;
 mod verify;
 
 pub use driver::{OnSide, isolate};
 pub use isolated::{DifferenceResult, DifferingRecord, Isolated, IsolationWarning};
-pub use sides::Side;
-pub use subject::{Differing, Subject};
+pub use sides::{Differing, Side, Subject};
 pub use verify::{FalseDelta, ReplayedSides, VerifiedSides, replay_sides, verify_sides};

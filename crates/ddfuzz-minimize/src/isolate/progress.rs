@@ -1,10 +1,11 @@
-//! The state of a search between two ends: from the lines of a log to the line that comes next, and
-//! to the result.
+//! The state of a search between a passing and a failing side: it takes the lines of a log, and
+//! returns the next line and the result.
 
 use ddfuzz_delta::{Config, Dd, Outcome, Rule, Search};
 
+use crate::candidate_texts::PendingCandidate;
 use crate::isolate::driver::record_of;
-use crate::isolate::sides::{PendingCandidate, Side, Sides, kept, refuted_by};
+use crate::isolate::sides::{Side, Sides, kept, refuted_by};
 use crate::isolate::{Isolated, IsolationWarning, Subject};
 use crate::log::{
     CheckLine, ContentHash, EndLine, Goal, Line, LogError, PassingEnd, Phase, ReduceLine, Source,
@@ -15,65 +16,69 @@ use crate::question::Reply;
 use crate::steadiness::{AGREEING, agreeing};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
-/// The stage of a search between two ends.
+/// The stage of a search between two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
     Axiom,
     Search,
-    /// Single deltas are tested.
+    /// Tests of single deltas that the claim needs.
     Proof,
-    /// This end is run again.
+    /// This side is run again.
     Confirm(Side),
     End,
     Over,
-    /// The failing input does not fail.
+    /// Error: the failing input does not fail.
     NotFailing(Outcome),
-    /// The passing input fails.
+    /// Error: the passing input fails.
     NotPassing,
 }
 
-/// What comes next.
+/// The next step of a search between two sides.
 pub(super) enum NextStep<'a> {
-    /// The answer to this candidate.
+    /// Test this candidate.
     Test {
         pending: &'a PendingCandidate,
         text: &'a [u8],
     },
-    /// A run of this text for its own sake.
+    /// Run this text as a check, outside of the search.
     Check { what: What, text: &'a [u8] },
-    /// That this line is written.
+    /// Write this line, which follows from earlier lines.
     Write(Line),
-    /// An end with an error: half of the axiom does not hold.
+    /// Stop with an error: the failing input does not fail, or the passing one does.
     Stop(MinimizeError),
-    /// Nothing more: the log is whole.
+    /// Stop: the log is complete.
     Nothing,
 }
 
-/// A search between two ends as a pure function of its log, as
-/// [`minimize::progress`](crate) is for one.
+/// A search between two sides as a pure function of its log: it takes lines and returns the next
+/// line. It corresponds to `Progress` of a minimization.
 pub(super) struct Progress {
     sides: Sides,
     machine: Dd,
     goal: Goal,
     stage: Stage,
-    /// A new end whose line is due.
+    /// The side that has changed and its `reduce` line, which has to follow.
     moved: Option<(Side, ReduceLine)>,
-    /// What is still to be proven, the next one last.
+    /// Tests of single deltas that the proof has not made, in reverse order; `None` before the
+    /// proof.
     open: Option<Vec<(Rule, Config)>>,
-    /// So many runs of the failing input are made first.
+    /// Number of runs of the failing input that must fail.
     agreeing: u64,
     baseline: Rate,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     slips: Vec<SlipKeys>,
-    /// What a budget has ended.
+    /// The stage that a budget ended; `None` if the search ended by itself.
     ceased: Option<Stage>,
     end: Option<EndLine>,
 }
 
 impl Progress {
-    /// The beginning, for the inputs that the start line names.
+    /// The state at the start of a log about the inputs of `subject`.
+    ///
+    /// # Errors
+    /// If the start line belongs to other inputs or to another search.
     pub fn new(subject: &Subject, start: &StartLine) -> Result<Progress, LogError> {
         let record = record_of(subject, start)?;
         let (subject, deltas) = (subject.clone(), subject.deltas());
@@ -98,26 +103,26 @@ impl Progress {
         &self.sides
     }
 
-    /// The keys of all slips so far.
+    /// Keys of all slips so far.
     pub fn slips(&self) -> &[SlipKeys] {
         &self.slips
     }
 
-    /// A budget is used up: no more tests, the ends reached are the result.
-    pub fn cease(&mut self) {
+    /// Ends the search because a budget is used up; the present sides are the result.
+    pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
             self.stage = self.confirmation();
         }
     }
 
-    /// Whether the log ends only because a budget did.
-    pub fn can_go_on(&self) -> bool {
+    /// Whether the log ended because of a budget.
+    pub fn ended_by_budget(&self) -> bool {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues after an end by a budget.
-    pub fn go_on(&mut self) {
+    /// Continues the search after an end because of a budget.
+    pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
         {
@@ -127,14 +132,14 @@ impl Progress {
         }
     }
 
-    /// The first end to confirm: maximizing, the failing one is the input.
+    /// The first confirmation: of the failing side, unless it is the input itself.
     fn confirmation(&self) -> Stage {
-        Stage::Confirm(self.sides.sought())
+        Stage::Confirm(self.sides.goal_side())
     }
 
-    /// What comes next; `text` is where texts of ends are built.
+    /// Returns the next step. The texts of checks are built in `text`.
     pub fn next_step<'a>(&'a mut self, text: &'a mut Vec<u8>) -> NextStep<'a> {
-        self.pass_finished_stages();
+        self.advance_stages();
         if let Some((_, line)) = &self.moved {
             return NextStep::Write(Line::Reduce(line.clone()));
         }
@@ -170,14 +175,15 @@ impl Progress {
         NextStep::Check { what, text }
     }
 
-    /// Leaves the search and the proof where they have no more questions, and else asks.
-    fn pass_finished_stages(&mut self) {
+    /// Leaves the search and the proof when they have no further questions; else makes their next
+    /// candidate pending.
+    fn advance_stages(&mut self) {
         if self.moved.is_some() {
             return;
         }
         if self.stage == Stage::Search {
             let next = self.machine.next();
-            match next.and_then(|next| Some((next.rule, kept(&next)?))) {
+            match next.and_then(|next| Some((next.rule, kept(&next)?.clone()))) {
                 Some((rule, config)) => self.sides.ask(rule, config, None),
                 None => self.stage = Stage::Proof,
             }
@@ -197,22 +203,22 @@ impl Progress {
         }
     }
 
-    /// The line of the test being asked, with this answer.
+    /// The log line of the pending test with the answer `reply`.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.sides.test_line(reply)
     }
 
-    /// Takes the next line; returns the end that moved with it, if one did. `Err` says why the line
-    /// cannot follow from those before it.
+    /// Processes the next line. Returns the side that has changed; `Err` explains why the line does
+    /// not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
-            // A budget has ended the log once, and another one has gone on with it.
-            self.go_on();
+            // The log ended because of a budget, and was continued with a larger one.
+            self.continue_search();
         }
-        self.pass_finished_stages();
+        self.advance_stages();
         let confirms = matches!(line, Line::Check(check) if check.what == What::Confirm);
         if let (None, true) = (&self.moved, confirms || matches!(line, Line::End(_))) {
-            self.cease();
+            self.end_by_budget();
         }
         match (line, self.moved.take()) {
             (Line::Reduce(reduce), Some((side, expected))) if *reduce == expected => {
@@ -242,7 +248,7 @@ impl Progress {
         let passed = check.outcome == Outcome::Pass;
         match (self.stage, check.what) {
             (Stage::Baseline, What::Baseline) => {
-                if tried(&mut self.baseline, failed, self.agreeing) {
+                if count_try(&mut self.baseline, failed, self.agreeing) {
                     self.stage = match self.baseline.hits {
                         0 => Stage::NotFailing(check.outcome),
                         _ => Stage::Axiom,
@@ -260,12 +266,12 @@ impl Progress {
                 };
             }
             (Stage::Confirm(Side::Failing), What::Confirm) => {
-                if tried(&mut self.confirmed_failing, failed, AGREEING) {
+                if count_try(&mut self.confirmed_failing, failed, AGREEING) {
                     self.stage = Stage::Confirm(Side::Passing);
                 }
             }
             (Stage::Confirm(Side::Passing), What::Confirm) => {
-                if tried(&mut self.confirmed_passing, passed, AGREEING) {
+                if count_try(&mut self.confirmed_passing, passed, AGREEING) {
                     self.stage = Stage::End;
                 }
             }
@@ -302,8 +308,8 @@ impl Progress {
             (Stage::Search, Some(pending)) => {
                 self.machine.tell(line.outcome);
                 let (pass, fail) = (self.machine.pass().clone(), self.machine.fail().clone());
-                let (rule, i) = match (pending.rule, line.outcome) {
-                    // At two parts, what passes with a part is known from the test before.
+                let (rule, i) = match (pending.candidate.rule, line.outcome) {
+                    // With two parts, the test before this one showed the larger passing side.
                     (Rule::Complement, Outcome::Unresolved) if pass != self.sides.pass => {
                         (Rule::IncreaseToComplement, i.saturating_sub(1))
                     }
@@ -312,13 +318,16 @@ impl Progress {
                 };
                 self.move_ends(pass, fail, rule, i);
             }
-            (_, Some(pending)) if line.outcome == refuted_by(pending.rule) => {
-                let (pass, fail) = (self.sides.pass.clone(), self.sides.fail.clone());
-                let (pass, fail) = match pending.rule {
-                    Rule::Complement => (pass, pending.config),
-                    _ => (pending.config, fail),
+            (_, Some(pending)) if line.outcome == refuted_by(pending.candidate.rule) => {
+                let rule = pending.candidate.rule;
+                let config = kept(&pending.candidate)
+                    .cloned()
+                    .unwrap_or_else(Config::empty);
+                let (pass, fail) = match rule {
+                    Rule::Complement => (self.sides.pass.clone(), config),
+                    _ => (config, self.sides.fail.clone()),
                 };
-                self.move_ends(pass, fail, pending.rule, i);
+                self.move_ends(pass, fail, rule, i);
                 self.open = None;
             }
             _ => self.open.iter_mut().for_each(|open| drop(open.pop())),
@@ -326,7 +335,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Takes the ends as they are now; the line of the one that moved is due.
+    /// Sets both sides. If one has changed, its `reduce` line has to follow.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,
@@ -348,16 +357,16 @@ impl Progress {
     }
 }
 
-/// Counts a try; returns whether it was the last.
-fn tried(rate: &mut Rate, hit: bool, of: u64) -> bool {
+/// Counts a run; returns whether it was the last of `of` runs.
+fn count_try(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);
     rate.tries == of
 }
 
 impl Progress {
-    /// Whether the ends were what they should be in every run that was made to see it, and no text
-    /// ended in two ways.
+    /// Whether all checks of both sides had the expected outcome, and no text had contradictory
+    /// outcomes.
     fn is_reproducible(&self) -> bool {
         let rates = [
             self.baseline,
@@ -367,7 +376,8 @@ impl Progress {
         !self.sides.contradicted && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
-    /// The last line. A claim is made only where all is proven and the ends are reproducible.
+    /// The end line. It makes a claim only if every test that the claim needs proves it and both
+    /// sides are reproducible.
     pub(super) fn end_line(&self) -> EndLine {
         let proofs = self.sides.proofs();
         let proved = Proved {
@@ -395,7 +405,7 @@ impl Progress {
         }
     }
 
-    /// The result, once the log is whole.
+    /// The result; `None` before the end line.
     pub fn isolated(&self) -> Option<Isolated> {
         let end = self.end.as_ref().filter(|_| self.stage == Stage::Over)?;
         let difference = self.sides.difference();

@@ -1,57 +1,162 @@
-//! The two ends of a difference: what is asked, what is known.
+//! The passing and the failing side of a search, the deltas between them, and the outcomes of
+//! tested candidates.
 
 use ddfuzz_delta::{
-    Cache, Caching, Candidate, Config, ConfigId, Edit, Hit, Monotony, Order, Outcome, Predictor,
-    Rule, Seen, TextId,
+    Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Monotony, Order, Outcome, Predictor,
+    Rule, Seen, TextId, apply, changes,
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
-use crate::candidate_texts::MOST_HASHED;
-use crate::isolate::Subject;
-use crate::log::{
-    Base64, ContentHash, DifferenceRecord, EditRecord, Goal, Phase, Source, TestLine, What,
-};
+use crate::candidate_texts::{MOST_HASHED, PendingCandidate};
+use crate::log::{ContentHash, DifferenceRecord, Goal, Phase, Source, TestLine, Units, What};
 use crate::question::Reply;
 use crate::{Counts, CutOff, Process, ProofRef};
 
-/// One end of a difference.
+/// The inputs of a search and the deltas between them: the bytes of a failing input, or the changes
+/// from a passing to a failing input.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    units: Units,
+    passing: Vec<u8>,
+    failing: Vec<u8>,
+    /// Changes from the passing to the failing input; `None` if the deltas are bytes of the failing
+    /// input.
+    changes: Option<Vec<Change>>,
+}
+
+impl Subject {
+    /// Compares two inputs and computes the deltas between them, which takes up to seconds for
+    /// large inputs without similarities. For [`Units::Bytes`], the passing input is empty and
+    /// `passing` is ignored.
+    pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
+        let changes = match units {
+            Units::Bytes => None,
+            Units::Edits => Some(changes(passing, failing)),
+            Units::EditBytes => {
+                let edits = changes(passing, failing);
+                Some(edits.iter().flat_map(Change::bytes).collect())
+            }
+        };
+        let passing = match changes {
+            Some(_) => passing.to_vec(),
+            None => Vec::new(),
+        };
+        Subject {
+            units,
+            passing,
+            failing: failing.to_vec(),
+            changes,
+        }
+    }
+
+    /// Kind of the deltas.
+    pub fn units(&self) -> Units {
+        self.units
+    }
+
+    /// The passing input.
+    pub fn passing(&self) -> &[u8] {
+        &self.passing
+    }
+
+    /// The failing input.
+    pub fn failing(&self) -> &[u8] {
+        &self.failing
+    }
+
+    /// Number of deltas between the inputs.
+    pub fn deltas(&self) -> usize {
+        match &self.changes {
+            Some(changes) => changes.len(),
+            None => self.failing.len(),
+        }
+    }
+
+    /// Writes the text with the deltas in `config` into `text`, which is cleared first. No deltas
+    /// give the passing input, all deltas the failing one.
+    pub fn write_into(&self, config: &Config, text: &mut Vec<u8>) {
+        match &self.changes {
+            Some(changes) => {
+                let applied = config.ranges().flat_map(|range| &changes[range]);
+                apply(&self.passing, &self.failing, applied, text);
+            }
+            None => config.write_into(&self.failing, text),
+        }
+    }
+
+    /// The text with the deltas in `config`.
+    pub fn text(&self, config: &Config) -> Vec<u8> {
+        let mut text = Vec::new();
+        self.write_into(config, &mut text);
+        text
+    }
+
+    /// The places that these deltas change, as ranges of the passing input, or of the failing input
+    /// if the deltas are bytes.
+    pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
+        match &self.changes {
+            Some(changes) => deltas
+                .ranges()
+                .flat_map(|range| joined(&changes[range]))
+                .map(|change| Differing {
+                    removed: self.passing[change.at.clone()].to_vec(),
+                    inserted: self.failing[change.with].to_vec(),
+                    at: change.at,
+                })
+                .collect(),
+            None => deltas
+                .ranges()
+                .map(|at| Differing {
+                    removed: self.failing[at.clone()].to_vec(),
+                    inserted: Vec::new(),
+                    at,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A place in which both sides differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// Range of the place in bytes: of the passing input, or of the failing one if the passing one
+    /// is empty.
+    pub at: Range<usize>,
+    /// Bytes of this input at that place.
+    pub removed: Vec<u8>,
+    /// Bytes of the other side at that place.
+    pub inserted: Vec<u8>,
+}
+
+/// Joins adjacent changes.
+fn joined(changes: &[Change]) -> Vec<Change> {
+    let mut joined: Vec<Change> = Vec::new();
+    for change in changes {
+        match joined.last_mut() {
+            Some(last) if last.at.end == change.at.start && last.with.end == change.with.start => {
+                last.at.end = change.at.end;
+                last.with.end = change.with.end;
+            }
+            _ => joined.push(change.clone()),
+        }
+    }
+    joined
+}
+
+/// One side of a search between a passing and a failing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The one that passes.
+    /// The side that passes.
     Passing,
-    /// The one that fails.
+    /// The side that fails.
     Failing,
 }
 
-/// A candidate that waits for its answer.
-pub(super) struct PendingCandidate {
-    pub rule: Rule,
-    pub config: Config,
-    hash: ContentHash,
-    phase: Option<Phase>,
-    hit: Option<Hit>,
-    /// What a predictor says, where the cache does not know it.
-    predicted: Option<Outcome>,
-}
+/// An outcome that may prove something, and its place in the log; `None` after a contradicting run
+/// of the same text.
+type ProvenOutcome = Option<(Outcome, ProofRef)>;
 
-impl PendingCandidate {
-    /// The answer, where no run is needed for it.
-    pub fn known(&self) -> Option<(Outcome, Source)> {
-        let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
-        cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
-    }
-
-    /// Whether it belongs to the proof, and needs a fresh process.
-    pub fn in_proof(&self) -> bool {
-        self.phase.is_some()
-    }
-}
-
-/// An outcome that may prove something, and its place in the log; `None` once another run of the same
-/// text contradicted it.
-type Sure = Option<(Outcome, ProofRef)>;
-
-/// The two ends and what is known of all that was tested.
+/// Both sides, and the outcomes of all tested candidates.
 pub(super) struct Sides {
     pub subject: Subject,
     goal: Goal,
@@ -61,10 +166,10 @@ pub(super) struct Sides {
     pub pending: Option<PendingCandidate>,
     cache: Cache,
     predictors: Vec<Box<dyn Predictor + Send>>,
-    /// Outcomes from processes of their own, not cut off in time.
-    sure: HashMap<TextId, Sure>,
+    /// Outcomes of runs in separate processes that kept their time limit, by text.
+    proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
-    /// A text failed in one run, and did not in another.
+    /// Whether a text failed in one run and did not fail in another.
     pub contradicted: bool,
     pub tests: u64,
     pub counts: Counts,
@@ -88,7 +193,7 @@ impl Sides {
             pending: None,
             cache: Cache::new(caching),
             predictors,
-            sure: HashMap::new(),
+            proven: HashMap::new(),
             texts: HashMap::new(),
             contradicted: false,
             tests: 0,
@@ -96,20 +201,20 @@ impl Sides {
         }
     }
 
-    /// The text last built.
+    /// Text of the pending candidate.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The end that is searched for in the first place.
-    pub fn sought(&self) -> Side {
+    /// The side that the goal is about: the passing one for `max`, the failing one for `diff`.
+    pub fn goal_side(&self) -> Side {
         match self.goal {
             Goal::Maximize => Side::Passing,
             Goal::Isolate => Side::Failing,
         }
     }
 
-    /// The text of one end.
+    /// The text of one side.
     pub fn end(&self, side: Side) -> Vec<u8> {
         self.subject.text(match side {
             Side::Passing => &self.pass,
@@ -117,31 +222,29 @@ impl Sides {
         })
     }
 
-    /// What only the failing end has.
+    /// The deltas that only the failing side has.
     pub fn difference(&self) -> Config {
         self.fail.minus(&self.pass)
     }
 
-    /// Records a run of the baseline or of the axiom.
+    /// Records the outcome of a check of the failing or the passing input.
     pub fn record_check(&mut self, what: What, outcome: Outcome, cut_off: Option<CutOff>) {
         let config = match what {
             What::Axiom => Config::empty(),
             _ => Config::all(self.subject.deltas()),
         };
         let text = ContentHash::of(&self.subject.text(&config)).text_id();
-        let seen = Seen {
-            outcome,
-            test: None,
-        };
+        let test = None;
+        let seen = Seen { outcome, test };
         self.cache.record(Some(config.id()), text, seen);
         self.texts.insert(config.id(), text);
         if cut_off != Some(CutOff::Time) {
-            self.be_sure(text, outcome, ProofRef::Check(what));
+            self.record_proof(text, outcome, ProofRef::Check(what));
         }
     }
 
-    fn be_sure(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
-        let known = self.sure.entry(text).or_insert(Some((outcome, proof)));
+    fn record_proof(&mut self, text: TextId, outcome: Outcome, proof: ProofRef) {
+        let known = self.proven.entry(text).or_insert(Some((outcome, proof)));
         if let Some((before, _)) = *known
             && before != outcome
         {
@@ -150,92 +253,73 @@ impl Sides {
         }
     }
 
-    /// Asks for a candidate, unless it is being asked for already.
+    /// Makes a configuration the pending candidate, unless it is pending already. `phase` is `None`
+    /// in the search.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
-        if self
-            .pending
-            .as_ref()
-            .is_some_and(|pending| pending.config == config)
-        {
+        let candidate = Candidate::keep(rule, config);
+        let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
+        if self.pending.as_ref().is_some_and(is_same) {
             return;
         }
-        self.subject.write_into(&config, &mut self.text);
+        let Some(config) = kept(&candidate) else {
+            return;
+        };
+        self.subject.write_into(config, &mut self.text);
         let hash = ContentHash::of(&self.text);
-        let mut pending = PendingCandidate {
-            hit: None,
-            predicted: None,
-            rule,
-            config,
+        // The proof repeats tests that prove nothing yet, whatever the cache or a predictor says.
+        let (hit, predicted) = match phase {
+            Some(_) => (None, None),
+            None => (
+                self.cache.lookup(candidate.config, hash.text_id()),
+                self.predictors.iter().find_map(|one| one.predict(config)),
+            ),
+        };
+        self.pending = Some(PendingCandidate {
+            candidate,
             hash,
             phase,
-        };
-        // The proof asks for what is not sure yet, whatever the cache or a predictor says.
-        if phase.is_none() {
-            let id = Some(pending.config.id());
-            pending.hit = self.cache.lookup(id, hash.text_id());
-            let mut predictors = self.predictors.iter();
-            pending.predicted = predictors.find_map(|one| one.predict(&pending.config));
-        }
-        self.pending = Some(pending);
+            hit,
+            predicted,
+        });
     }
 
-    /// The line of the test being asked, with this answer.
+    /// The log line of the pending test with the answer `reply`.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
-        let keep = Candidate::keep(pending.rule, pending.config.clone()).edit;
-        Some(TestLine {
-            phase: pending.phase,
-            hash: pending.hash.short(),
-            edit: EditRecord::from(&keep),
-            i: self.tests,
-            size: self.text.len() as u64,
-            source: reply.source,
-            outcome: reply.outcome,
-            process: reply.process,
-            cut_off: reply.cut_off,
-            slip: reply.slip,
-            minor: None,
-            comparisons: None,
-            pass: None,
-            input: reply.log_input.then(|| Base64(self.text.clone())),
-            us: reply.us,
-        })
+        Some(pending.test_line(self.tests, &self.text, reply))
     }
 
-    /// Takes the answer to the test being asked; returns what was asked.
+    /// Records the outcome of the pending test, and returns the candidate.
     pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
         let pending = self.pending.take()?;
-        let (id, text) = (pending.config.id(), pending.hash.text_id());
-        match (reply.source, pending.hit) {
-            (Source::Run, _) => self.counts.executed += 1,
-            (Source::Predicted, _) => self.counts.predicted += 1,
-            (Source::Cache, Some(Hit::Repeated(_))) => self.counts.repeated += 1,
-            (Source::Cache, _) => self.counts.cached += 1,
-        }
+        let config = kept(&pending.candidate)?;
+        let (id, text) = (config.id(), pending.hash.text_id());
+        self.counts.count(reply.source, pending.hit);
         let test = Some(self.tests);
         let outcome = reply.outcome;
         self.texts.insert(id, text);
         self.cache.record(Some(id), text, Seen { outcome, test });
         if reply.source == Source::Run {
             for predictor in &mut self.predictors {
-                predictor.learn(&pending.config, outcome);
+                predictor.learn(config, outcome);
             }
             let cut_off = reply.cut_off == Some(CutOff::Time);
             if reply.process == Process::Own && !cut_off {
-                self.be_sure(text, outcome, ProofRef::Test(self.tests));
+                self.record_proof(text, outcome, ProofRef::Test(self.tests));
             }
         }
         self.tests += 1;
         Some(pending)
     }
 
-    /// What the claim rests on: for each delta of the difference, ascending, the passing end with
-    /// it, and, isolating, the failing end without it.
+    /// The tests that a claim rests on: for each delta of the difference, the passing side with it
+    /// and, for `diff`, the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = (Rule, Config)> + '_ {
         neighbours(self.goal, &self.pass, &self.fail)
     }
 
-    /// What proves each of the [`neighbours`](Sides::neighbours); `None` where nothing does.
+    /// For each of the [`neighbours`](Sides::neighbours), where the log proves the claim; `None` if
+    /// it does not.
     pub fn proofs(&self) -> Vec<Option<ProofRef>> {
         let mut hashed = 0;
         let proof = |(rule, config): (Rule, Config)| {
@@ -249,14 +333,14 @@ impl Sides {
                 let text = || ContentHash::of(&self.subject.text(&config)).text_id();
                 (hashed <= MOST_HASHED).then(text)
             })?;
-            let (outcome, proof) = (*self.sure.get(&text)?)?;
+            let (outcome, proof) = (*self.proven.get(&text)?)?;
             (outcome != refuted_by(rule)).then_some(proof)
         };
         self.neighbours().map(proof).collect()
     }
 }
 
-/// The configurations next to the ends, with the rules that lead to them.
+/// The configurations that differ from a side by one delta, with the rules that lead to them.
 pub(super) fn neighbours<'a>(
     goal: Goal,
     pass: &'a Config,
@@ -275,7 +359,7 @@ pub(super) fn neighbours<'a>(
         })
 }
 
-/// The outcome of a neighbour that would refute the claim.
+/// The outcome of such a configuration that refutes the claim.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,
@@ -283,10 +367,10 @@ pub(super) fn refuted_by(rule: Rule) -> Outcome {
     }
 }
 
-/// The configuration that a candidate keeps.
-pub(super) fn kept(candidate: &Candidate) -> Option<Config> {
+/// The configuration that a candidate keeps; `None` if it is not described by a configuration.
+pub(super) fn kept(candidate: &Candidate) -> Option<&Config> {
     match &candidate.edit {
-        Edit::Keep(config) => Some(config.clone()),
+        Edit::Keep(config) => Some(config),
         Edit::Cut(_) | Edit::Set(_) => None,
     }
 }

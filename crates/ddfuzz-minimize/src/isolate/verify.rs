@@ -1,4 +1,4 @@
-//! Replays a log between two ends, and runs again the tests that its claim rests on.
+//! Replays a log of `diff` or `max`, and re-runs the tests that its claim rests on.
 
 use ddfuzz_delta::{Outcome, Rule};
 
@@ -12,45 +12,46 @@ use crate::{Claim, Counts, CutOff, Kind, MinimizeError, Oracle, Proved, VerifyEr
 /// A single delta that refutes a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FalseDelta {
-    /// The end next to which it was tested: added to the passing one it still passes, or taken
-    /// from the failing one it still fails.
+    /// The side that was changed: the passing side still passes with the delta, or the failing side
+    /// still fails without it.
     pub side: Side,
-    /// The text that it gives.
+    /// The text of the changed side.
     pub text: Vec<u8>,
 }
 
-/// What a verification found.
+/// The result of a verification of `diff` or `max`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSides {
-    /// The claim.
+    /// The claim of the log.
     pub claim: Claim,
-    /// The outcome of the passing end, run again.
+    /// Outcome of the passing side in the new run.
     pub passing: Outcome,
-    /// The outcome of the failing end, run again.
+    /// Outcome of the failing side in the new run.
     pub failing: Outcome,
-    /// Tests of single deltas found as claimed, of those that the claim is about (none for
-    /// [`Claim::BestSoFar`]).
+    /// Number of tests that confirmed the claim, and of all tests that it rests on; no tests for
+    /// [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first that was not.
+    /// The first delta that refutes the claim; `None` if no delta does.
     pub refuted: Option<FalseDelta>,
-    /// Runs cut off in time, which prove nothing.
+    /// Number of runs that exceeded their time limit, which prove nothing.
     pub cut_off: u64,
 }
 
 impl VerifiedSides {
-    /// Whether the claim holds. [`Claim::BestSoFar`] claims only that the failing end fails.
+    /// Whether the claim holds. For [`Claim::BestSoFar`], only the failing side must fail.
     pub fn holds(&self) -> bool {
         let passes = self.claim == Claim::BestSoFar || self.passing == Outcome::Pass;
         passes && self.failing == Outcome::Fail && self.proved.done == self.proved.of
     }
 }
 
-/// Replays a log of `diff` or `max`, then runs both ends again and, where a claim was made, every
-/// single delta that it rests on, each in a fresh process. It ends at the first that refutes it.
+/// Replays a log of `diff` or `max`, and then runs both sides again and, if something is claimed,
+/// each test that the claim rests on, in fresh processes. It stops at the first test that refutes
+/// the claim.
 ///
 /// # Errors
-/// When the log does not hold, has no end, or the target cannot be run. A claim that turns out
-/// false is no error: see [`VerifiedSides::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
+/// see [`VerifiedSides::holds`].
 pub fn verify_sides(
     passing: &[u8],
     failing: &[u8],
@@ -58,7 +59,7 @@ pub fn verify_sides(
     oracle: &mut dyn Oracle,
     mut on_progress: impl FnMut(Proved),
 ) -> Result<VerifiedSides, VerifyError> {
-    let progress = fed(passing, failing, log).map_err(MinimizeError::from)?;
+    let progress = feed_all(passing, failing, log).map_err(MinimizeError::from)?;
     let isolated = progress.isolated().ok_or(VerifyError::Unfinished)?;
     let mut verified = VerifiedSides {
         claim: isolated.claim,
@@ -91,43 +92,44 @@ pub fn verify_sides(
     Ok(verified)
 }
 
-/// Both ends, rebuilt without the target.
+/// The two sides that a log leads to, computed without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedSides {
-    /// The passing end that the log leads to.
+    /// The passing side.
     pub passing: Vec<u8>,
-    /// The failing end that the log leads to.
+    /// The failing side.
     pub failing: Vec<u8>,
-    /// Tests by kind.
+    /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
-    /// The result; `None` where the log has no end yet.
+    /// The result; `None` if the log has no end.
     pub isolated: Option<Isolated>,
 }
 
-/// Rebuilds the result of a log of `diff` or `max` from its inputs, as
-/// [`replay`](crate::replay()) does that of `min`.
+/// Computes the result of a log of `diff` or `max` from its inputs, without running the target.
 ///
 /// # Errors
-/// [`LogError::Disagrees`] names the first line that does not hold; [`LogError::Mismatch`] says
-/// that the log is of other inputs; [`LogError::Empty`] that there is nothing to replay.
+/// [`LogError::Disagrees`] names the first invalid line; [`LogError::Mismatch`] means that the log
+/// belongs to other inputs; [`LogError::Empty`] that it has no complete line.
 pub fn replay_sides(
     passing: &[u8],
     failing: &[u8],
     log: &Log,
 ) -> Result<ReplayedSides, MinimizeError> {
-    Ok(fed(passing, failing, log).map(|progress| ReplayedSides {
-        passing: progress.sides().end(Side::Passing),
-        failing: progress.sides().end(Side::Failing),
-        counts: progress.sides().counts,
-        isolated: progress.isolated(),
-    })?)
+    Ok(
+        feed_all(passing, failing, log).map(|progress| ReplayedSides {
+            passing: progress.sides().end(Side::Passing),
+            failing: progress.sides().end(Side::Failing),
+            counts: progress.sides().counts,
+            isolated: progress.isolated(),
+        })?,
+    )
 }
 
-/// The search as the whole log leaves it.
-pub(super) fn fed(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
+/// The state after all lines of a log.
+pub(super) fn feed_all(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
     let record = difference_of(start)?;
-    // Before they are compared, which may take long.
+    // Checked before the inputs are compared, which may take long.
     check_inputs(passing, failing, start, record)?;
     let subject = Subject::new(record.units, passing, failing);
     let mut progress = Progress::new(&subject, start)?;

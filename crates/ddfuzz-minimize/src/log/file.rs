@@ -1,4 +1,4 @@
-//! Reads and writes the file of a log, and says why one cannot be used.
+//! Reads and writes the file of a minimization log, and explains why a log cannot be used.
 
 use ddfuzz_model::files::{Appender, FileError};
 use std::io;
@@ -7,29 +7,29 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Line, StartLine, VERSION};
 
-/// A log as read: its whole lines, each with its number, counted from 1.
+/// A log that was read: its complete lines with their numbers, counted from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// The first line; `None` where not even that is whole.
+    /// The first line; `None` if even the first line is incomplete.
     pub start: Option<StartLine>,
-    /// The lines after the first.
+    /// The lines after the first, with their numbers.
     pub lines: Vec<(u64, Line)>,
-    /// Length of the whole lines, in bytes. What stands behind is a torn line and is dropped.
+    /// Number of bytes in complete lines. An incomplete last line is ignored.
     pub whole: u64,
 }
 
 impl Log {
-    /// Reads a log.
+    /// Reads the log file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be read, and as [`Log::parse`].
+    /// If the file cannot be read, or as [`Log::parse`].
     pub fn read(path: &Path) -> Result<Log, LogError> {
         let bytes = std::fs::read(path).map_err(LogError::io("reading the log", path))?;
         Log::parse(&bytes)
     }
 
-    /// The first line of a log; `None` where it cannot be read, or is no start line of this
-    /// version.
+    /// Reads only the first line of a log file; `None` if it cannot be read or is no start line of
+    /// this version.
     pub fn read_start(path: &Path) -> Option<StartLine> {
         let mut line = Vec::new();
         let file = std::fs::File::open(path).ok()?;
@@ -37,12 +37,12 @@ impl Log {
         Log::parse(&line).ok()?.start
     }
 
-    /// Reads the lines of a log. A last line without its newline was torn when the writer died,
-    /// and is dropped.
+    /// Parses the lines of a log. A last line without its newline is ignored, because its writer
+    /// was killed while writing it.
     ///
     /// # Errors
-    /// When a whole line is not understood, when the first is no start line, or when the log has
-    /// another version.
+    /// If a complete line is invalid, the first line is no start line, or the log has another
+    /// version.
     pub fn parse(bytes: &[u8]) -> Result<Log, LogError> {
         let whole = bytes
             .iter()
@@ -79,24 +79,24 @@ impl Log {
     }
 }
 
-/// The version that a first line names.
+/// The version number in the first line of a log.
 fn version(json: &[u8]) -> Option<u32> {
     let value: serde_json::Value = serde_json::from_slice(json).ok()?;
     value.get("v")?.as_u64()?.try_into().ok()
 }
 
-/// Where lines are appended.
+/// A medium to which the lines of a log are appended, such as a file.
 pub trait Medium: Send {
     /// Appends a line by one write.
     ///
     /// # Errors
-    /// When it cannot be written whole.
+    /// If the line cannot be written completely.
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
 
-    /// Makes what was appended survive a power cut.
+    /// Writes the appended lines through to the device.
     ///
     /// # Errors
-    /// When that fails.
+    /// If the system cannot do so.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -110,7 +110,7 @@ impl Medium for Appender {
     }
 }
 
-/// The system's error alone: what was done to which file, errors of the log say themselves.
+/// The system error without file and operation, which log errors state themselves.
 fn system_error(error: FileError) -> io::Error {
     match error.io().raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
@@ -118,17 +118,17 @@ fn system_error(error: FileError) -> io::Error {
     }
 }
 
-/// Appends lines: one write each, synced at each `reduce` and at `end`.
+/// Appends lines to a log: one write for each line, and a sync after each `reduce` and `end` line.
 pub struct LogWriter {
     medium: Box<dyn Medium>,
     path: PathBuf,
 }
 
 impl LogWriter {
-    /// A new log file.
+    /// Creates a log file.
     ///
     /// # Errors
-    /// When it exists already, or cannot be created.
+    /// If the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<LogWriter, LogError> {
         if path.exists() {
             let exists = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -139,17 +139,17 @@ impl LogWriter {
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// Goes on with a log file; a torn last line is cut off.
+    /// Opens a log file to append to it, and cuts off an incomplete last line.
     ///
     /// # Errors
-    /// When it cannot be opened or shortened.
+    /// If the file cannot be opened or shortened.
     pub fn resume(path: &Path) -> Result<LogWriter, LogError> {
         let file = Appender::open(path).map_err(system_error);
         let file = file.map_err(LogError::io("opening", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// A log on another medium; `path` is what errors name.
+    /// A writer on any medium; errors name `path`.
     pub fn on(medium: Box<dyn Medium>, path: &Path) -> LogWriter {
         LogWriter {
             medium,
@@ -160,7 +160,7 @@ impl LogWriter {
     /// Appends a line.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the line cannot be written.
     pub fn append(&mut self, line: &Line) -> Result<(), LogError> {
         let json = line.to_json().map_err(io::Error::from);
         let written = json.and_then(|json| self.medium.append(&json));
@@ -174,57 +174,58 @@ impl LogWriter {
     }
 }
 
-/// Why a log cannot be read, written, or gone on with. Lines are counted from 1.
+/// Why a log cannot be read, written or resumed. Line numbers count from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The file cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
-        /// The log.
+        /// Path of the log.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A line is not of this format.
+    /// A line is not valid in this format.
     #[error("line {line} is not a line of a minimization log: {why}")]
     Malformed {
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         why: String,
     },
-    /// The log is of another version.
+    /// The log was written in another version of the format.
     #[error(
         "the log has version {found}, this ddfuzz reads version {}",
         crate::log::VERSION
     )]
     Version {
-        /// Its version.
+        /// Version of the log.
         found: u32,
     },
-    /// The log has no whole line.
+    /// The log has no complete line.
     #[error("the log is empty")]
     Empty,
     /// The log belongs to another minimization.
     #[error("the log was written with another {what}")]
     Mismatch {
-        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or `difference`.
+        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or
+        /// `difference`.
         what: &'static str,
     },
-    /// A line cannot follow from those before it.
+    /// A line does not follow from earlier lines.
     #[error("line {line} of the log is inconsistent: {why}")]
     Disagrees {
-        /// The first such line.
+        /// Number of the first such line.
         line: u64,
-        /// What does not hold.
+        /// What is inconsistent.
         why: String,
     },
 }
 
 impl LogError {
-    /// An error of the system, with what was being done.
+    /// Makes a log error of an I/O error: `what` is the operation ("reading") on the log at `path`.
     pub fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {
         let path = path.to_owned();
         move |source| LogError::Io { what, path, source }

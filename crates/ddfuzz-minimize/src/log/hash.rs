@@ -1,12 +1,9 @@
-//! Hashes by which the log names texts.
+//! Hashes that identify texts in the log.
 
 use ddfuzz_delta::TextId;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
-use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::{borrow::Cow, fs::File, io, path::Path};
 
 /// The blake3 hash of a text, written as 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,34 +14,34 @@ pub struct ContentHash(blake3::Hash);
 pub struct ShortHash([u8; 8]);
 
 impl ContentHash {
-    /// The hash of `text`.
+    /// Computes the hash of `text`.
     pub fn of(text: &[u8]) -> ContentHash {
         ContentHash(blake3::hash(text))
     }
 
-    /// The hash of the text in a file, which is not held in memory.
+    /// Computes the hash of a file's content without loading it into memory.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn of_file(path: &Path) -> io::Result<ContentHash> {
         let mut hasher = blake3::Hasher::new();
         io::copy(&mut File::open(path)?, &mut hasher)?;
         Ok(ContentHash(hasher.finalize()))
     }
 
-    /// The hash that these bytes are.
+    /// Makes a hash of its 32 bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> ContentHash {
         ContentHash(blake3::Hash::from_bytes(bytes))
     }
 
-    /// Its first 8 bytes.
+    /// The first 8 bytes of the hash.
     pub fn short(self) -> ShortHash {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0.as_bytes()[..8]);
         ShortHash(bytes)
     }
 
-    /// Its first 16 bytes, by which the content cache knows the text.
+    /// The first 16 bytes of the hash, by which the content cache identifies the text.
     pub fn text_id(self) -> TextId {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.0.as_bytes()[..16]);

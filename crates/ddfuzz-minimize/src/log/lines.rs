@@ -1,6 +1,6 @@
 //! The lines of the log, and the records in them.
 
-use ddfuzz_delta::{Caching, Edit, Outcome};
+use ddfuzz_delta::{Caching, Edit, Outcome, Replacement};
 use ddfuzz_exec::Limits;
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::log::{
 };
 use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
 
-/// Version of the log's schema.
+/// Version of the log format.
 pub const VERSION: u32 = 1;
 
 /// One line of the log.
@@ -31,7 +31,7 @@ pub enum Line {
     End(EndLine),
 }
 
-/// A start line with its version before everything else, so that the log names itself.
+/// A start line with its version as the first field.
 #[derive(Serialize)]
 struct Versioned<'a> {
     v: u32,
@@ -40,7 +40,7 @@ struct Versioned<'a> {
 }
 
 impl Line {
-    /// The line as JSON, with its newline.
+    /// The line as JSON, followed by a newline.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut json = match self {
             Line::Start(start) => serde_json::to_vec(&Versioned {
@@ -53,7 +53,7 @@ impl Line {
         Ok(json)
     }
 
-    /// What kind of line it is, as its `kind` says.
+    /// Kind of the line, as in its JSON field `kind`.
     pub fn kind(&self) -> &'static str {
         match self {
             Line::Start(_) => "start",
@@ -141,7 +141,8 @@ pub struct StartLine {
 }
 
 impl StartLine {
-    /// The start line of minimizing `input` by the search of this name.
+    /// The start line of a minimization of `input` with the search of this name. Optional fields
+    /// are absent.
     pub fn new(
         input: &[u8],
         search: &str,
@@ -239,7 +240,7 @@ pub struct TestLine {
 }
 
 impl TestLine {
-    /// Whether the failure was seen.
+    /// Whether the outcome of the test is FAIL.
     pub fn has_failed(&self) -> bool {
         self.outcome == Outcome::Fail
     }
@@ -369,18 +370,13 @@ impl From<&Edit> for EditRecord {
             Edit::Keep(config) => {
                 EditRecord::Keep(config.ranges().map(|kept| pair(&kept)).collect())
             }
-            Edit::Set(replacements) => EditRecord::Set(
-                replacements
-                    .iter()
-                    .map(|new| {
-                        (
-                            new.at.start as u64,
-                            new.at.end as u64,
-                            Base64(new.with.clone()),
-                        )
-                    })
-                    .collect(),
-            ),
+            Edit::Set(replacements) => {
+                let triple = |new: &Replacement| {
+                    let [start, end] = pair(&new.at);
+                    (start, end, Base64(new.with.clone()))
+                };
+                EditRecord::Set(replacements.iter().map(triple).collect())
+            }
         }
     }
 }

@@ -1,34 +1,32 @@
-//! The minimization log (`log.jsonl`): one JSON object a line, append-only.
-//!
-//! It is cache, progress, checkpoint, history and proof in one. A torn last line is dropped when
-//! the log is read.
+//! The minimization log (`log.jsonl`): one JSON object per line, append-only. It is cache,
+//! checkpoint, history and proof of a minimization. An incomplete last line is ignored when the log
+//! is read.
 
-mod coverage;
-mod difference;
 mod file;
+mod goals;
 mod hash;
 mod lines;
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
-pub use coverage::{CoverageRecord, Numbers};
 pub use ddfuzz_exec::TargetRecord;
 pub use ddfuzz_model::files::{Base64, OsText};
-pub use difference::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use file::{Log, LogError, LogWriter, Medium};
+pub use goals::{CoverageRecord, Numbers};
+pub use goals::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
     CallRecord, CheckLine, EditRecord, EndLine, KeyRecord, Line, Part, Phase, ReduceLine, Source,
     StartLine, TestLine, TestRecord, VERSION, What,
 };
 
-/// The schema of one line.
+/// The JSON schema of one line of the log.
 pub fn schema() -> Value {
     schema_for!(Line).to_value()
 }
 
-// `delta` itself knows nothing of schemas; its two enums are said again here.
+// `ddfuzz-delta` has no JSON schemas, so two of its enums are repeated here.
 
 /// What a test said.
 #[derive(JsonSchema)]

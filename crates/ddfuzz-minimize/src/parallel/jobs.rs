@@ -1,4 +1,4 @@
-//! The jobs of the workers: the queue of those that wait, and the state of each.
+//! The jobs of workers: the queue of waiting jobs, and the state of each job.
 
 use ddfuzz_exec::TimeLimit;
 use std::collections::{HashMap, VecDeque};
@@ -7,73 +7,66 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::question::{Manner, Question};
 use crate::{Answer, Slip};
 
-/// A job handed out.
+/// State of a job whose answer is needed.
 #[derive(Debug)]
 enum JobState {
-    /// It waits, or a worker runs it.
+    /// The job waits in the queue or runs.
     Pending,
-    /// Its answer is there; `None` where the oracle failed.
+    /// The job has its answer; `None` if the oracle failed.
     Done(Option<Answer>),
 }
 
-/// The jobs that were handed out, and how many of the runs were of use.
+/// All jobs that were given to workers, and how many of their runs were useful.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     next: u64,
-    /// Jobs whose answers are expected.
+    /// Jobs whose answers are needed, by job number.
     expected: HashMap<u64, JobState>,
-    /// Jobs that run although their answers are not expected any more.
+    /// Running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of the jobs given up last. Where only a prediction was wrong and the best is the same,
-    /// they may be asked for soon.
+    /// Answers of jobs that were given up last. They are needed soon if only the prediction was
+    /// wrong and the best has not changed.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
     ran: u64,
     used: u64,
 }
 
-/// What a new question needs.
-pub(super) enum Need {
-    /// A run.
-    Run,
-    /// Nothing: a job is on it, or has done it.
-    Nothing,
-}
-
 impl Jobs {
-    /// A number for the job that answers this question.
-    pub fn expect(&mut self, question: Question) -> (u64, Need) {
+    /// Assigns a job number to a question, and returns whether the question needs a new run.
+    pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
             self.given_up.remove(&id);
             self.expected.insert(id, JobState::Pending);
-            return (id, Need::Nothing);
+            return (id, false);
         }
         let id = self.next;
         self.next += 1;
         match self.spare.remove(&question) {
             Some(answer) => {
                 self.expected.insert(id, JobState::Done(Some(answer)));
-                (id, Need::Nothing)
+                (id, false)
             }
             None => {
                 self.expected.insert(id, JobState::Pending);
-                (id, Need::Run)
+                (id, true)
             }
         }
     }
 
-    /// Takes a worker's answer to a job.
-    pub fn enter(&mut self, id: u64, answer: Option<Answer>) {
+    /// Records the answer of a worker to a job.
+    pub fn record_answer(&mut self, id: u64, answer: Option<Answer>) {
         self.ran += u64::from(answer.is_some());
         match (self.expected.get_mut(&id), self.given_up.remove(&id)) {
             (Some(state), _) => *state = JobState::Done(answer),
-            (None, Some(question)) => self.leave(question, answer),
+            (None, Some(question)) => self.keep_answer(question, answer),
             (None, None) => {}
         }
     }
 
-    /// The answer of a job, once it is there; inner `None` where there will be none.
+    /// Takes the answer of a job. `None` means that it has no answer yet, `Some(None)` that it will
+    /// never have one.
     pub fn collect(&mut self, id: u64) -> Option<Option<Answer>> {
         match self.expected.remove(&id) {
             Some(JobState::Done(answer)) => {
@@ -88,20 +81,21 @@ impl Jobs {
         }
     }
 
-    /// Whether the answer of a job is there and invalidates its forecast.
-    pub fn turns(&self, id: u64, manner: Manner) -> bool {
+    /// Whether the answer of a job is known and makes later predictions wrong.
+    pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
-            Some(JobState::Done(Some(answer))) => manner.turns_at(answer.outcome),
+            Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
             _ => false,
         }
     }
 
-    /// Gives up these jobs: their answers are not needed. Those taken back will not run.
+    /// Gives up jobs whose answers are no longer needed. The jobs in `taken_back` had not begun to
+    /// run.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {
             match self.expected.remove(&id) {
-                Some(JobState::Done(answer)) => self.leave(question, answer),
+                Some(JobState::Done(answer)) => self.keep_answer(question, answer),
                 Some(JobState::Pending) if !taken_back.contains(&id) => {
                     self.given_up.insert(id, question);
                 }
@@ -110,21 +104,21 @@ impl Jobs {
         }
     }
 
-    /// Gives up all open jobs, because all workers are gone.
+    /// Gives up all jobs without an answer, after all workers have ended.
     pub fn give_up_all(&mut self) {
         self.given_up.clear();
         self.expected
             .retain(|_, state| matches!(state, JobState::Done(_)));
     }
 
-    /// Whether a given-up job still runs.
+    /// Whether a given-up job is still running.
     pub fn is_running(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    /// Keeps the answer of a given-up job: its slip, or else the answer itself. A question with a slip
-    /// runs again if it is asked, and the crash is filed with that test.
-    fn leave(&mut self, question: Question, answer: Option<Answer>) {
+    /// Keeps the answer of a given-up job for later, or only its slip if it has one. A question
+    /// with a slip is run again when it is due, so that the crash belongs to that test.
+    fn keep_answer(&mut self, question: Question, answer: Option<Answer>) {
         let Some(mut answer) = answer else { return };
         match answer.slip.take() {
             Some(slip) => self.unclaimed_slips.push(slip),
@@ -133,32 +127,32 @@ impl Jobs {
         }
     }
 
-    /// Slips in answers of given-up jobs, since the last call.
+    /// Takes the slips in answers of given-up jobs since the last call.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }
 
-    /// Runs whose answers were not used.
+    /// Number of runs whose answers were not used.
     pub fn wasted(&self) -> u64 {
         self.ran - self.used
     }
 }
 
-/// Whether an answer holds whenever its question is asked. Checks are run again each time.
+/// Whether the answer holds whenever the question is asked; checks are run again each time.
 fn repeats(question: Question) -> bool {
     question.text.is_some()
 }
 
-/// A text to be run.
+/// A text that a worker has to run.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Its number.
+    /// Number of the job.
     pub id: u64,
-    /// The forecast that it belongs to.
+    /// Number of the forecast that predicted the job.
     pub forecast: u64,
     pub manner: Manner,
     pub text: Vec<u8>,
-    /// The limit on its time that was learned.
+    /// Learned time limit of the run.
     pub limit: Option<TimeLimit>,
 }
 
@@ -166,15 +160,16 @@ pub(super) struct Job {
 struct QueueState {
     jobs: VecDeque<Job>,
     forecast: u64,
-    /// A job of this forecast has invalidated it: those after it are not worth a run.
-    turned: bool,
+    /// Whether an outcome made the rest of this forecast wrong, so that its waiting jobs must not
+    /// run.
+    invalid: bool,
     closed: bool,
-    /// Of jobs that are pushed from here on.
+    /// Learned time limit of jobs that are added from now on.
     limit: Option<TimeLimit>,
 }
 
-/// Jobs in the order in which they will be asked for. A job is begun by who takes it, and then
-/// runs to its end; what still waits can be taken back.
+/// The queue of jobs, in the order in which their answers will be needed. A job that a worker has
+/// taken runs to its end; waiting jobs can be taken back.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<QueueState>,
@@ -182,7 +177,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Appends a job of the current forecast.
+    /// Adds a job to the present forecast.
     pub fn push(&self, id: u64, manner: Manner, text: Vec<u8>) {
         let mut state = self.lock();
         let (forecast, limit) = (state.forecast, state.limit);
@@ -197,19 +192,19 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Limits the time of jobs that are pushed from here on.
+    /// Sets the time limit of jobs that are added from now on.
     pub fn limit_time(&self, learned: TimeLimit) {
         self.lock().limit = Some(learned);
     }
 
-    /// Waits for a job; `None` when there will be no more.
+    /// Waits for a job; `None` after the queue was closed.
     pub fn take(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
-            if !state.turned
+            if !state.invalid
                 && let Some(job) = state.jobs.pop_front()
             {
                 return Some(job);
@@ -219,22 +214,22 @@ impl Queue {
         }
     }
 
-    /// Notes that a job has invalidated its forecast. Waiting jobs stay until the forecast is
-    /// withdrawn; earlier ones were begun, as jobs are taken in order.
-    pub fn turn(&self, forecast: u64) {
+    /// Marks a forecast as wrong after an unexpected outcome. Its waiting jobs stay in the queue
+    /// until they are withdrawn, but no worker takes them.
+    pub fn invalidate(&self, forecast: u64) {
         let mut state = self.lock();
-        state.turned |= state.forecast == forecast;
+        state.invalid |= state.forecast == forecast;
     }
 
-    /// Takes back all waiting jobs, and begins another forecast; returns their numbers.
+    /// Takes back all waiting jobs and begins a new forecast. Returns the numbers of the jobs.
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;
-        state.turned = false;
+        state.invalid = false;
         state.jobs.drain(..).map(|job| job.id).collect()
     }
 
-    /// No more jobs: workers end after the one that they run.
+    /// Closes the queue: each worker ends after its present job.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
@@ -261,12 +256,12 @@ mod tests {
         let queue = Queue::default();
         (0..3).for_each(|id| queue.push(id, MANNER, Vec::new()));
         let job = queue.take().expect("a job");
-        queue.turn(job.forecast);
-        assert!(queue.lock().turned);
+        queue.invalidate(job.forecast);
+        assert!(queue.lock().invalid);
         assert_eq!(queue.withdraw(), [1, 2]);
-        // One that was begun before does not turn the forecast of now.
+        // A job of an earlier forecast does not invalidate the present one.
         queue.push(3, MANNER, Vec::new());
-        queue.turn(job.forecast);
+        queue.invalidate(job.forecast);
         assert_eq!(queue.take().map(|job| job.id), Some(3));
         queue.close();
         assert!(queue.take().is_none());

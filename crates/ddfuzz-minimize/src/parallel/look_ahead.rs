@@ -1,17 +1,17 @@
-//! Decides how far to look ahead: the cost model of tests, the cost of predicting itself, and the
-//! predicted outcome of a candidate that does not fail.
+//! Decides whether to run tests ahead: the cost of tests, the cost of a prediction, and the likely
+//! outcome of a candidate.
 
 use ddfuzz_delta::{Outcome, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Tests that the median is of.
+/// Number of recent tests whose median cost decides.
 const LAST: usize = 9;
-/// With fewer tests than this, a test has to cost this many times as much.
+/// With fewer tests than this, a test must cost [`SURELY`] times as much to be run ahead.
 const FEW: usize = 3;
 const SURELY: u32 = 10;
 
-/// The cost of tests: wall time of the last ones, those in fresh processes apart.
+/// The wall times of recent tests, separately for fresh processes.
 #[derive(Debug)]
 pub(super) struct TestCost {
     worth: Duration,
@@ -22,7 +22,7 @@ pub(super) struct TestCost {
 }
 
 impl TestCost {
-    /// Running ahead is worth it where a test costs so much.
+    /// A cost model in which running ahead is worthwhile for tests that take at least `worth`.
     pub fn new(worth: Duration) -> TestCost {
         TestCost {
             worth,
@@ -32,7 +32,7 @@ impl TestCost {
         }
     }
 
-    /// Notes the cost of a test.
+    /// Records the wall time of a test.
     pub fn note(&mut self, fresh: bool, cost: Duration) {
         let costs = match fresh {
             true => &mut self.fresh,
@@ -44,9 +44,9 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Whether running ahead is worth it now. Fresh processes cost at least as much as others. Once
-    /// begun it goes on down to half the cost, because each beginning takes a clone of the search;
-    /// and a single test that happened to wait for a processor is no reason to begin.
+    /// Whether tests should be run ahead now. Once begun, running ahead continues down to half the
+    /// cost, because each beginning takes a clone of the search. A single slow test is no reason to
+    /// begin, because it may have waited for a processor.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,
@@ -63,12 +63,12 @@ impl TestCost {
     }
 }
 
-/// The next prediction may begin after this many times the cost of the last one.
+/// The next prediction may begin after this many times the duration of the last one.
 const TIMES: u32 = 8;
 
-/// The cost of predicting. A prediction begins with a copy of the search, which may take as long as
-/// the search so far. Where predictions are often wrong, copies would take more time than workers
-/// save, so tests are run one after the other for a while.
+/// The duration of predictions. A prediction begins with a clone of the search, which may take as
+/// long as the search so far. If predictions are often wrong, cloning takes more time than workers
+/// save, so tests are then run one after another for a while.
 #[derive(Debug, Default)]
 pub(super) struct LookAheadCost {
     last: Option<(Instant, Duration)>,
@@ -81,7 +81,7 @@ impl LookAheadCost {
             .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
     }
 
-    /// Makes a prediction and notes its cost.
+    /// Makes a prediction and records its duration.
     pub fn measure<T>(&mut self, look: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let seen = look();
@@ -90,16 +90,17 @@ impl LookAheadCost {
     }
 }
 
-/// Predicts outcomes from the last eight of each rule, FAIL excepted. Most searches treat PASS and
-/// UNRESOLVED alike; `dd-plus` does not.
+/// Predicts the outcome of a candidate that does not fail, from the last eight outcomes of its
+/// rule. Only `dd-plus` distinguishes PASS from UNRESOLVED.
 #[derive(Debug, Default)]
 pub(super) struct OutcomePrediction {
-    /// One bit for each outcome, set where it was UNRESOLVED, the last one lowest.
+    /// For each rule its recent outcomes, one bit each, set for UNRESOLVED; the last one is the
+    /// lowest bit.
     last: HashMap<Rule, u8>,
 }
 
 impl OutcomePrediction {
-    /// Notes an outcome.
+    /// Records the outcome of a candidate; FAIL is ignored.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;
@@ -108,7 +109,7 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// The likely outcome of a candidate of this rule that does not fail.
+    /// The likely outcome of a candidate of this rule: PASS or UNRESOLVED.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,
@@ -144,17 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_only_believed_where_it_says_much() {
+    fn a_single_test_decides_only_if_it_is_very_slow() {
         for (cost, worth) in [(15, false), (900, false), (2000, true)] {
             let mut test_cost = TestCost::new(Duration::from_micros(200));
-            assert!(!test_cost.is_worth_it(false));
             test_cost.note(false, Duration::from_micros(cost));
             assert_eq!(test_cost.is_worth_it(false), worth, "{cost}");
         }
-    }
-
-    #[test]
-    fn what_is_worth_it_at_no_cost_is_always_worth_it() {
         assert!(TestCost::new(Duration::ZERO).is_worth_it(false));
     }
 

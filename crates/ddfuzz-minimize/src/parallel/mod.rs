@@ -1,18 +1,17 @@
-//! Minimizing by several workers: they run ahead what will be asked if no test fails.
+//! Minimization by several workers, which run the tests that will be needed if no test fails.
 //!
-//! A clone of the search gets the predicted outcome of each candidate, never FAIL, and returns the
-//! next candidates; workers run these before they are asked for. Answers are committed strictly in
-//! the order of the questions, and each question is compared with the predicted one. So the log, the
-//! result and all counts but `speculative` are those of one worker. A wrong prediction costs only
+//! A clone of the search receives a predicted outcome for each candidate, never FAIL, and returns
+//! further candidates; workers run these ahead. Answers are used strictly in the order of the
+//! questions, and each question is compared with the predicted one. So the log, the result and all
+//! counts except `speculative` are the same as with one worker; a wrong prediction only wastes
 //! runs.
 //!
-//! A clone is used as long as its predictions come true. A test that fails ends it: later candidates
-//! are made of another best. Waiting jobs are then taken back, running ones finish. Crashes of other
-//! bugs that they meet are handed over all the same.
+//! A failing test ends the use of a clone, because later candidates are edits of another best.
+//! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs that they meet
+//! are still reported.
 
 mod jobs;
 mod look_ahead;
-mod worker;
 mod worker_pool;
 
 use std::sync::Mutex;
@@ -23,14 +22,14 @@ use crate::parallel::jobs::Queue;
 use crate::parallel::worker_pool::WorkerPool;
 use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
-/// An oracle that a worker can take into its thread.
+/// An oracle that can be moved to the thread of a worker.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 
-/// Makes one more oracle for the same failure; it is called in the thread of a worker.
+/// Makes another oracle for the same failure; called in the thread of a worker.
 pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Sync + 'a;
 
-/// Handing a test to another thread and its answer back takes some 20 µs of both; where a test
-/// costs ten times as much, running ahead begins to pay.
+/// Shortest test that is worth running ahead: ten times the 20 µs that passing it to another thread
+/// takes.
 const WORTH: Duration = Duration::from_micros(200);
 
 /// The workers of one minimization.
@@ -42,9 +41,9 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// As many workers as `jobs`; one runs nothing ahead. `first` answers by itself as long as tests are
-    /// cheap, and is the oracle of the first worker after that; the others make their own. A
-    /// worker that cannot make one is missing, and no failure.
+    /// A pool of `jobs` workers; a single worker runs nothing ahead. `first` answers alone while
+    /// tests are cheap, and later is the oracle of the first worker. Other workers make their
+    /// oracles by `make`; a worker that fails to do so is missing, which is no error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),
@@ -54,9 +53,8 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Tests are run ahead only where the median of the last ones took at least `cost` of wall
-    /// time; 200 µs unless this says otherwise, and always where it is zero. No result depends on
-    /// it.
+    /// Sets the median wall time of recent tests from which tests are run ahead; the default is 200
+    /// µs, and zero means always. The result does not depend on it.
     pub fn ahead_from(self, cost: Duration) -> Workers<'a> {
         Workers {
             worth: cost,
@@ -65,15 +63,15 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Minimizes as [`minimize`], by several workers. The lines of the log, the result
-/// and its counts are the same for any number of them, but for times and
+/// Minimizes like [`minimize`], with several workers. The log, the result and its counts do not
+/// depend on the number of workers, except for times and
 /// [`Counts::speculative`](crate::Counts::speculative).
 ///
-/// A worker whose oracle fails is given up, and its question is asked of the first one: only what
-/// that answers counts. All threads have ended when this returns.
+/// If the oracle of a worker fails, the worker ends, and the first oracle answers its question. All
+/// threads have ended when the function returns.
 ///
 /// # Errors
-/// As `minimize`.
+/// As [`minimize`].
 pub fn minimize_by_workers(
     input: &[u8],
     workers: Workers<'_>,

@@ -1,33 +1,33 @@
-//! The worker pool of one minimization: answers questions in order, and runs predicted ones ahead.
+//! The worker pool of one minimization: it answers questions in order, while workers run predicted
+//! questions ahead.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use ddfuzz_delta::Hints;
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::Crash;
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::log::What;
-use crate::parallel::Workers;
-use crate::parallel::jobs::{Jobs, Need, Queue};
+use crate::parallel::jobs::{Job, Jobs, Queue};
 use crate::parallel::look_ahead::{LookAheadCost, OutcomePrediction, TestCost};
-use crate::parallel::worker::{OracleSource, WorkerReport, work};
+use crate::parallel::{BoxedOracle, MakeOracle, Workers};
 use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
-use crate::{Answer, OracleError, Slip};
+use crate::{Answer, Oracle, OracleError, Slip};
 
-/// Jobs per worker that are handed out ahead.
+/// Number of jobs per worker that are handed out ahead.
 const AHEAD: usize = 2;
 
-/// The predicted continuation, and its jobs that were handed out.
+/// The predicted questions, and the jobs that run them.
 struct Forecast {
     continuation: Continuation,
     jobs: VecDeque<(Question, u64)>,
 }
 
-/// Answers questions in their order while workers run the predicted next ones.
+/// Answers questions in order, while workers run predicted questions ahead.
 pub(super) struct WorkerPool<'scope, 'env, 'o> {
     scope: &'scope Scope<'scope, 'env>,
     workers: &'env Workers<'o>,
@@ -44,7 +44,7 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
 }
 
 impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
-    /// A pool whose threads are started in `scope` when there is work for them.
+    /// A pool whose threads are started in `scope` when they are needed.
     pub fn new(
         scope: &'scope Scope<'scope, 'env>,
         workers: &'env Workers<'o>,
@@ -67,8 +67,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker, if there may be more. One at a time, so that a minimization of a
-    /// few tests does not start the targets of many workers.
+    /// Starts one more worker if allowed. Workers are started one at a time, so that a short
+    /// minimization does not start many targets.
     fn start_worker(&mut self) {
         if self.started == self.workers.jobs {
             return;
@@ -79,7 +79,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
             _ => OracleSource::Made(workers.make),
         };
         let thread = Builder::new().name("ddfuzz-test".to_owned());
-        // Where there is no room for one more thread, those that there are go on.
+        // If no further thread can be started, the present ones continue.
         self.started = match thread.spawn_scoped(self.scope, move || work(source, queue, to_us)) {
             Ok(_) => {
                 self.alive += 1;
@@ -98,7 +98,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 cost,
             } => {
                 self.test_cost.note(fresh, cost);
-                self.jobs.enter(id, answer);
+                self.jobs.record_answer(id, answer);
             }
             WorkerReport::Gone => {
                 self.alive -= 1;
@@ -110,7 +110,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Drops the forecast and takes back its jobs.
+    /// Drops the predicted questions and takes back their waiting jobs.
     fn drop_forecast(&mut self) {
         if let Some(forecast) = self.forecast.take() {
             let taken_back = self.queue.withdraw();
@@ -118,12 +118,12 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Hands out predicted questions until there are `room` jobs.
+    /// Hands out predicted questions until `room` jobs are under way.
     fn look_ahead(&mut self, progress: &Progress, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
         };
-        let known = |(question, id): &(Question, u64)| self.jobs.turns(*id, question.manner);
+        let known = |(question, id): &(Question, u64)| self.jobs.invalidates(*id, question.manner);
         if forecast.jobs.iter().any(known) {
             return;
         }
@@ -134,23 +134,23 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 .continuation
                 .next(progress.texts(), likely, &mut text);
             let Some(question) = next else { return };
-            let (id, need) = self.jobs.expect(question);
+            let (id, needs_run) = self.jobs.expect(question);
             forecast.jobs.push_back((question, id));
-            if let Need::Run = need {
+            if needs_run {
                 self.queue
                     .push(id, question.manner, std::mem::take(&mut text));
             }
         }
     }
 
-    /// The number of the job that answers this question, if it was predicted.
+    /// Number of the job that answers this question, if the question was predicted.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
     }
 
-    /// Waits for the answer of a job; `None` where none will come.
+    /// Waits for the answer of a job; `None` if there will be none.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {
@@ -163,7 +163,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers the question that is due by a job, and hands out the next ones.
+    /// Answers the question that is due by a job, and hands out further jobs. `None` if no job can
+    /// answer it.
     fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
@@ -186,7 +187,13 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         self.wait(id)
     }
 
-    /// Answers the question that is due in this thread.
+    /// Locks the first oracle, waiting while its worker uses it.
+    fn first_oracle(&self) -> MutexGuard<'env, BoxedOracle<'o>> {
+        let first = self.workers.first.lock();
+        first.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers the question that is due by the first oracle, in the caller's thread.
     fn in_this_thread(
         &mut self,
         progress: &Progress,
@@ -194,11 +201,11 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
+        let mut oracle = self.first_oracle();
         let began = Instant::now();
         let told = manner.put(oracle.as_mut(), text)?;
-        // What is observed takes its time, and says nothing of others.
+        drop(oracle);
+        // Observed tests are slower, so their cost says nothing about other tests.
         if !manner.is_observed() {
             self.test_cost.note(manner.is_fresh(), began.elapsed());
         }
@@ -221,7 +228,7 @@ impl Answerer for WorkerPool<'_, '_, '_> {
         let most = AHEAD * self.workers.jobs;
         let votes = usize::try_from(progress.votes()).unwrap_or(usize::MAX);
         let room = match (question.manner, left.map(usize::try_from)) {
-            // Confirmations are no tests.
+            // Confirmations do not count as tests.
             (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
             (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
         };
@@ -242,9 +249,10 @@ impl Answerer for WorkerPool<'_, '_, '_> {
             if let (Manner::Test { .. }, Some(pending)) =
                 (question.manner, progress.texts().pending())
             {
-                self.prediction.learn(pending.rule(), answer.outcome);
+                self.prediction
+                    .learn(pending.candidate.rule, answer.outcome);
             }
-            if question.manner.turns_at(answer.outcome) {
+            if question.manner.invalidates_prediction(answer.outcome) {
                 self.drop_forecast();
             }
         }
@@ -253,15 +261,11 @@ impl Answerer for WorkerPool<'_, '_, '_> {
 
     fn limit_time(&mut self, learned: TimeLimit) {
         self.queue.limit_time(learned);
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
-        oracle.limit_time(learned);
+        self.first_oracle().limit_time(learned);
     }
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let mut first = self.workers.first.lock();
-        let oracle = first.as_mut().unwrap_or_else(PoisonError::get_mut);
-        oracle.record(slip)
+        self.first_oracle().record(slip)
     }
 
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
@@ -284,5 +288,129 @@ impl Answerer for WorkerPool<'_, '_, '_> {
 impl Drop for WorkerPool<'_, '_, '_> {
     fn drop(&mut self) {
         self.queue.close();
+    }
+}
+
+/// A message from a worker.
+#[derive(Debug)]
+pub(super) enum WorkerReport {
+    /// A job has ended; `answer` is `None` if the oracle failed.
+    Done {
+        id: u64,
+        answer: Option<Answer>,
+        /// Whether the job ran in a fresh process.
+        fresh: bool,
+        /// Wall time of the run.
+        cost: Duration,
+    },
+    /// The worker has ended.
+    Gone,
+}
+
+/// Where a worker gets its oracle.
+pub(super) enum OracleSource<'a, 'o> {
+    /// It shares the first oracle, which also answers in the caller's thread.
+    First(&'a Mutex<BoxedOracle<'o>>),
+    /// It makes and drops an oracle in its own thread, because processes may be bound to the thread
+    /// that started them.
+    Made(&'a MakeOracle<'o>),
+}
+
+/// The oracle of a worker.
+enum WorkerOracle<'a, 'o> {
+    First(&'a Mutex<BoxedOracle<'o>>),
+    Made {
+        oracle: BoxedOracle<'o>,
+        /// The learned time limit that was last given to this oracle.
+        limit: Option<TimeLimit>,
+    },
+}
+
+impl WorkerOracle<'_, '_> {
+    fn answer(&mut self, job: &Job) -> Result<Answer, OracleError> {
+        match self {
+            // The thread that uses the answers has set its time limit.
+            WorkerOracle::First(first) => {
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                job.run(first.as_mut())
+            }
+            WorkerOracle::Made { oracle, limit } => {
+                if let Some(learned) = job.limit.filter(|_| *limit != job.limit) {
+                    oracle.limit_time(learned);
+                    *limit = job.limit;
+                }
+                job.run(oracle.as_mut())
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Runs the text of the job.
+    fn run(&self, oracle: &mut dyn Oracle) -> Result<Answer, OracleError> {
+        let (answer, _) = self.manner.put(oracle, &self.text)?;
+        Ok(answer)
+    }
+}
+
+/// Runs jobs until the queue is closed or the oracle fails. After a failure, the first oracle
+/// answers the question.
+pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
+    let mut post = ReportSender { reports, job: None };
+    let mut oracle = match source {
+        OracleSource::First(first) => WorkerOracle::First(first),
+        OracleSource::Made(make) => match make() {
+            Ok(oracle) => WorkerOracle::Made {
+                oracle,
+                limit: None,
+            },
+            // A missing worker is no error.
+            Err(_) => return,
+        },
+    };
+    while let Some(job) = queue.take() {
+        post.job = Some((job.id, job.manner.is_fresh()));
+        let began = Instant::now();
+        let answer = oracle.answer(&job).ok();
+        let cost = began.elapsed();
+        if let Some(answer) = &answer
+            && job.manner.invalidates_prediction(answer.outcome)
+        {
+            queue.invalidate(job.forecast);
+        }
+        let failed = answer.is_none();
+        post.done(answer, cost);
+        if failed {
+            return;
+        }
+    }
+}
+
+/// Sends the reports of a worker. When it is dropped, even by a panic, it reports the end of the
+/// worker, so that the pool never waits in vain.
+struct ReportSender {
+    reports: Sender<WorkerReport>,
+    /// Number of the present job, and whether it runs in a fresh process.
+    job: Option<(u64, bool)>,
+}
+
+impl ReportSender {
+    fn done(&mut self, answer: Option<Answer>, cost: Duration) {
+        if let Some((id, fresh)) = self.job.take() {
+            // Sending fails only after the minimization has ended.
+            let _ = self.reports.send(WorkerReport::Done {
+                id,
+                answer,
+                fresh,
+                cost,
+            });
+        }
+    }
+}
+
+impl Drop for ReportSender {
+    fn drop(&mut self) {
+        self.done(None, Duration::ZERO);
+        let _ = self.reports.send(WorkerReport::Gone);
     }
 }

@@ -1,4 +1,4 @@
-//! Predicts what a minimization asks next if no test fails.
+//! Predicts the next questions of a minimization, assuming that no test fails.
 
 use ddfuzz_delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
@@ -11,15 +11,15 @@ use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Proof tests that are predicted at most: there are as many as the best has bytes.
+/// Largest number of predicted tests of the proof.
 const PROOFS: usize = 1024;
-/// Tests answered by the cache that are skipped at one time.
+/// Number of consecutive tests with known outcomes after which the prediction pauses.
 const KNOWN: usize = 256;
-/// Assumed outcomes that are kept at least.
+/// Number of assumed outcomes that are kept in any case.
 const MOST_ASSUMED: usize = 4096;
 
 impl Progress {
-    /// How the text that is due is to be run. [`next_step`](Progress::next_step) must have been called.
+    /// The text that is due, and how to run it. Call [`next_step`](Progress::next_step) first.
     pub fn due(&self) -> Option<(Manner, &[u8])> {
         let texts = &self.texts;
         Some(match self.stage {
@@ -39,12 +39,12 @@ impl Progress {
         let (manner, _) = self.due()?;
         let text = match manner {
             Manner::Check(_) => None,
-            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash()),
+            Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash),
         };
         Some(Question { manner, text })
     }
 
-    /// The predicted questions from here on, beginning with the one that is due.
+    /// The predicted questions, beginning with the one that is due.
     pub fn continuation(&self) -> Continuation {
         let caching = self.texts.caching();
         let mut continuation = Continuation {
@@ -61,8 +61,8 @@ impl Progress {
             Stage::Baseline => {
                 let open = open_runs(self.baseline, self.slow, self.agreeing);
                 continuation.checks = (0..open).map(|_| What::Baseline).collect();
-                // What follows runs within the limit that these runs teach, and as often as they
-                // say.
+                // If these runs determine a time limit or a number of votes, later questions
+                // cannot be predicted yet.
                 if !self.learns_limit && !self.is_flaky() {
                     continuation.checks.push_back(What::Axiom);
                     continuation.machine = Some(self.machine.clone());
@@ -96,27 +96,27 @@ impl Progress {
     }
 }
 
-/// The predicted continuation of a minimization: its questions as long as no test fails. It is a copy
-/// of the state that goes on by itself. The caller compares each question with the one that is due.
+/// Predicted questions of a minimization as long as no test fails: a copy of the state that
+/// advances by itself. The caller compares each predicted question with the one that is due.
 pub(crate) struct Continuation {
-    /// Checks before the search, and those of the input as given after it.
+    /// Checks before the search, and confirmations of the original input after it.
     checks: VecDeque<What>,
-    /// A clone of the search; `None` where it is over or not begun.
+    /// A clone of the search; `None` if the search has ended or has not begun.
     machine: Option<Box<dyn Search>>,
-    /// Removals to be proven, the next one last.
+    /// Removals of single bytes that the proof tests, in reverse order.
     open: Vec<Candidate>,
-    /// Confirmations of the best after the proof.
+    /// Number of confirmations of the best after the proof.
     confirms: u64,
-    /// Runs of a candidate that does not fail.
+    /// Number of runs of each candidate that does not fail.
     votes: u64,
-    /// Those of the first candidate that were made.
+    /// Number of runs of the first candidate that were already made.
     cast: u64,
-    /// The question to repeat.
+    /// A question that has to be repeated.
     again: Option<RepeatedQuestion>,
     assumed: AssumedOutcomes,
 }
 
-/// A question that is asked several times.
+/// A question with the number of runs that are left.
 struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
@@ -124,8 +124,9 @@ struct RepeatedQuestion {
 }
 
 impl Continuation {
-    /// The next question that needs a run, with its text in `text`; `None` where none can be predicted
-    /// for now. `likely` predicts the outcome of a candidate of a rule, never FAIL.
+    /// The next question that needs a run; its text is written into `text`. `None` if nothing more
+    /// can be predicted now. `likely` predicts the outcome of a candidate by its rule, and never
+    /// returns FAIL.
     pub fn next(
         &mut self,
         texts: &CandidateTexts,
@@ -169,7 +170,7 @@ impl Continuation {
         None
     }
 
-    /// Asks a question as often as a candidate that does not fail is run.
+    /// Plans as many repetitions of a question as a candidate that does not fail needs.
     fn several(&mut self, question: Question, text: &[u8]) -> Question {
         let left = self
             .votes
@@ -209,7 +210,7 @@ impl Continuation {
             };
             let outcome = hit.outcome();
             if outcome == Outcome::Fail && !matches!(candidate.edit, Edit::Keep(_)) {
-                // Another best, which later texts would be made of.
+                // A new best: later texts cannot be predicted.
                 self.machine = None;
                 return None;
             }
@@ -233,8 +234,8 @@ fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Quest
     }
 }
 
-/// The outcomes that a continuation assumes. Only the last are kept, to bound memory; a forgotten one
-/// costs a wasted test.
+/// The outcomes that a prediction assumed. Old ones are forgotten to bound memory; a forgotten
+/// outcome costs a wasted test.
 struct AssumedOutcomes {
     caching: Caching,
     last: Cache,
@@ -263,10 +264,8 @@ impl AssumedOutcomes {
             self.count = 0;
         }
         self.count += 1;
-        let seen = Seen {
-            outcome,
-            test: None,
-        };
+        let test = None;
+        let seen = Seen { outcome, test };
         self.last.record(config, hash.text_id(), seen);
     }
 }

@@ -1,4 +1,4 @@
-//! Feeds the lines of a log to the state: what each means for what comes next.
+//! Feeds the lines of a log to the state of a minimization, and checks each line.
 
 use ddfuzz_delta::{Comparison, Hints, Outcome};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::steadiness::{Baseline, judge};
 use crate::{CutOff, Process, SlipKeys};
 
 impl Progress {
-    /// Takes the next line; `Err` says why it cannot follow from those before it.
+    /// Processes the next line. `Err` explains why the line does not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<(), String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
-            // A budget has ended the log once, and another one has gone on with it.
-            self.go_on();
+            // The log ended because of a budget, and was continued with a larger one.
+            self.continue_search();
         }
-        self.pass_finished_stages();
+        self.advance_stages();
         let ceases = match line {
             Line::Check(check) => check.what == What::Confirm,
             Line::End(_) => true,
             _ => false,
         };
         if ceases && self.reduction.is_none() {
-            self.cease();
+            self.end_by_budget();
         }
         match line {
             Line::Start(_) => Err("a second start line".to_owned()),
@@ -69,7 +69,7 @@ impl Progress {
                 self.confirmed.hits += failed;
                 self.minor_after = check.minor.or(self.minor_after);
                 if self.confirmed.tries == self.confirmations() {
-                    self.stage = self.behind_confirmations();
+                    self.stage = self.after_confirmations();
                 }
             }
             _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
@@ -79,9 +79,10 @@ impl Progress {
         Ok(())
     }
 
-    /// An empty input that a script finds interesting only now and then is no result, and nothing
-    /// is that has failed by chance, and not again: the input as given is confirmed in its place.
-    fn behind_confirmations(&mut self) -> Stage {
+    /// Returns the stage after the last confirmation. If the empty input fails only in some runs of
+    /// a script, there is no result. If the best failed in none of its confirmations, the original
+    /// input is confirmed in its place.
+    fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
         if self.by_script && self.empty_fails && !steady {
             self.empty.hits += self.confirmed.hits;
@@ -107,7 +108,7 @@ impl Progress {
         self.empty.hits = u64::from(check.outcome == Outcome::Fail);
         self.votes = Votes::none(self.votes.needed);
         self.stage = match check.outcome == Outcome::Fail {
-            // A crash may come of anything; a script that is not asked about anything is of no use.
+            // Any input may crash a target, but a script must depend on its input.
             true if self.is_flaky() && self.by_script => Stage::Alternating,
             true => {
                 self.empty_fails = true;
@@ -136,7 +137,7 @@ impl Progress {
         self.votes.shared |= check.process == Process::Shared;
     }
 
-    /// By what an earlier vote on the same question was cut off.
+    /// [`CutOff::Time`] if an earlier vote on the same question exceeded its time limit.
     fn cut_off_before(&self) -> Option<CutOff> {
         self.votes.cut_off.then_some(CutOff::Time)
     }
@@ -156,7 +157,7 @@ impl Progress {
         if pending.is_observed() != line.comparisons.is_some() {
             return Err("its comparisons do not belong to a test that is observed".to_owned());
         }
-        match (pending.known(), line.source) {
+        match (pending.known().map(|(outcome, _)| outcome), line.source) {
             (Some(known), Source::Cache) if known == line.outcome => {}
             (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
             (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
@@ -165,7 +166,7 @@ impl Progress {
             }
             (None, Source::Run | Source::Predicted) => {}
         }
-        // What is not proven by one of its votes is not proven.
+        // If one vote proves nothing, the whole test proves nothing.
         let whole = Reply {
             cut_off: line.cut_off.or(self.cut_off_before()),
             process: match self.votes.shared {
@@ -213,7 +214,7 @@ impl Progress {
 
     fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
         if let (Stage::Confirm, 0, Some(rate)) = (self.stage, self.confirmed.tries, self.restored) {
-            // Before 2026-11-23 a log ended here, with the best that did not fail again.
+            // Logs written before 2026-11-23 ended here, with a best that did not fail again.
             self.restored = None;
             self.confirmed = rate;
             self.stage = Stage::End;
@@ -233,7 +234,7 @@ impl Progress {
     }
 }
 
-/// What a logged test tells the search beside its outcome.
+/// The hints for the search that a logged test contains.
 fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     let pair = |(left, right): &(Base64, Base64)| Comparison {
         left: left.0.clone(),
@@ -245,7 +246,7 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
-/// Whether a logged end is the one that the lines before it lead to.
+/// Checks that a logged end line is the one that follows from earlier lines.
 pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
     let mut tests = line.tests;
     tests.speculative = expected.tests.speculative;
@@ -264,7 +265,7 @@ pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> 
     }
 }
 
-/// Whether a logged test is the one that the search asks for.
+/// Checks that a logged test is the one that the search asks for.
 pub(crate) fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
     let differs = [
         (line.i != expected.i, "index"),

@@ -1,32 +1,34 @@
-//! An append-only file of lines.
+//! An append-only file of lines, in which only the last line can be incomplete.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, folder};
+use crate::files::{FileError, folder};
 
-/// Bytes read at a time on looking for the last line end.
+/// Number of bytes that are read at once when searching for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
-/// An append-only file of lines, each written by one `write`. What a killed writer left after
-/// the last line end is dropped on opening, so that all that is read was written whole.
+/// An append-only file of lines. Each line is written by one `write`. If a writer was killed, the
+/// incomplete line it left is removed when the file is opened, so that all remaining lines are
+/// complete.
 #[derive(Debug)]
 pub struct Appender {
     path: PathBuf,
     file: File,
-    /// Length of the whole lines, in bytes.
+    /// Number of bytes in complete lines.
     len: u64,
-    /// Whether a part of a line may stand behind them.
+    /// Whether an incomplete line may follow the complete ones.
     torn: bool,
 }
 
 impl Appender {
-    /// Opens the file, or makes it, and truncates a torn last line.
+    /// Opens or creates the file, and removes an incomplete last line.
     ///
     /// # Errors
-    /// When it cannot be opened, read or truncated.
+    /// If the file cannot be opened, read or truncated.
     pub fn open(path: &Path) -> Result<Appender, FileError> {
         let file = OpenOptions::new()
             .read(true)
@@ -41,7 +43,7 @@ impl Appender {
                 .map_err(FileError::at("drop the torn last line of", path))?;
         }
         if found == 0 {
-            // The file may have been made just now: its name must survive a power cut too.
+            // The file may be new: its name must survive a power cut, too.
             folder::sync(folder::parent(path))?;
         }
         Ok(Appender {
@@ -52,12 +54,12 @@ impl Appender {
         })
     }
 
-    /// Appends `line` and a line end in one `write`. It survives the death of the process at
+    /// Appends `line` and a line end in one `write`. The line survives the death of the process at
     /// once, and a power cut after [`Appender::sync`].
     ///
     /// # Errors
-    /// When `line` has a line end in it, or not all of it could be written; the part that was
-    /// written is then taken back.
+    /// If `line` contains a line end, or cannot be written completely; a partly written line is
+    /// then removed.
     pub fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
         let failed = |error| FileError::at("append to", &self.path)(error);
         if line.contains(&b'\n') {
@@ -74,7 +76,7 @@ impl Appender {
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(&whole) {
-            // Should taking it back fail too, it is tried again before the next line.
+            // If the removal fails, too, it is repeated before the next line.
             self.torn = self.file.set_len(self.len).is_err();
             return Err(failed(error));
         }
@@ -85,19 +87,19 @@ impl Appender {
     /// Writes all appended lines through to the device.
     ///
     /// # Errors
-    /// When the system cannot.
+    /// If the system cannot do so.
     pub fn sync(&self) -> Result<(), FileError> {
         self.file
             .sync_data()
             .map_err(FileError::at("sync", &self.path))
     }
 
-    /// The file's path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file's length, in bytes.
+    /// Number of bytes in the file.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -108,7 +110,7 @@ impl Appender {
     }
 }
 
-/// The length of the file up to and with its last line end.
+/// Number of bytes up to and including the last line end of the file.
 fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = vec![0; CHUNK as usize];

@@ -1,64 +1,62 @@
-//! Files that are there whole or not at all: a temporary file in the same folder, fsync, rename,
-//! fsync of the folder.
+//! Atomic writes: a file is either complete or absent. It is written to a temporary file in the
+//! same folder, synced, and renamed; then the folder is synced.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
 use tempfile::NamedTempFile;
 
-use super::{FileError, folder};
+use crate::files::{FileError, folder};
 
-/// What the names of temporary files begin with. One is left behind when its writer is killed;
-/// readers skip them, and the next writer may remove them.
+/// Prefix of the names of temporary files. If a writer is killed, its temporary file remains;
+/// readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Whether a file of this name is a temporary one of [`write()`], [`write_program`] or
-/// [`create_new`].
+/// Whether a file of this name is a temporary file of this module.
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
         .starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// Writes the file, or replaces it: at every moment a reader, and a power cut, finds either all
-/// of the old bytes or all of the new ones.
+/// Writes or replaces a file. Readers, and a power cut, see either all old bytes or all new ones.
 ///
 /// # Errors
-/// When any step fails; the old file then stands as it was, and no temporary file is left.
+/// If a step fails; the old file is then unchanged, and no temporary file remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
 
-/// Like [`write()`], and the file is executable.
+/// Like [`write()`], and makes the file executable.
 ///
 /// # Errors
-/// Those of [`write()`].
+/// As [`write()`].
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o777)
 }
 
-/// Writes a file that is not there yet, in the same way; an existing one is never replaced.
+/// Writes a new file atomically; an existing file is never replaced.
 ///
 /// # Errors
-/// Those of [`write()`], and one that [`FileError::is_existing`] when the file is there.
+/// As [`write()`]; if the file exists, the error [`FileError::is_existing`].
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o666)
 }
 
-/// Like [`create_new`], and the file is executable.
+/// Like [`create_new`], and makes the file executable.
 ///
 /// # Errors
-/// Those of [`create_new`].
+/// As [`create_new`].
 pub fn create_new_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o777)
 }
 
-/// Like [`create_new`], for what is too long for memory: `fill` writes the bytes.
+/// Like [`create_new`], for content that does not fit into memory: `fill` writes the bytes.
 ///
 /// # Errors
-/// Those of [`create_new`], and an error of `fill`; there is no file then.
+/// As [`create_new`], and errors of `fill`; no file is created then.
 pub fn create_new_from(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -83,8 +81,8 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     folder::sync(folder::parent(path))
 }
 
-/// A synced temporary file with what `fill` writes in the folder of `path`. `mode` is narrowed by
-/// the umask, as for any other file.
+/// Makes a synced temporary file in the folder of `path`, with the content that `fill` writes. The
+/// umask restricts `mode`.
 fn temporary(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,

@@ -1,9 +1,9 @@
-//! What went wrong with which file.
+//! The error of a file operation, with its path.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failed file operation: what was being done, to which path, and the system's answer.
+/// A failed file operation: the operation, the path, and the error of the system.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}: {source}", path.display())]
 pub struct FileError {
@@ -13,8 +13,8 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Makes an [`io::Error`] one that says it happened on doing `doing` ("read", "lock") to
-    /// `path`; to be used with `map_err`.
+    /// Adds the operation `doing` ("read", "lock") and the path to an [`io::Error`], for use with
+    /// `map_err`.
     pub fn at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
         move |source| FileError {
             doing,
@@ -23,12 +23,12 @@ impl FileError {
         }
     }
 
-    /// The path concerned.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The system's answer.
+    /// Error of the system.
     pub fn io(&self) -> &io::Error {
         &self.source
     }
@@ -46,12 +46,12 @@ impl FileError {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Whether there was no such file.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Whether the file was there already ([`super::atomic::create_new`]).
+    /// Whether the file exists although it must not ([`super::atomic::create_new`]).
     pub fn is_existing(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }

@@ -1,27 +1,25 @@
-//! Folders whose entries survive a power cut.
+//! Creates and syncs folders, so that their entries survive a power cut.
 
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
+use std::{fs, fs::File, io, path::Path};
 
-use super::FileError;
+use crate::files::FileError;
 
-/// Writes the folder's entries (new names, renames) through to the device.
+/// Writes the entries of the folder (new names, renames) through to the device.
 ///
 /// # Errors
-/// When the folder cannot be opened or synced.
+/// If the folder cannot be opened or synced.
 pub fn sync(folder: &Path) -> Result<(), FileError> {
     match File::open(folder).and_then(|file| file.sync_all()) {
-        // Some file systems (FUSE, network) know no fsync of folders; nothing more can be done.
+        // Some file systems (FUSE, network) do not support fsync of folders.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         answer => answer.map_err(FileError::at("sync the folder", folder)),
     }
 }
 
-/// Makes the folder and all missing ones above it, each synced into its parent.
+/// Creates the folder and all missing parents, and syncs each into its parent.
 ///
 /// # Errors
-/// When one cannot be made, or a file stands in the way.
+/// If a folder cannot be created, for example because a file has its name.
 pub fn create_all(folder: &Path) -> Result<(), FileError> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
@@ -35,7 +33,7 @@ pub fn create_all(folder: &Path) -> Result<(), FileError> {
     }
 }
 
-/// The folder that a file stands in; `.` for a bare name.
+/// The folder that contains `path`; `.` for a bare file name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

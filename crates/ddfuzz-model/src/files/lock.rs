@@ -1,23 +1,23 @@
-//! One writer at a time.
+//! Lock files, for one writer at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::FileError;
+use crate::files::FileError;
 
-/// Why a lock was not taken.
+/// Why a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process holds it.
+    /// Another process holds the lock.
     #[error("{} is locked by {}", path.display(), match holder {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
     })]
     AlreadyLocked {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// The holder's process id, if it has written it already.
+        /// Process id of the holder, if the holder has written it already.
         holder: Option<u32>,
     },
     /// The lock file cannot be opened or locked.
@@ -25,18 +25,20 @@ pub enum LockError {
     File(#[from] FileError),
 }
 
-/// An exclusive lock on a lock file, held until it is dropped or the process dies, however that
-/// happens. While it is held the file contains the holder's process id; the file stays.
+/// An exclusive lock on a lock file, held until it is dropped or the process ends in any way. While
+/// the lock is held, the file contains the process id of the holder. The file itself is never
+/// removed.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock without waiting; makes the file if it is not there.
+    /// Acquires the lock without waiting, and creates the lock file if needed.
     ///
     /// # Errors
-    /// [`LockError::AlreadyLocked`] when another process, or another `Lock` of this one, holds it.
+    /// [`LockError::AlreadyLocked`] if another process, or another `Lock` of this process, holds
+    /// the lock.
     pub fn acquire(path: &Path) -> Result<Lock, LockError> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -57,7 +59,7 @@ impl Lock {
                 return Err(FileError::at("lock", path)(error).into());
             }
         }
-        // The id only serves the message of whoever is refused, so a full disk does no harm here.
+        // The id is only for error messages of other processes, so a full disk does no harm.
         let _ = file
             .set_len(0)
             .and_then(|()| write!(file, "{}", std::process::id()));

@@ -1,28 +1,26 @@
-//! A leaf: whole or not at all ([`atomic`]), one writer at a time ([`Lock`]), append-only
-//! ([`Appender`]), folders that survive a power cut ([`folder`]), and what JSON has no form for:
-//! bytes ([`Base64`]) and names that need not be UTF-8 ([`OsText`]); text of others without what
-//! moves a cursor ([`printable()`]).
+//! Files and encodings: atomic writes ([`atomic`]), one writer at a time ([`Lock`]), append-only
+//! files ([`Appender`]), folders that survive a power cut ([`folder`]), replacement of a whole
+//! folder ([`swap`]), and files of unknown origin ([`regular`]). JSON forms of bytes ([`Base64`])
+//! and of names that need not be UTF-8 ([`OsText`]). Text of unknown origin without control
+//! characters ([`printable()`]).
 //!
-//! Localized here: `tempfile` (atomic writes), `base64`, and what [`swap`] needs of `nix`.
-//!
-//! What others wrote is read by [`regular`]. Every other error is a [`FileError`], which carries the path and what was being done to it.
+//! Errors are [`FileError`]s, which name the path and the operation; [`regular`] has errors of its
+//! own.
 
 mod appender;
 pub mod atomic;
-mod base64;
+mod encoding;
 mod error;
 pub mod folder;
 mod lock;
-mod os_text;
 mod printable;
 pub mod regular;
 pub mod shell;
 pub mod space;
 pub mod swap;
 
-pub use self::base64::Base64;
 pub use appender::Appender;
+pub use encoding::{Base64, OsText};
 pub use error::FileError;
 pub use lock::{Lock, LockError};
-pub use os_text::OsText;
 pub use printable::printable;

@@ -1,7 +1,7 @@
-//! Text of unknown origin, made harmless for a terminal and for whoever reads a record.
+//! Makes text of unknown origin harmless for terminals and readers.
 
-/// The text without what could move the cursor or turn the writing direction: control and
-/// format characters stand as their escapes.
+/// Escapes control and format characters, which could move the cursor or change the writing
+/// direction.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -14,7 +14,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Control characters, marks of writing direction, and characters without width.
+/// Whether a character is a control character, changes the writing direction, or has no width.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(

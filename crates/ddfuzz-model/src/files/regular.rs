@@ -1,43 +1,43 @@
-//! Reading files that others wrote: only regular ones, and never more than is asked for.
+//! Reads files of unknown origin: only regular files, and only up to a size limit.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Why a file's bytes are not to be had; its text has no path in it.
+/// Why a file was not read. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// There is none of this name.
+    /// No file has this name.
     #[error("it does not exist")]
     Missing,
-    /// It is no regular file.
+    /// The file is not a regular one; the text says what it is.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
-    /// It is longer than what was asked for.
+    /// The file is larger than the limit.
     #[error("it is larger than {limit} bytes")]
     TooLarge {
-        /// The most that was asked for, in bytes.
+        /// Limit on the size, in bytes.
         limit: u64,
     },
-    /// The system's answer.
+    /// The system refused to read the file; the text is its error.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The bytes of a regular file of at most `limit` bytes. A fifo, a socket or a device is neither
-/// waited for nor read.
+/// Reads a regular file of at most `limit` bytes. Fifos, sockets and devices are neither opened nor
+/// waited for.
 ///
 /// # Errors
-/// Whatever keeps the bytes away: see [`Unread`].
+/// [`Unread`] if the file is missing, not regular, too large, or cannot be read.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
-    // First by its name: to open some devices does something.
+    // Checked by name first, because opening a device may have effects.
     let named = path.metadata().map_err(|error| match why(&error) {
         Unread::Missing if path.is_symlink() => Unread::NotAFile("a link that leads nowhere"),
         other => other,
     })?;
     check(&named, limit)?;
-    // What the name leads to may have changed since.
+    // The name may belong to another file by now.
     let (file, opened) = open(path)?;
     check(&opened, limit)?;
     let mut bytes = Vec::with_capacity(usize::try_from(opened.len()).unwrap_or(0));
@@ -48,11 +48,11 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
     }
 }
 
-/// Opens what is known to be a regular file by its entry in a directory, and gives its facts. What
-/// stands there by now instead is not waited for.
+/// Opens a file that a directory listed as a regular one, and returns its metadata. If a fifo or
+/// device has replaced it, the function does not wait for it.
 ///
 /// # Errors
-/// [`Unread`], never that it is too large.
+/// Any [`Unread`] except [`Unread::TooLarge`].
 pub fn open(path: &Path) -> Result<(File, Metadata), Unread> {
     // Without O_NONBLOCK a fifo would block.
     let file = OpenOptions::new()
@@ -77,7 +77,7 @@ fn check(facts: &std::fs::Metadata, limit: u64) -> Result<(), Unread> {
     }
 }
 
-/// What a file is that is no regular one.
+/// Describes a file that is not a regular one ("a directory"); `None` for a regular file.
 pub fn special(kind: std::fs::FileType) -> Option<&'static str> {
     if kind.is_file() {
         None

@@ -1,6 +1,6 @@
-//! Words of the POSIX shell.
+//! Quoting for the POSIX shell.
 
-/// The bytes as one shell word that stands for nothing but themselves.
+/// Quotes bytes as one word of the shell, in which no character has a special meaning.
 pub fn quoted(bytes: &[u8]) -> Vec<u8> {
     let mut word = vec![b'\''];
     for &byte in bytes {

@@ -1,13 +1,12 @@
-//! How much room there is on the file system of a path.
-
-use std::path::Path;
+//! Free space of file systems.
 
 use nix::sys::statvfs::statvfs;
+use std::path::Path;
 
-use super::folder;
+use crate::files::folder;
 
-/// Bytes that may still be written where `path` is, or would be; `None` where the system does not
-/// say. A quota is not seen.
+/// Number of free bytes on the file system of `path`, which need not exist; `None` if the system
+/// does not tell. Quotas are not considered.
 pub fn free(path: &Path) -> Option<u64> {
     let facts = statvfs(path)
         .or_else(|_| statvfs(folder::parent(path)))

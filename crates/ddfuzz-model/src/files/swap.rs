@@ -1,36 +1,36 @@
-//! A folder that takes the place of another one in one step.
-
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+//! Replaces a folder by another one in a single step.
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::syncfs;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::atomic::TEMPORARY_PREFIX;
-use super::{FileError, folder};
+use crate::files::atomic::TEMPORARY_PREFIX;
+use crate::files::{FileError, folder};
 
-/// A folder that is filled beside the place that it is for. Dropped before it has taken it, it is
-/// removed; killed, it is found and removed by the next one for the same place.
+/// A new folder that is filled next to the folder it will replace. If it is dropped before, it is
+/// removed. If the process is killed, the next one for the same place removes it.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct StagedFolder {
     place: PathBuf,
     at: PathBuf,
     taken: bool,
 }
 
-impl Fresh {
-    /// An empty folder beside `place`, which is on the same file system.
+impl StagedFolder {
+    /// Creates an empty folder next to `place`, on the same file system.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub fn beside(place: &Path) -> Result<Fresh, FileError> {
+    /// If the folder cannot be created.
+    pub fn beside(place: &Path) -> Result<StagedFolder, FileError> {
         let parent = folder::parent(place);
         folder::create_all(parent)?;
         let mut name = std::ffi::OsString::from(TEMPORARY_PREFIX);
         name.push(place.file_name().unwrap_or_default());
         let at = parent.join(name);
-        // What a killed one has left: nothing but copies ever stand there.
+        // Left behind by a killed process; it contains only copies.
         match fs::remove_dir_all(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(FileError::at("remove", &at)(error));
@@ -38,22 +38,22 @@ impl Fresh {
             _ => {}
         }
         fs::create_dir(&at).map_err(FileError::at("make the folder", &at))?;
-        Ok(Fresh {
+        Ok(StagedFolder {
             place: place.to_owned(),
             at,
             taken: false,
         })
     }
 
-    /// Where it is filled.
+    /// Path of the new folder while it is filled.
     pub fn path(&self) -> &Path {
         &self.at
     }
 
-    /// Writes a file into it, of which folders above it are made.
+    /// Writes a file into the new folder, and creates missing parents of the file.
     ///
     /// # Errors
-    /// When it cannot be written, or one of this name is there already.
+    /// If the file cannot be written or exists already.
     pub fn add(&self, name: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.at.join(name);
         fs::create_dir_all(folder::parent(&path)).map_err(FileError::at("make", &path))?;
@@ -61,11 +61,12 @@ impl Fresh {
         file.write_all(bytes).map_err(FileError::at("write", &path))
     }
 
-    /// Takes the place, be it free or not. What stood there is then at `aside`, which must not
-    /// exist; at each moment one of the two folders is in the place.
+    /// Moves the new folder to its place. A folder that is there already is moved to `aside`, which
+    /// must not exist. At every moment one of the two folders is in the place. Returns whether a
+    /// folder was replaced.
     ///
     /// # Errors
-    /// When a step fails; the place is then as it was.
+    /// If a step fails; the place is then unchanged.
     pub fn take_place(mut self, aside: &Path) -> Result<bool, FileError> {
         self.sync()?;
         let parent = folder::parent(&self.place);
@@ -75,8 +76,7 @@ impl Fresh {
             folder::sync(parent)?;
             return Ok(false);
         }
-        // First where the old one will be, so that after the one step that counts there is nothing
-        // more to do.
+        // First moved to `aside`, so that the exchange is the last step.
         rename(&self.at, aside, RenameFlags::RENAME_NOREPLACE)?;
         self.at = aside.to_owned();
         rename(&self.at, &self.place, RenameFlags::RENAME_EXCHANGE)?;
@@ -85,7 +85,8 @@ impl Fresh {
         Ok(true)
     }
 
-    /// Writes all of it through to the device at once: file by file would take a wait for each.
+    /// Writes the whole file system through to the device, which is faster than a sync for each
+    /// file.
     fn sync(&self) -> Result<(), FileError> {
         let at = || FileError::at("write through to the device", &self.at);
         let folder = File::open(&self.at).map_err(at())?;
@@ -93,10 +94,10 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for StagedFolder {
     fn drop(&mut self) {
         if !self.taken {
-            // Copies only; the next one removes what stays.
+            // It contains only copies; the next one removes what remains.
             let _ = fs::remove_dir_all(&self.at);
         }
     }

@@ -1,9 +1,9 @@
-//! The functions that AFL++ calls, by their pointers.
+//! Tests the C functions of the library through their pointers.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use ddfuzz_afl::border::{
+use ddfuzz_afl::ffi::{
     afl_custom_deinit, afl_custom_init, afl_custom_init_trim, afl_custom_post_trim,
     afl_custom_trim, state_of,
 };
@@ -11,7 +11,7 @@ use ddfuzz_afl::{Settings, Trimmer};
 
 use crate::{coverage, text, trim};
 
-/// A state, freed at the end of the test.
+/// The state of a library instance, freed at the end of the test.
 pub struct State(pub *mut c_void);
 
 impl State {
@@ -26,7 +26,7 @@ impl State {
         unsafe { afl_custom_init_trim(self.0, entry.as_mut_ptr(), entry.len()) }
     }
 
-    /// The candidate, where it lies.
+    /// Address and length of the candidate in the library's buffer.
     pub fn candidate(&self) -> (*mut u8, usize) {
         let mut buffer = null_mut();
         // SAFETY: the state lives as long as `self`.
@@ -47,7 +47,7 @@ impl Drop for State {
     }
 }
 
-/// The bytes at a place that the library has given.
+/// Copies `len` bytes from an address that the library returned.
 pub fn at(buffer: *mut u8, len: usize) -> Vec<u8> {
     // SAFETY: the library says that so many bytes stand there until its next call.
     unsafe { std::slice::from_raw_parts(buffer, len) }.to_vec()

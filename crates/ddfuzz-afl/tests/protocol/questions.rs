@@ -1,4 +1,4 @@
-//! What is asked, and what comes of it.
+//! Tests which candidates the library asks for, and what results.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use ddfuzz_delta::{Config, Tester, TextId, ddmin};
 
 use crate::{Trimmed, coverage, outcome, settings, text, trim};
 
-/// The texts that `delta` tests, in its own process, and its result.
+/// Runs a search by `ddfuzz-delta` alone: returns the tested texts and the result.
 fn by_delta(search: &str, entry: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Trimmed {
     let asked = RefCell::new(Vec::new());
     let text_of = |config: &Config| {

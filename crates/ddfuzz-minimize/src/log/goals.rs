@@ -1,10 +1,12 @@
-//! The record of what a corpus file has to reach while it is trimmed.
+//! Records of goals other than a smaller input: the coverage that a trimmed corpus file must keep,
+//! and the difference that `diff` and `max` search for.
 
+use ddfuzz_delta::Mode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-use crate::log::Base64;
+use crate::log::{Base64, ContentHash, OsText};
 
 /// The coverage being held: FAIL is a run that ends with `exit`, reaches all of `must`, and where
 /// there is a `may` nothing but `must`, `may` and `besides`. Numbers are those of features: eight
@@ -30,8 +32,8 @@ pub struct CoverageRecord {
 }
 
 impl CoverageRecord {
-    /// Whether both ask for the same of the same build; what the original has reached besides may
-    /// differ from run to run.
+    /// Whether both records require the same coverage of the same build; `besides` may differ from
+    /// run to run.
     pub fn same_coverage(&self, other: &CoverageRecord) -> bool {
         *self
             == CoverageRecord {
@@ -41,19 +43,19 @@ impl CoverageRecord {
     }
 }
 
-/// A set of numbers, ascending; written as base64 of the differences between them, the first from
-/// 0, each in groups of 7 bits, the lowest first, with the high bit set where another group
-/// follows.
+/// An ascending set of numbers. In JSON it is base64 of the differences between them, the first
+/// from 0. Each difference is written in groups of 7 bits, lowest first; the high bit is set if
+/// another group follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<u32>);
 
 impl Numbers {
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The differences, as they are written.
+    /// The binary form of the set: the differences between its numbers.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());
         let mut last = 0;
@@ -69,7 +71,7 @@ impl Numbers {
         bytes
     }
 
-    /// The numbers again; `Err` says why these bytes hold none.
+    /// Decodes the binary form of a set. `Err` explains why the bytes are invalid.
     fn from_bytes(bytes: &[u8]) -> Result<Numbers, &'static str> {
         let mut numbers = Vec::new();
         let (mut last, mut rest, mut shift) = (0_u64, 0_u64, 0_u32);
@@ -123,6 +125,100 @@ impl JsonSchema for Numbers {
                             where another group follows.",
         })
     }
+}
+
+/// The goal of general delta debugging, minimizing aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Goal {
+    /// The largest part of the input that still passes.
+    Maximize,
+    /// The smallest difference between a part that passes and one that fails.
+    Isolate,
+}
+
+impl Goal {
+    /// The mode of `dd` that reaches this goal.
+    pub fn mode(self) -> Mode {
+        match self {
+            Goal::Maximize => Mode::Maximize,
+            Goal::Isolate => Mode::Isolate,
+        }
+    }
+}
+
+/// What the deltas are; `keep` counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Units {
+    /// The bytes of the input.
+    Bytes,
+    /// The edits of a byte diff from the passing input to the failing one.
+    Edits,
+    /// The single bytes that those edits remove and insert.
+    EditBytes,
+}
+
+/// The passing input, where it is not the empty one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassingRecord {
+    /// Its hash.
+    pub blake3: ContentHash,
+    /// Its size, in bytes.
+    pub size: u64,
+    /// Its path, as an absolute one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<OsText>,
+}
+
+/// What is searched for, in the start line of `diff` and `max`; absent in that of `min`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DifferenceRecord {
+    /// The goal.
+    pub goal: Goal,
+    /// What the deltas are.
+    pub units: Units,
+    /// How many there are.
+    pub deltas: u64,
+    /// The passing input; absent where it is the empty one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passing: Option<PassingRecord>,
+    /// Whether PASS and FAIL are swapped: FAIL is a run without a crash, PASS the crash of `key`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inverted: bool,
+    /// Whether what is part of a passing configuration is PASS without a run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub monotone: bool,
+    /// Whether each delta implies all earlier ones: what is no prefix is UNRESOLVED without a run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ordered: bool,
+}
+
+impl DifferenceRecord {
+    /// Whether both records describe the same search of the same inputs; paths may differ.
+    pub fn same_search(&self, other: &DifferenceRecord) -> bool {
+        let without_path = |record: &DifferenceRecord| DifferenceRecord {
+            passing: record.passing.clone().map(|passing| PassingRecord {
+                path: None,
+                ..passing
+            }),
+            ..record.clone()
+        };
+        without_path(self) == without_path(other)
+    }
+}
+
+/// The passing end of a finished `diff` or `max`; the failing one is the line's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassingEnd {
+    /// Its size, in bytes.
+    pub size: u64,
+    /// Its hash.
+    pub blake3: ContentHash,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[cfg(test)]

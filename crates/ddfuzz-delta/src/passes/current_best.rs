@@ -1,47 +1,45 @@
-//! What the passes work on: the best so far, and the way to ask for less.
+//! The best text so far, with the functions that test edits of it.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use super::dialogue::Asker;
-use super::repair::Repair;
+use crate::passes::coroutine::Asker;
+use crate::passes::repair::Repair;
 use crate::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 
-/// Bytes that are looked at to tell a text.
+/// Number of bytes that are examined to tell whether the input is a text.
 const SAMPLE: usize = 4096;
 
-/// Equal bytes that are looked back over, at most, so that no step takes long.
+/// Longest run of equal bytes that is followed backwards, to bound the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
-/// So many neighbours are a run.
+/// Number of neighboring bytes that count as a run.
 const RUN: usize = 4;
 
-/// The best so far and its text. Invariant: its test was FAIL, and it is never longer than what it
-/// was before.
-pub(super) struct Workpiece {
+/// The best configuration so far and its text. Invariant: its test gave FAIL, and it never grows.
+pub(super) struct CurrentBest {
     asker: Asker,
-    /// The input; empty where units are no bytes.
+    /// The whole input; empty if units are not bytes.
     original: Arc<[u8]>,
-    /// Positions of the original that the best has descended from.
+    /// Positions of the original from which the bytes of the best come.
     best: Config,
-    /// Its text, where it was asked for since the last reduction, or bytes were replaced.
+    /// Text of the best; `None` if it has to be rebuilt from `original` after a reduction.
     text: Option<Arc<[u8]>>,
-    /// Whether bytes were replaced, so that the text cannot be taken from the original any more.
+    /// Whether bytes were replaced, so that the text cannot be rebuilt from `original`.
     rewritten: bool,
-    /// Reductions so far.
+    /// Number of reductions so far.
     reductions: usize,
-    /// Tests asked so far.
+    /// Number of tests asked so far.
     asked: usize,
-    /// Whether neighbours went in one piece.
-    lost_a_run: bool,
-    /// What puts numbers right.
+    /// Whether one test deleted at least [`RUN`] neighboring bytes.
+    deleted_a_run: bool,
+    /// Corrects numbers in each tested text, if a binary format was found.
     repair: Option<Repair>,
 }
 
-impl Workpiece {
-    /// The whole input, whose test was FAIL.
-    pub fn new(asker: Asker, original: Arc<[u8]>) -> Workpiece {
-        Workpiece {
+impl CurrentBest {
+    /// Starts with the whole input, whose test gave FAIL.
+    pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
+        CurrentBest {
             asker,
             best: Config::all(original.len()),
             text: Some(original.clone()),
@@ -49,46 +47,46 @@ impl Workpiece {
             rewritten: false,
             reductions: 0,
             asked: 0,
-            lost_a_run: false,
+            deleted_a_run: false,
             repair: None,
         }
     }
 
-    /// All of some units that are no bytes, or of which nothing is known.
-    pub fn of_units(asker: Asker, units: usize) -> Workpiece {
-        Workpiece {
+    /// Starts with `units` units that are not bytes, whose test gave FAIL.
+    pub fn of_units(asker: Asker, units: usize) -> CurrentBest {
+        CurrentBest {
             best: Config::all(units),
             text: None,
-            ..Workpiece::new(asker, Arc::default())
+            ..CurrentBest::new(asker, Arc::default())
         }
     }
 
-    /// Size of the best, in bytes.
+    /// Number of units of the best: its size in bytes.
     pub fn len(&self) -> usize {
         self.best.len()
     }
 
-    /// Reductions so far: a pass sees by it whether it changed anything.
+    /// Number of reductions so far. A pass compares it to learn whether it changed something.
     pub fn reductions(&self) -> usize {
         self.reductions
     }
 
-    /// Tests asked so far.
+    /// Number of tests asked so far.
     pub fn asked(&self) -> usize {
         self.asked
     }
 
-    /// Whether neighbours, [`RUN`] or more of them, went in one piece.
-    pub fn has_lost_a_run(&self) -> bool {
-        self.lost_a_run
+    /// Whether one test so far deleted at least [`RUN`] neighboring bytes.
+    pub fn has_deleted_a_run(&self) -> bool {
+        self.deleted_a_run
     }
 
-    /// What the last run told.
+    /// The hints of the last run.
     pub fn hints(&self) -> Hints {
         self.asker.hints()
     }
 
-    /// The text of the best. It is made anew after reductions: ask for it where bytes decide.
+    /// The text of the best, rebuilt if a reduction changed it.
     pub fn text(&mut self) -> Arc<[u8]> {
         let text = self.text.take().unwrap_or_else(|| {
             let mut text = Vec::new();
@@ -98,7 +96,7 @@ impl Workpiece {
         self.text.insert(text).clone()
     }
 
-    /// The byte of the best at a position.
+    /// The byte of the best at a position; `None` beyond its end.
     pub fn byte(&self, position: usize) -> Option<u8> {
         match &self.text {
             Some(text) => text.get(position).copied(),
@@ -109,13 +107,14 @@ impl Workpiece {
         }
     }
 
-    /// The bytes that the best begins with.
+    /// The first bytes of the best, up to [`SAMPLE`].
     pub fn sample(&self) -> Vec<u8> {
         let len = self.len().min(SAMPLE);
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Whether the best begins like a text: hardly any control characters, in ASCII or UTF-8.
+    /// Whether the beginning of the best looks like a text: ASCII or UTF-8 with at most 5 % control
+    /// characters.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let control = sample
@@ -125,13 +124,13 @@ impl Workpiece {
         is_written
             && match std::str::from_utf8(&sample) {
                 Ok(_) => true,
-                // The sample may end inside of a character.
+                // The sample may end within a character.
                 Err(error) => error.error_len().is_none(),
             }
     }
 
-    /// First position of the run of equal bytes that ends at `position`: deleting any one of them
-    /// gives the same text. Longer runs than [`LONGEST_RUN`] are not followed to their beginning.
+    /// First position of the run of equal bytes that ends at `position`. Deleting any byte of the
+    /// run gives the same text. At most [`LONGEST_RUN`] bytes are followed backwards.
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
         let first = position.saturating_sub(LONGEST_RUN);
@@ -142,12 +141,12 @@ impl Workpiece {
         start
     }
 
-    /// Has numbers put right in what is tested from now on.
+    /// Sets or clears the repair that corrects numbers in texts tested from now on.
     pub fn repair_by(&mut self, repair: Option<Repair>) {
         self.repair = repair;
     }
 
-    /// Tests an edit of the best, and takes it where it fails.
+    /// Tests an edit of the best, after corrections by the repair. A failing text becomes the best.
     pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
         match self.repair.take() {
             Some(mut repair) => {
@@ -159,13 +158,14 @@ impl Workpiece {
         }
     }
 
-    /// Tests the best without a range of its positions.
+    /// Tests the best without the range `cut` of its positions. A failing text becomes the best.
     pub async fn cut(&mut self, rule: &'static str, cut: Range<usize>) -> Outcome {
         let cuts = std::iter::once(cut).collect();
         self.test(rule, Edit::Cut(cuts)).await
     }
 
-    /// Tests an edit as it is. What an observed run compared is in [`hints`](Workpiece::hints).
+    /// Tests an edit without corrections. A failing text becomes the best. If `observed`, the
+    /// compared operands are in [`hints`](CurrentBest::hints) afterwards.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
@@ -188,7 +188,7 @@ impl Workpiece {
     fn take(&mut self, edit: &Edit) {
         self.reductions += 1;
         if let Edit::Cut(cuts) = edit {
-            self.lost_a_run |= cuts.iter().any(|cut| cut.len() >= RUN);
+            self.deleted_a_run |= cuts.iter().any(|cut| cut.len() >= RUN);
         }
         self.text = match edit {
             Edit::Cut(_) if !self.rewritten => None,
@@ -209,7 +209,8 @@ impl Workpiece {
     }
 }
 
-/// The positions that replacements do away with: those behind what stands in their place.
+/// The positions that replacements remove, because the inserted bytes are fewer than the replaced
+/// ones.
 fn lost(replacements: &[Replacement]) -> Vec<Range<usize>> {
     let gone = replacements
         .iter()

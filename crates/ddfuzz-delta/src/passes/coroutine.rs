@@ -1,8 +1,8 @@
-//! A search written as straight-line code, run as a step machine.
+//! Runs a search that is written as straight-line code as a step machine.
 //!
-//! Bisections inside sweeps inside passes make hard reading as tables of states. Here a pass is an
-//! `async` function that awaits outcomes, and the compiler makes the table. Nothing runs at the
-//! same time: the script is polled when an outcome is told, and stops at its next question.
+//! A pass is an `async` function that awaits the outcome of each test, so the compiler builds the
+//! table of states. Nothing runs concurrently: the function is polled when an outcome arrives, and
+//! stops at its next question.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,27 +11,28 @@ use std::task::{Context, Poll, Waker};
 
 use crate::{Candidate, Config, Hints, Outcome};
 
-/// A script between two questions.
+/// The future of a search function that has begun.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Begins a script anew. It must ask the same questions whenever it is told the same outcomes.
+/// Starts the search function from its beginning. It must ask the same questions if it gets the
+/// same outcomes.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
-/// What passes between the machine and its script. One of the two holds it at a time.
-struct Exchange {
+/// State shared by the step machine and its search function; only one of them uses it at a time.
+struct Shared {
     asked: Option<Candidate>,
     told: Option<Outcome>,
     hints: Hints,
     best: Config,
 }
 
-/// The script's end of the exchange.
+/// The handle by which a search function asks questions and reports its best.
 #[derive(Clone)]
-pub(super) struct Asker(Arc<Mutex<Exchange>>);
+pub(super) struct Asker(Arc<Mutex<Shared>>);
 
 impl Asker {
     fn new(units: usize) -> Asker {
-        Asker(Arc::new(Mutex::new(Exchange {
+        Asker(Arc::new(Mutex::new(Shared {
             asked: None,
             told: None,
             hints: Hints::default(),
@@ -39,29 +40,29 @@ impl Asker {
         })))
     }
 
-    fn exchange(&self) -> MutexGuard<'_, Exchange> {
-        // Nobody panics while holding it; if somebody did, it would be whole nevertheless.
+    fn exchange(&self) -> MutexGuard<'_, Shared> {
+        // No holder panics, and the state would be consistent even then.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The outcome of a candidate.
+    /// Asks for the test of a candidate. Await the result to get the outcome.
     pub fn ask(&self, candidate: Candidate) -> Question {
         self.exchange().asked = Some(candidate);
         Question(self.clone())
     }
 
-    /// What the last run told; before the first question, what the run of the input told.
+    /// The hints of the last run; before the first question, those of the run of the whole input.
     pub fn hints(&self) -> Hints {
         self.exchange().hints.clone()
     }
 
-    /// Says what is best now.
+    /// Reports the best configuration so far.
     pub fn set_best(&self, best: &Config) {
         self.exchange().best = best.clone();
     }
 }
 
-/// A question that waits for its outcome.
+/// A future that is ready when the outcome of the asked candidate has arrived.
 pub(super) struct Question(Asker);
 
 impl Future for Question {
@@ -73,36 +74,39 @@ impl Future for Question {
     }
 }
 
-/// What the machine was given, in order.
+/// One input of the step machine, kept in order to rebuild a clone.
 #[derive(Clone)]
-enum Given {
+enum Received {
     Hints(Hints),
     Outcome(Outcome),
 }
 
-/// A step machine over a script.
+/// A step machine that is driven by an `async` search function.
 ///
-/// A script that waits cannot be copied: a copy of the machine begins anew and is given the same
-/// hints and outcomes. It takes as long as the search took so far, its tests aside.
-pub(super) struct Dialogue {
+/// A future cannot be copied. A clone therefore starts a new search function and gives it the same
+/// hints and outcomes. Cloning takes as long as the search so far, without its tests.
+pub(super) struct Coroutine {
     units: usize,
     begin: Begin,
     asker: Asker,
     script: Option<Running>,
-    past: Vec<Given>,
+    past: Vec<Received>,
     asked: Option<Candidate>,
     best: Config,
 }
 
-impl Dialogue {
-    /// A machine over this many units.
-    pub fn new(units: usize, begin: impl Fn(Asker) -> Running + Send + Sync + 'static) -> Dialogue {
-        Dialogue::begun(units, Arc::new(begin))
+impl Coroutine {
+    /// A step machine over `units` units whose search function is started by `begin`.
+    pub fn new(
+        units: usize,
+        begin: impl Fn(Asker) -> Running + Send + Sync + 'static,
+    ) -> Coroutine {
+        Coroutine::begun(units, Arc::new(begin))
     }
 
-    fn begun(units: usize, begin: Begin) -> Dialogue {
+    fn begun(units: usize, begin: Begin) -> Coroutine {
         let asker = Asker::new(units);
-        Dialogue {
+        Coroutine {
             units,
             script: Some(begin(asker.clone())),
             begin,
@@ -113,7 +117,7 @@ impl Dialogue {
         }
     }
 
-    /// Lets the script go on to its next question, or to its end.
+    /// Runs the search function up to its next question or to its end.
     fn go_on(&mut self) {
         let Some(script) = &mut self.script else {
             return;
@@ -127,7 +131,7 @@ impl Dialogue {
         self.best = exchange.best.clone();
     }
 
-    /// What to test now, as [`Search::next`](crate::Search::next).
+    /// Implements [`Search::next`](crate::Search::next).
     pub fn next(&mut self) -> Option<Candidate> {
         if self.asked.is_none() {
             self.go_on();
@@ -135,35 +139,35 @@ impl Dialogue {
         self.asked.clone()
     }
 
-    /// Takes the outcome, as [`Search::tell`](crate::Search::tell).
+    /// Implements [`Search::tell`](crate::Search::tell).
     pub fn tell(&mut self, outcome: Outcome) {
         if self.asked.take().is_none() {
             return;
         }
-        self.past.push(Given::Outcome(outcome));
+        self.past.push(Received::Outcome(outcome));
         self.asker.exchange().told = Some(outcome);
         self.go_on();
     }
 
-    /// Takes hints, as [`Search::hint`](crate::Search::hint).
+    /// Implements [`Search::hint`](crate::Search::hint).
     pub fn hint(&mut self, hints: &Hints) {
-        self.past.push(Given::Hints(hints.clone()));
+        self.past.push(Received::Hints(hints.clone()));
         self.asker.exchange().hints = hints.clone();
     }
 
-    /// The best so far, as [`Search::best`](crate::Search::best).
+    /// Implements [`Search::best`](crate::Search::best).
     pub fn best(&self) -> &Config {
         &self.best
     }
 }
 
-impl Clone for Dialogue {
-    fn clone(&self) -> Dialogue {
-        let mut copy = Dialogue::begun(self.units, self.begin.clone());
+impl Clone for Coroutine {
+    fn clone(&self) -> Coroutine {
+        let mut copy = Coroutine::begun(self.units, self.begin.clone());
         for given in &self.past {
             match given {
-                Given::Hints(hints) => copy.hint(hints),
-                Given::Outcome(outcome) => {
+                Received::Hints(hints) => copy.hint(hints),
+                Received::Outcome(outcome) => {
                     copy.next();
                     copy.tell(*outcome);
                 }
@@ -173,7 +177,7 @@ impl Clone for Dialogue {
     }
 }
 
-/// A search that is a dialogue is one by its machine.
+/// Implements [`Search`](crate::Search) for a newtype around [`Coroutine`].
 macro_rules! is_search {
     ($search:ty) => {
         impl $crate::Search for $search {

@@ -1,8 +1,8 @@
-//! Places of a text that go, and where that leaves the others.
+//! Arithmetic on deleted ranges of a text: where remaining positions move to.
 
 use std::ops::Range;
 
-/// Sorted, joined where they touch, without empty ones.
+/// Sorts ranges, joins those that touch or overlap, and drops empty ones.
 pub(super) fn union(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|place| !place.is_empty());
     places.sort_by_key(|place| (place.start, place.end));
@@ -16,7 +16,7 @@ pub(super) fn union(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     joined
 }
 
-/// How many positions in front of `at` go.
+/// Number of positions before `at` that lie in the ranges `gone`.
 pub(super) fn gone_before(gone: &[Range<usize>], at: usize) -> usize {
     let before = gone
         .iter()
@@ -24,17 +24,17 @@ pub(super) fn gone_before(gone: &[Range<usize>], at: usize) -> usize {
     before.sum()
 }
 
-/// How many positions of a place go.
+/// Number of positions of `place` that lie in the ranges `gone`.
 pub(super) fn gone_within(gone: &[Range<usize>], place: &Range<usize>) -> usize {
     gone_before(gone, place.end) - gone_before(gone, place.start)
 }
 
-/// Where a position is once they are gone.
+/// The new position of `at` after the ranges `gone` are deleted.
 pub(super) fn moved(gone: &[Range<usize>], at: usize) -> usize {
     at - gone_before(gone, at)
 }
 
-/// Where a place is once they are gone.
-pub(super) fn moved_place(gone: &[Range<usize>], place: &Range<usize>) -> Range<usize> {
+/// The new place of a range after the ranges `gone` are deleted.
+pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<usize> {
     moved(gone, place.start)..moved(gone, place.end)
 }

@@ -1,28 +1,28 @@
-//! The functions that AFL++ finds by their names, as `docs/custom_mutators.md` of AFL++ lists them.
+//! The C functions that AFL++ calls by name, as in its `docs/custom_mutators.md`.
 //!
-//! Of its custom mutators AFL++ asks for more functions than these, and does without: a library
-//! that has the three for trimming and no `afl_custom_fuzz` trims, and leaves mutating to AFL++.
+//! AFL++ knows more functions of custom mutators, but does not require them. A library with the
+//! three functions for trimming and without `afl_custom_fuzz` only trims, and leaves mutations to
+//! AFL++.
 
+use ddfuzz_delta::Outcome;
 use std::ffi::{c_uint, c_void};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddfuzz_delta::Outcome;
-
 use crate::{Settings, Trimmer};
 
-/// Says something to who started the campaign; who closed stderr does not want to hear it.
+/// Prints a message to stderr; a failure to do so is ignored.
 fn say(line: &str) {
-    // Nothing can be done where it fails, and nothing depends on it.
+    // A failure to print is ignored.
     let _ = writeln!(std::io::stderr(), "ddfuzz-afl: {line}");
 }
 
-/// What `job` gives; where there is no trimmer, `without`. A panic ends with the trimmer, and gives
-/// the number of the last step, which AFL++ takes for the end.
+/// Calls `job` with the trimmer at `data`; returns 0 if `data` is null. After a panic the
+/// trimmer gives up, and the result is the number of the last step, which ends the trimming.
 ///
 /// # Safety
-/// `data` is null, or what [`afl_custom_init`] gave and [`afl_custom_deinit`] has not taken back,
-/// and nobody else uses it meanwhile.
+/// `data` is null, or a result of [`afl_custom_init`] that was not freed by [`afl_custom_deinit`],
+/// and nobody else uses it at the same time.
 unsafe fn with_trimmer(data: *mut c_void, job: impl FnOnce(&mut Trimmer) -> u32) -> i32 {
     // SAFETY: by the contract of this function it is null, or a trimmer that is ours alone.
     let Some(trimmer) = (unsafe { data.cast::<Trimmer>().as_mut() }) else {
@@ -38,9 +38,8 @@ unsafe fn with_trimmer(data: *mut c_void, job: impl FnOnce(&mut Trimmer) -> u32)
     i32::try_from(step).unwrap_or(i32::MAX)
 }
 
-/// Makes the state of one instance of the library, from the variables `DDFUZZ_AFL_*` of the
-/// environment. Nothing of AFL++'s own state (`afl`) is used, nor its seed: nothing is random here.
-/// Never null.
+/// Creates the state of one library instance from the environment variables `DDFUZZ_AFL_*`. The
+/// state of AFL++ and its random seed are not used. The result is never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn afl_custom_init(_afl: *mut c_void, _seed: c_uint) -> *mut c_void {
     let settings = catch_unwind(|| {
@@ -51,16 +50,15 @@ pub extern "C" fn afl_custom_init(_afl: *mut c_void, _seed: c_uint) -> *mut c_vo
     state_of(Trimmer::new(settings.unwrap_or_default()))
 }
 
-/// The state of an instance that trims by this trimmer, as [`afl_custom_init`] makes it. To be freed
-/// by [`afl_custom_deinit`].
+/// Makes the state of a library instance from a trimmer. It must be freed by [`afl_custom_deinit`].
 pub fn state_of(trimmer: Trimmer) -> *mut c_void {
     Box::into_raw(Box::new(trimmer)).cast()
 }
 
-/// Frees the state, and with it what [`afl_custom_trim`] has given.
+/// Frees the state, including the buffer that [`afl_custom_trim`] returned.
 ///
 /// # Safety
-/// `data` is null, or what [`afl_custom_init`] gave, and is not used afterwards.
+/// `data` is null, or a result of [`afl_custom_init`] that is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afl_custom_deinit(data: *mut c_void) {
     if data.is_null() {
@@ -72,11 +70,11 @@ pub unsafe extern "C" fn afl_custom_deinit(data: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(trimmer)));
 }
 
-/// Begins to trim the `buf_size` bytes at `buf`, which are copied. Returns the number of steps, or
-/// 0 where nothing is to be trimmed.
+/// Starts to trim a copy of the `buf_size` bytes at `buf`. Returns the number of steps; 0 if there
+/// is nothing to trim.
 ///
 /// # Safety
-/// `data` as [`afl_custom_init`] gave it; `buf` is null, or `buf_size` bytes can be read there.
+/// `data` is a result of [`afl_custom_init`]; `buf` is null, or `buf_size` bytes can be read there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afl_custom_init_trim(
     data: *mut c_void,
@@ -92,12 +90,12 @@ pub unsafe extern "C" fn afl_custom_init_trim(
     unsafe { with_trimmer(data, |trimmer| trimmer.begin(entry)) }
 }
 
-/// Puts the address of the candidate at `out_buf`, never null, and returns its length in bytes. It
-/// stays valid until the next call with this `data`. The length is 0, which AFL++ passes over, only
-/// where [`afl_custom_init_trim`] has returned 0 or was not called.
+/// Stores the address of the candidate, which is never null, at `out_buf`, and returns its length
+/// in bytes. The candidate is valid until the next call with this `data`. The length is 0, and
+/// AFL++ then skips the candidate, only if [`afl_custom_init_trim`] returned 0 or was not called.
 ///
 /// # Safety
-/// `data` as [`afl_custom_init`] gave it; `out_buf` is null, or a pointer can be written there.
+/// `data` is a result of [`afl_custom_init`]; `out_buf` is null, or a pointer can be written there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afl_custom_trim(data: *mut c_void, out_buf: *mut *mut u8) -> usize {
     let mut given = (std::ptr::NonNull::<u8>::dangling().as_ptr(), 0);
@@ -116,11 +114,11 @@ pub unsafe extern "C" fn afl_custom_trim(data: *mut c_void, out_buf: *mut *mut u
     given.1
 }
 
-/// Takes whether the candidate has the coverage of the entry (`success` is not 0). Returns the
-/// number of the next step; that of all steps is the end.
+/// Receives whether the candidate has the same coverage as the entry (`success` is not 0). Returns
+/// the number of the next step; the total number of steps ends the trimming.
 ///
 /// # Safety
-/// `data` as [`afl_custom_init`] gave it.
+/// `data` is a result of [`afl_custom_init`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afl_custom_post_trim(data: *mut c_void, success: u8) -> i32 {
     let outcome = match success {

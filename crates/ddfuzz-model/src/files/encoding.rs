@@ -1,16 +1,51 @@
-//! Arguments and paths inside JSON.
+//! JSON forms of bytes, and of arguments and paths that need not be UTF-8.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+/// Bytes that are a base64 string with padding in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base64(pub Vec<u8>);
 
-use super::Base64;
+impl Base64 {
+    /// The base64 string.
+    pub fn text(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+}
 
-/// An argument, a variable or a path: a JSON string where it is UTF-8, else `{"base64": …}`, so
-/// that nothing is lost.
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Base64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD
+            .decode(text)
+            .map(Base64)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Base64 {
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "contentEncoding": "base64" })
+    }
+}
+
+/// An argument, variable or path. In JSON it is a string if it is UTF-8, else `{"base64": …}`, so
+/// that no byte is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OsText(pub OsString);
 

@@ -1,0 +1,169 @@
+//! Passes that delete single bytes, pairs of bytes, and runs of neighbors.
+
+use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
+
+/// Deletes single bytes from the end to the front; equal neighbors count as one byte. After each
+/// success it tries twice as many bytes at once. Returns whether at least half of the bytes that
+/// must stay do so because the text without them was UNRESOLVED.
+///
+/// Invariant: no byte after the current position can be deleted alone while the bytes in front of
+/// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
+/// removal of each byte.
+pub(super) async fn singles(work: &mut CurrentBest) -> bool {
+    let (mut needed, mut unresolved) = (0, 0);
+    let mut to = work.len();
+    let mut block = 1;
+    while to > 0 {
+        let size = block.min(to);
+        if work.len() == 1 {
+            // Only the empty text is smaller, and the caller has tested it.
+            return false;
+        }
+        let outcome = work.cut("singles", to - size..to).await;
+        if outcome == Outcome::Fail {
+            to -= size;
+            block *= 2;
+        } else if size > 1 {
+            block = 1;
+        } else {
+            needed += 1;
+            unresolved += usize::from(outcome == Outcome::Unresolved);
+            to = work.run_start(to - 1);
+        }
+    }
+    unresolved * 2 >= needed && needed > 0
+}
+
+/// Deletes pairs of bytes, neighbors first, in at most `budget` tests. After each success it starts
+/// again, because a deletion may make another pair deletable.
+pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
+    let end = work.asked() + budget;
+    'anew: loop {
+        for apart in 1..work.len() {
+            for first in (0..work.len() - apart).rev() {
+                if work.asked() >= end || work.len() <= 2 {
+                    return;
+                }
+                let second = first + apart;
+                let cuts = union(vec![first..first + 1, second..second + 1]);
+                if work.test("pairs", Edit::Cut(cuts)).await == Outcome::Fail {
+                    continue 'anew;
+                }
+            }
+        }
+        return;
+    }
+}
+
+/// In a text of at most this many bytes, other passes have already tried nearly all runs.
+const FEW: usize = 16;
+
+/// Length of the longest run, in bytes, that is tried at every position.
+const LONGEST: usize = 32;
+/// A length byte is expected among this many first bytes of a run.
+const HEADS: usize = 4;
+/// The pass ends after this many tests without success: a multiple of all tests before the pass,
+/// plus a constant.
+const PATIENCE: (usize, usize) = (4, 512);
+/// Tests without success that end the pass if the input looks like a text.
+const PATIENCE_WITH_TEXT: usize = 128;
+
+/// Deletes runs of neighbors that can only be deleted together, and returns whether any was
+/// deleted.
+///
+/// Such a run can be a record without a recognizable beginning, as in inputs of harnesses that
+/// consume structured data. Group testing finds such a run only if a half happens to have the run's
+/// borders. This pass tries runs at every position: first runs whose length is given by one of
+/// their first bytes, and then every length up to [`LONGEST`], because records of one kind have the
+/// same length. Last, it shortens the bytes that follow a length byte together with that byte.
+///
+/// The pass takes many tests. It runs only if a run of neighbors was deleted before and more than
+/// [`FEW`] bytes remain; the first two steps only on binary data.
+pub(super) async fn runs(work: &mut CurrentBest) -> bool {
+    if work.len() <= FEW || !work.has_deleted_a_run() {
+        return false;
+    }
+    let before = work.reductions();
+    // An input that looks like a text may still contain length bytes.
+    let is_text = work.is_text();
+    let patience = match is_text {
+        true => PATIENCE_WITH_TEXT,
+        false => work.asked() * PATIENCE.0 + PATIENCE.1,
+    };
+    let mut left = patience;
+    if !is_text {
+        every_place(work, &mut left, patience).await;
+    }
+    let mut at = 0;
+    while left > 0 && at < work.len() {
+        shorten(work, at, &mut left, patience).await;
+        at += 1;
+    }
+    work.reductions() > before
+}
+
+/// Tries to delete runs at every position: runs with a length byte, and then runs of each fixed
+/// length.
+async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
+    for head in 1..=HEADS {
+        let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
+        sweep(work, &told, left, patience).await;
+    }
+    for length in 2..=LONGEST {
+        sweep(work, &|_, _| Some(length), left, patience).await;
+    }
+}
+
+/// Treats the byte at `at` as the length of the bytes that follow, and lowers it together with
+/// these bytes: to 0, 1, 2, 4, and so on, until the text fails.
+async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
+    let Some(length) = work.byte(at) else { return };
+    let payload = at + 1..at + 1 + usize::from(length);
+    // In a run of equal bytes only the last is tried as a length.
+    if length < 2 || payload.end > work.len() || work.byte(at + 1) == Some(length) {
+        return;
+    }
+    let mut kept: u8 = 0;
+    while kept < length && *left > 0 {
+        let rest = work.text()[at + 1..][..usize::from(kept)].to_vec();
+        let replacement = Replacement {
+            at: at..payload.end,
+            with: std::iter::once(kept).chain(rest).collect(),
+        };
+        match work.test("runs", Edit::Set(vec![replacement])).await {
+            Outcome::Fail => {
+                *left = patience;
+                return;
+            }
+            Outcome::Pass | Outcome::Unresolved => *left -= 1,
+        }
+        kept = kept.saturating_mul(2).max(1);
+    }
+}
+
+/// Tries to delete a run at each position; `length` returns the length of the run at a position.
+/// After a success the same position is tried again.
+async fn sweep(
+    work: &mut CurrentBest,
+    length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),
+    left: &mut usize,
+    patience: usize,
+) {
+    let mut at = 0;
+    while *left > 0 && at < work.len() {
+        let text = work.text();
+        let end = length(&text, at).map(|length| at + length);
+        let Some(end) = end.filter(|end| (at + 2..=text.len()).contains(end)) else {
+            at += 1;
+            continue;
+        };
+        let edit = Edit::Cut(std::iter::once(at..end).collect());
+        match work.test("runs", edit).await {
+            Outcome::Fail => *left = patience,
+            Outcome::Pass | Outcome::Unresolved => {
+                *left -= 1;
+                at += 1;
+            }
+        }
+    }
+}

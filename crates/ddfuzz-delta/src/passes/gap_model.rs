@@ -1,0 +1,188 @@
+//! Predicts where a sweep finds the next needed unit: by the usual gap, or by a periodic pattern.
+
+use std::ops::Range;
+
+/// Model of the distance between needed units, learned during a sweep; it chooses the length of the
+/// next block.
+///
+/// A block is best if half of all blocks can be deleted: for gaps of mean length g, a length of g ·
+/// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
+#[derive(Debug)]
+pub(super) struct GapModel {
+    /// Expected distance from one needed unit to the next, in 1/16 units.
+    distance: usize,
+    /// Number of units deleted since the last needed unit.
+    gap: usize,
+    /// Number of blocks deleted since the last needed unit.
+    blocks: usize,
+    /// Number of needed units found so far.
+    seen: usize,
+    /// Whether the last two needed units were neighbors, so that the next one may be a neighbor,
+    /// too.
+    cluster: bool,
+}
+
+impl GapModel {
+    /// The initial model for a sweep over `units` units.
+    pub fn over(units: usize) -> GapModel {
+        GapModel {
+            distance: (units * 16 / 6).max(16),
+            gap: 0,
+            blocks: 0,
+            seen: 0,
+            cluster: false,
+        }
+    }
+
+    /// Number of units in the next block.
+    pub fn block(&self) -> usize {
+        // ln 2 is about 11/16.
+        let block = (self.distance * 11 / 256).max(1);
+        let blocks = match self.cluster {
+            true if self.blocks == 0 => return 1,
+            true => self.blocks - 1,
+            false => self.blocks,
+        };
+        block << blocks.saturating_sub(1).min(32)
+    }
+
+    /// Records that a block of `units` units was deleted.
+    pub fn deleted(&mut self, units: usize) {
+        self.gap += units;
+        self.blocks += 1;
+    }
+
+    /// Records that a needed unit was found in front of the deleted units.
+    pub fn needed(&mut self) {
+        self.cluster = self.gap == 0;
+        let distance = (self.gap + 1) * 16;
+        // A moving average, in which old distances fade.
+        let weight = self.seen.min(7) + 1;
+        self.distance = match distance * 16 < self.distance {
+            true => self.distance / 2,
+            false => (self.distance * weight + distance) / (weight + 1),
+        };
+        self.seen += 1;
+        self.gap = 0;
+        self.blocks = 0;
+    }
+}
+
+/// The position between `passing` and `failing` at which a bisection for the shortest failing
+/// prefix of `total` units should test: the prefix ends before it with probability 1/2.
+///
+/// If m needed units are spread evenly, the last one lies in the first fraction x with probability
+/// xᵐ. The model assumes m = 1, 2, 4 or 8 with equal probability.
+pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize {
+    let chance = |end: usize| {
+        // Only sums and products, whose results are equal on all machines.
+        let one = end as f64 / total as f64;
+        let two = one * one;
+        let four = two * two;
+        one + two + four + four * four
+    };
+    let wanted = (chance(passing) + chance(failing)) / 2.0;
+    let (mut low, mut high) = (passing, failing);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match chance(middle) < wanted {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high.clamp(passing + 1, failing - 1)
+}
+
+/// Longest period of a pattern, in pairs of a deleted and a kept run.
+const LONGEST: usize = 8;
+
+/// A run of deleted units and the run of kept units in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    deleted: usize,
+    kept: usize,
+}
+
+/// The runs that a sweep deleted and kept so far, in which it looks for a repeating pattern.
+#[derive(Debug, Default)]
+pub(super) struct Pattern {
+    /// The pairs of runs, in the order of the sweep; the last pair is still growing.
+    pairs: Vec<Pair>,
+    /// Number of wrong guesses. Each doubles the number of repetitions that the next guess
+    /// requires.
+    refused: u32,
+}
+
+impl Pattern {
+    /// Records that `units` units were deleted.
+    pub fn deleted(&mut self, units: usize) {
+        match self.pairs.last_mut() {
+            Some(pair) if pair.kept == 0 => pair.deleted += units,
+            _ => self.pairs.push(Pair {
+                deleted: units,
+                kept: 0,
+            }),
+        }
+    }
+
+    /// Records that `units` units are needed.
+    pub fn kept(&mut self, units: usize) {
+        match self.pairs.last_mut() {
+            Some(pair) => pair.kept += units,
+            None => self.pairs.push(Pair {
+                deleted: 0,
+                kept: units,
+            }),
+        }
+    }
+
+    /// Forgets all runs, after a correct guess.
+    pub fn forget(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// Records that a guess was wrong.
+    pub fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    /// The ranges of `rest` to delete if the pattern of the last runs continues; `None` without a
+    /// pattern. The shortest period is preferred, and must have occurred at least twice.
+    pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
+        let (last, done) = self.pairs.split_last()?;
+        if last.kept != 1 || last.deleted == 0 {
+            // The last deleted run is complete only when a run of needed units has just begun.
+            return None;
+        }
+        let repeats = 1usize << (self.refused + 1).min(16);
+        let period = (1..=LONGEST).find_map(|period| {
+            let needed = repeats * period - 1;
+            let seen = &done[done.len().checked_sub(needed)?..];
+            let again = (period..needed).all(|at| seen[at] == seen[at - period]);
+            let begun = seen[needed - period].deleted == last.deleted;
+            (again && begun).then(|| &seen[needed - period..])
+        })?;
+        let cuts = extrapolate(period, rest);
+        (!cuts.is_empty()).then_some(cuts)
+    }
+}
+
+/// Repeats a period of runs towards the front of `rest`. The first kept run has one unit already.
+fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
+    let mut cuts = Vec::new();
+    let mut at = rest.end;
+    let mut pairs = period.iter().cycle();
+    let mut skip = pairs.next().map_or(0, |pair| pair.kept.saturating_sub(1));
+    while at.saturating_sub(skip) > rest.start {
+        at -= skip;
+        let Some(pair) = pairs.next() else {
+            break;
+        };
+        let start = at.saturating_sub(pair.deleted).max(rest.start);
+        cuts.push(start..at);
+        at = start;
+        skip = pair.kept;
+    }
+    cuts.reverse();
+    cuts
+}
