@@ -69,10 +69,3 @@ pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_test};
-
-// The names by which the other crates still call these.
-pub use CoverageReporting as Telling;
-pub use CrashMessages as Said;
-pub use CrashSnapshots as Copies;
-pub use RerunReason as Again;
-pub use SchedulingDelay as Starved;

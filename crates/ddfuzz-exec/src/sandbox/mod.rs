@@ -23,8 +23,6 @@ use crate::sandbox::support::SandboxPart;
 
 pub(crate) use landlock::version as landlock_version;
 pub use support::{SandboxSupport, keep_files, offers};
-// The name by which the command line still calls it.
-pub use SandboxSupport as Offered;
 
 /// Whether a target runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
