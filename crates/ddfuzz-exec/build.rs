@@ -17,23 +17,28 @@ fn main() {
 const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
 /// What launcher and runtime are made of, among others.
-const SHARED: [&str; 4] = ["serve.c", "sweep.c", "family.c", "terminal.c"];
+const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// What the runtime is made of besides.
 const INJECTED: [&str; 9] = [
     "inject.c",
     "entry.c",
-    "base.c",
+    "load_address.c",
     "loop.c",
     "spare.c",
     "counters.c",
-    "quiet.c",
-    "waits.c",
-    "starts.c",
+    "disable_callbacks.c",
+    "wait_wrappers.c",
+    "spawn_wrappers.c",
 ];
 
 /// What copies a dying process is made of.
-const COPYING: [&str; 4] = ["copy.c", "dying.c", "stand_in.c", "inherit.c"];
+const COPYING: [&str; 4] = [
+    "snapshot.c",
+    "crash_handler.c",
+    "signal_wrappers.c",
+    "preload.c",
+];
 
 /// Compiles all four into `out`, where `crates/ddfuzz-exec/src/private_dir.rs` embeds them from.
 fn build_runtime(out: &Path) {
@@ -43,12 +48,12 @@ fn build_runtime(out: &Path) {
     let compact = [&shared[..], &["-Wl,-z,noseparate-code,-z,norelro"]].concat();
     let launcher = [
         "launcher.c",
-        "keeper.c",
-        "confine.c",
-        "fence.c",
-        "isolate.c",
-        "walls.c",
-        "offers.c",
+        "supervisor.c",
+        "rlimits.c",
+        "signal_scope.c",
+        "namespaces.c",
+        "restrict.c",
+        "support.c",
     ];
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
@@ -58,7 +63,7 @@ fn build_runtime(out: &Path) {
     );
     // What it takes the place of must be called by what it stands in for, and by nothing else.
     let observing = [&shared[..], &["-fno-builtin"]].concat();
-    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "base.c"]];
+    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "load_address.c"]];
     link(&out.join("ddfuzz-observe.so"), &sources, &observing);
     // In a handler no memory of a thread may have to be allocated first.
     let copying = [&shared[..], &["-ftls-model=initial-exec"]].concat();

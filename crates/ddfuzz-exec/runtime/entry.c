@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "load_address.h"
 
 /* The next number; `words` goes on behind it. */
 static uintptr_t next_number(const char **words)

@@ -27,7 +27,7 @@
 #include "spare.h"
 #include "sweep.h"
 #include "terminal.h"
-#include "waits.h"
+#include "wait_wrappers.h"
 
 typedef int (*main_function)(int, char **, char **);
 typedef int (*start_function)(main_function, int, char **, void (*)(void), void (*)(void),
@@ -168,7 +168,7 @@ static int serve_children(const struct entry_point *entry, int argc, char **argv
         int status = serve_await_end(child, &usage);
         serve_sweep();
         if (!entry->function) /* in a loop nobody would tell */
-            waits_collect(serve_page);
+            wait_wrappers_collect(serve_page);
         speak_for(status, cpu_micros(&usage));
     }
 }
@@ -231,7 +231,7 @@ static int serve(int argc, char **argv, char **envp)
     int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
     int pass = is_mode(mode, "pass");
     int meant = number_in("DDFUZZ_PID") == getpid(); /* and not what the program has started */
-    sweep_behind_fence(number_in("DDFUZZ_OUTSIDE"));
+    sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
     forget_environment();
     if (pass || (!meant && !once))
@@ -251,7 +251,7 @@ static int serve(int argc, char **argv, char **envp)
     serve_map_page();
     if (loop)
         loop_prepare(&entry);
-    waits_prepare();
+    wait_wrappers_prepare();
     serve_hello(TROUBLE_NONE, 0);
     if (loop)
         serve_loop(&entry);

@@ -1,4 +1,4 @@
-/* The tiny process between ddfuzz and a target. It starts as the outer *keeper* (keeper.c), which
+/* The tiny process between ddfuzz and a target. It starts as the outer *supervisor* (supervisor.c), which
  * outlives the target only to kill it. Its grandchild, the *seat*, takes on limits, identity and
  * directory, and then becomes the server:
  *
@@ -9,7 +9,7 @@
  *           byte, so that ddfuzz can seize it before its execve
  *
  * Usage: launcher MODE [-o VALUE]... -- PROGRAM ARGV0 [ARG]...
- *    or: launcher offers DIRECTORY, which says what a sandbox can be made of */
+ *    or: launcher sandbox_parts DIRECTORY, which says what a sandbox can be made of */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -24,17 +24,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "confine.h"
-#include "copy.h"
-#include "fence.h"
-#include "isolate.h"
-#include "keeper.h"
+#include "rlimits.h"
+#include "snapshot.h"
+#include "signal_scope.h"
+#include "namespaces.h"
+#include "supervisor.h"
 #include "observe.h"
-#include "offers.h"
+#include "support.h"
 #include "serve.h"
 #include "sweep.h"
 #include "terminal.h"
-#include "walls.h"
+#include "restrict.h"
 
 extern char **environ;
 
@@ -42,11 +42,11 @@ struct options {
     const char *mode, *preload, *inject_mode, *entry;
     struct confinement confinement;
     struct isolation isolation;
-    struct walls walls;
+    struct restrictions restrictions;
     char *program, **argv;
     pid_t outside; /* of the fence; 0 where there is none */
     int observed;  /* runs get FD_OBSERVED */
-    int copied;    /* and FD_COPY */
+    int copied;    /* and FD_SNAPSHOT */
     int terminal;  /* and FD_TERMINAL */
 };
 
@@ -71,7 +71,7 @@ static unsigned long long number_from(const char *text)
 static int parse_sandbox(int option, struct options *o)
 {
     struct isolation *i = &o->isolation;
-    struct walls *w = &o->walls;
+    struct restrictions *w = &o->restrictions;
     switch (option) {
     case 'N': i->namespaces = (int)number_from(optarg); break;
     case 'R': i->read_only = 1; break;
@@ -128,8 +128,8 @@ static void parse(int argc, char **argv, struct options *o)
     }
     o->isolation.uid = c->drop ? c->uid : geteuid();
     o->isolation.gid = c->drop ? c->gid : getegid();
-    o->walls.open = o->isolation.open;
-    o->walls.open_count = o->isolation.open_count;
+    o->restrictions.open = o->isolation.open;
+    o->restrictions.open_count = o->isolation.open_count;
     if (argc - optind < 2 || (o->preload && !o->inject_mode))
         fail(EINVAL);
     o->program = argv[optind];
@@ -314,12 +314,12 @@ static void close_unused(const struct options *o)
     if (!o->observed)
         close(FD_OBSERVED);
     if (!o->copied)
-        close(FD_COPY);
+        close(FD_SNAPSHOT);
     if (!o->terminal)
         close(FD_TERMINAL);
-    if (!o->walls.access)
+    if (!o->restrictions.access)
         close(FD_RULES);
-    if (!o->walls.filtered)
+    if (!o->restrictions.filtered)
         close(FD_FILTERS);
 }
 
@@ -328,31 +328,31 @@ int main(int argc, char **argv)
     struct options options = {.confinement = {.cgroup = -1}};
     if (argc < 2)
         return 2;
-    if (strcmp(argv[1], "offers") == 0)
-        return argc == 3 ? offers_tell(argv[2]) : 2;
+    if (strcmp(argv[1], "sandbox_parts") == 0)
+        return argc == 3 ? report_support(argv[2]) : 2;
     reset_signals();
     close_strangers();
     setsid();
     parse(argc, argv, &options);
     close_unused(&options);
-    pid_t keeper = descend_from_keepers(&options.isolation);
-    if (keeper < 0)
+    pid_t supervisor = start_supervisors(&options.isolation);
+    if (supervisor < 0)
         fail(errno);
-    setsid(); /* so that a signal to its group does not reach the keepers */
+    setsid(); /* so that a signal to its group does not reach the supervisors */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int refused = confine(&options.confinement);
     if (refused)
         fail(refused);
-    if (walls_limit(&options.walls) < 0 || isolate_drop_rights(&options.isolation) < 0)
+    if (restrict_limits(&options.restrictions) < 0 || namespaces_drop_rights(&options.isolation) < 0)
         fail(errno);
-    die_with(keeper); /* after the change of identity, which would clear it */
+    die_with(supervisor); /* after the change of identity, which would clear it */
     /* The rules of a sandbox fence signals, too. */
-    if (options.walls.access ? fence_is_offered() : fence_signals(0))
-        options.outside = keeper;
-    sweep_behind_fence(options.outside);
+    if (options.restrictions.access ? signal_scope_supported() : limit_signal_scope(0))
+        options.outside = supervisor;
+    sweep_within_signal_scope(options.outside);
     if (options.preload)
         set_preload(&options);
-    if (walls_close_files(&options.walls) < 0 || walls_filter_calls(&options.walls) < 0)
+    if (restrict_files(&options.restrictions) < 0 || restrict_calls(&options.restrictions) < 0)
         fail(errno);
     if (strcmp(options.mode, "exec") == 0)
         become_program(&options);

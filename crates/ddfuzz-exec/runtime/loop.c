@@ -11,7 +11,7 @@
 
 #include "counters.h"
 #include "observe.h"
-#include "quiet.h"
+#include "disable_callbacks.h"
 #include "serve.h"
 
 /* A child is replaced after so many runs, so that what it leaks stays bounded. */
@@ -49,7 +49,7 @@ void loop_prepare(const struct entry_point *entry)
     serve_page->counters = counters.size ? (uintptr_t)counters.at : 0;
     /* Where comparisons are observed, that is what listens. */
     if (!ddfuzz_observe)
-        quiet(entry);
+        disable_callbacks(entry);
 }
 
 /* Ends a child whose run could not begin; the server answers for it. */

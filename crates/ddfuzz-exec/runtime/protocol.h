@@ -13,16 +13,16 @@
 enum {
     FD_FILTERS = 186,  /* of a sandbox: memfd of filters of system calls, each behind its length */
     FD_RULES = 187,    /* of a sandbox: a Landlock ruleset */
-    FD_TERMINAL = 188, /* of a target at a terminal: see terminal.h; 189 is copy.h's */
+    FD_TERMINAL = 188, /* of a target at a terminal: see terminal.h; 189 is snapshot.h's */
     FD_REQUEST = 190,  /* read end: struct request */
     FD_REPLY = 191,    /* write end: struct hello once, then struct reply */
     FD_INPUT = 192,    /* memfd with the input, opened read-only */
     FD_PAGE = 193,     /* memfd of struct page */
-    FD_LIFELINE = 194, /* the keepers' socket: its end of file means that ddfuzz is gone */
+    FD_SUPERVISOR_PIPE = 194, /* the socket of the supervisors: its end of file means that ddfuzz is gone */
     FD_TURN = 196,     /* read end, of a spare child: see spare.h; 195 is observe.h's */
     FD_GIVE_TURN = 197,
     FD_FIRST = FD_REQUEST,
-    FD_LAST = FD_LIFELINE
+    FD_LAST = FD_SUPERVISOR_PIPE
 };
 
 /* Why a server cannot serve; `detail` holds the errno where there is one. */

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "serve.h"
-#include "family.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -114,7 +113,7 @@ static int await_end(pid_t child, struct rusage *usage, int *reaped)
     int status = 0;
     for (;;) {
         if (reaped)
-            *reaped = family_reaped(child);
+            *reaped = sweep_had_children(child);
         if (wait4(child, &status, 0, usage) < 0) {
             if (errno != EINTR)
                 _exit(0); /* its end is lost; ddfuzz starts again */

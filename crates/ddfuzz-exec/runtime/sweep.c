@@ -114,7 +114,7 @@ static pid_t parent_of(pid_t pid)
 }
 
 struct scan {
-    pid_t family[MOST_SCANNED]; /* we, and all that descend from us */
+    pid_t tree[MOST_SCANNED]; /* we, and all that descend from us */
     int count, added;
 };
 
@@ -123,11 +123,11 @@ static void meet(struct scan *scan, pid_t pid)
     pid_t parent = parent_of(pid);
     int known = 0, relative = 0;
     for (int i = 0; i < scan->count; i++) {
-        known |= scan->family[i] == pid;
-        relative |= scan->family[i] == parent;
+        known |= scan->tree[i] == pid;
+        relative |= scan->tree[i] == parent;
     }
     if (relative && !known && scan->count < MOST_SCANNED) {
-        scan->family[scan->count++] = pid;
+        scan->tree[scan->count++] = pid;
         scan->added = 1;
     }
 }
@@ -165,14 +165,14 @@ static void meet_all(struct scan *scan)
 static int signal_by_scan(int number)
 {
     static struct scan scan;
-    scan.family[0] = getpid();
+    scan.tree[0] = getpid();
     scan.count = 1;
     do {
         scan.added = 0;
         meet_all(&scan);
     } while (scan.added);
     for (int i = 1; i < scan.count; i++)
-        kill(scan.family[i], number);
+        kill(scan.tree[i], number);
     return scan.count - 1;
 }
 
@@ -185,14 +185,14 @@ static int signal_descendants(int number)
 /* A process that no signal of ours reaches; 0 where there is no fence. */
 static pid_t outside;
 
-void sweep_behind_fence(pid_t process)
+void sweep_within_signal_scope(pid_t process)
 {
     outside = process;
 }
 
 /* Kills all behind the fence but the caller. The kernel lets nobody fork meanwhile, so no fork
  * bomb outruns it. The fence is tried first: without it this would end the user's session. */
-static int kill_fenced(void)
+static int kill_within_scope(void)
 {
     if (outside < 1 || kill(outside, 0) == 0 || errno != EPERM)
         return 0;
@@ -205,7 +205,7 @@ static int kill_fenced(void)
  * place back. */
 static void stop_and_kill(void)
 {
-    if (kill_fenced())
+    if (kill_within_scope())
         return;
     int before = -1, now = signal_descendants(SIGSTOP);
     for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
@@ -258,4 +258,26 @@ int sweep_all_but(pid_t spared)
         return 1;
     sweep_descendants();
     return 0;
+}
+
+/* Between the fourth field of /proc/PID/stat and the eleventh, the minor faults of the reaped. */
+enum { FIELDS_BEFORE = 7 };
+
+int sweep_had_children(pid_t child)
+{
+    siginfo_t info;
+    char stat[512];
+    info.si_code = 0;
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0)
+        if (errno != EINTR)
+            return 0;
+    if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+        return 0;
+    char *at = sweep_read_stat(child, stat, sizeof stat);
+    for (int field = 0; at && field < FIELDS_BEFORE; field++) {
+        at = strchr(at, ' ');
+        if (at)
+            at++;
+    }
+    return at && *at != '0';
 }

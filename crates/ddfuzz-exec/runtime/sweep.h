@@ -16,7 +16,13 @@ char *sweep_read_stat(pid_t pid, char *buffer, size_t size);
 /* The same, but the child `spared` lives on. 0: it does not, it had to go with the others. */
 int sweep_all_but(pid_t spared);
 
+/* Waits until `child` has ended or is stopped, without reaping it. Returns whether it has ended, and
+ * it, or a child that it reaped, had reaped a child: the kernel adds the page faults of reaped
+ * children to their parent, and every process has at least one. Children of a parent that ignores
+ * SIGCHLD are not counted. */
+int sweep_had_children(pid_t child);
+
 /* To be told by a caller that stands behind a fence of signals: the process `outside` of it. */
-void sweep_behind_fence(pid_t outside);
+void sweep_within_signal_scope(pid_t outside);
 
 #endif

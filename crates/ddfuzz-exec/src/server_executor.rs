@@ -1,59 +1,50 @@
-//! The executor of all ways that speak our own protocol. They differ in what the server is, and share
-//! how it is asked, watched and restarted.
+//! The executor of all ways that use ddfuzz's own protocol. The ways differ in the server;
+//! requests, limits and restarts are the same.
 
 use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
-use std::collections::HashSet;
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashSet, io, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::crash_snapshots::CrashSnapshots;
-use crate::hang_detector::HangDetector;
 use crate::input::{InputBatch, InputChannel};
 use crate::launch::{Inject, Launch, Role};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
-use crate::prepared_target::PreparedTarget;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
-use crate::scratch::Scratch;
 use crate::server::{Answer, RequestError, Server};
-use crate::shared_page::PageLayout;
-use crate::terminal::Console;
 use crate::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
-    retry,
+    crash_snapshots::CrashSnapshots, hang_detector::HangDetector, prepared_target::PreparedTarget,
+    retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
 };
 
-/// A target behind a server.
+/// A target behind a server of ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
-    // First, so that the server is gone before its directory and group are removed.
+    // The first field: the server ends before its directory and control group are removed.
     server: Option<Server>,
-    /// Processes that the server has forked for runs.
+    /// Number of processes that the server has forked for runs.
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// Whether the program may start others, by what its file shows.
+    /// Whether the program may start others, according to its ELF file.
     may_fork: bool,
-    /// The last run had descendants.
+    /// Whether the last run had descendants.
     forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed, where the target has one.
+    /// The terminal at which inputs are typed, if the target has one.
     console: Option<Console>,
     observations: RunObservations,
-    /// Of a loop: where its processes leave snapshots when they die.
+    /// Where the processes of a loop write snapshots when they crash; `None` without a loop.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Of a loop: observes runs that take long.
+    /// Observes long runs of a loop.
     detector: HangDetector,
-    /// Whether the last run has died, and so may have left a snapshot.
+    /// Whether the last run has died, and so may have written a snapshot.
     died: bool,
     scratch: Scratch,
 }
 
 impl ServerExecutor {
-    /// Starts the server at once, so that a target that cannot be run is an error now.
+    /// Starts the server at once, so that a target that cannot be run fails here.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -64,7 +55,8 @@ impl ServerExecutor {
         ServerExecutor::for_test(target, prepared, None, way, role, inject)
     }
 
-    /// The same, with the input also put into the file `offered` of the target's directory.
+    /// Starts an interestingness test; the input is also written to the file `offered` of its
+    /// directory.
     pub(crate) fn for_test(
         target: &Target,
         prepared: PreparedTarget,
@@ -97,7 +89,7 @@ impl ServerExecutor {
             runs: 0,
             way,
             layout,
-            // What a script does cannot be known.
+            // A script may start any program.
             may_fork: prepared.facts.is_none_or(|facts| facts.may_fork),
             forked: false,
             limits: target.limits,
@@ -114,33 +106,33 @@ impl ServerExecutor {
         Ok(served)
     }
 
-    /// Whether the program may start others, by what its file shows.
+    /// Whether the program may start others, according to its ELF file.
     pub(crate) fn may_fork(&self) -> bool {
         self.may_fork
     }
 
-    /// Whether the last run had descendants, as far as the server could see.
+    /// Whether the last run had descendants, as far as the server noticed.
     pub(crate) fn forked(&self) -> bool {
         self.forked
     }
 
-    /// The same loop, with a process of its own for each run.
+    /// Makes a loop start a new process for each run.
     pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
         self.observations.fresh = true;
         self
     }
 
-    /// The server is a loop over inputs.
+    /// Whether the server is a loop over inputs.
     fn is_loop(&self) -> bool {
         self.layout != PageLayout::Single
     }
 
-    /// One process serves many runs.
+    /// Whether one process serves many runs.
     fn is_shared(&self) -> bool {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process ends with the current call.
+    /// Whether the process ends after the current call.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -175,7 +167,8 @@ impl ServerExecutor {
         }
     }
 
-    /// The runs of an answer: its own, and those before it, which came back and are in the page.
+    /// The runs of an answer: the answered run, and the earlier runs of the request, which the
+    /// shared page describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
@@ -192,7 +185,7 @@ impl ServerExecutor {
                         cpu: outcome.cpu,
                         ..Run::ended(Ended::from_wait_status(outcome.status))
                     }),
-                    // Of the last one the answer itself tells, and more.
+                    // The answer describes the last run in more detail.
                     false => last = answer.cpu.max(outcome.cpu),
                 }
             }
@@ -205,7 +198,7 @@ impl ServerExecutor {
             cpu: last,
             read: self.input_channel.read_so_far(),
         });
-        // In a loop the server has seen the process end, and all that it had started.
+        // In a loop, the server has waited for the process and killed its descendants.
         let served = self.is_loop() && self.server.is_some();
         let is_gone = served && answer.ended == Ended::Timeout;
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
@@ -223,7 +216,7 @@ impl ServerExecutor {
     }
 }
 
-/// Whether an error of a fork or an execve is temporary: of the load, not of the program.
+/// Whether an error of fork or execve is temporary, caused by the load and not by the program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,
@@ -267,7 +260,7 @@ impl Retriable for ServerExecutor {
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
-        // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
+        // A server leaks with each fork. Runs of a loop that return normally need no fork.
         let forked = self.ends_process() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
         self.died = !matches!(answer.ended, Ended::Exit(_));
@@ -276,7 +269,7 @@ impl Retriable for ServerExecutor {
 
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
-            // A loop whose target closed the input has an errno, too.
+            // A loop reports an errno also when the target has closed the input.
             Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
                 Some(ExecError::NotExecutable {
                     path: self.program(),

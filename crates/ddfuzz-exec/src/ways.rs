@@ -1,21 +1,16 @@
-//! The ways of execution: which there are, which one a target gets, and how each is started.
+//! The ways of execution: which ones exist, which one a target gets, and how each is started.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::{ffi::OsStr, io, io::Write, os::unix::fs::PermissionsExt, path::Path};
 
-use crate::afl::Forkserver;
-use crate::descendants::TreeExecutor;
-use crate::elf::EntryFunction;
 use crate::launch::{Inject, Role};
-use crate::prepared_target::PreparedTarget;
-use crate::server_executor::ServerExecutor;
-use crate::{Channel, CoverageReporting, ExecError, Executor, Program, Target, elf, find_program};
+use crate::{
+    Channel, CoverageReporting, ExecError, Executor, Program, Target, afl::Forkserver,
+    descendants::TreeExecutor, elf, elf::EntryFunction, find_program,
+    prepared_target::PreparedTarget, server_executor::ServerExecutor,
+};
 
 /// A way to run a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +29,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// All ways in which programs are run, the one that works for everything first.
+    /// All ways for real programs; the first one works for every program.
     pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
 
     /// The name used on the command line and in records.
@@ -64,18 +59,18 @@ pub enum Freshness {
     Fresh,
 }
 
-/// A started target, and why it runs in the way it does.
+/// A started target and the reason for its way of execution.
 pub struct Started {
     /// The executor.
     pub executor: Box<dyn Executor>,
-    /// Why this way, in a few words for people.
+    /// Why the target runs in this way, in a few words for users.
     pub why: String,
 }
 
-/// Starts `target` in the way asked for, or in the fastest that works.
+/// Starts `target` in the requested way, or in the fastest that works.
 ///
 /// # Errors
-/// When the program is missing or cannot be executed, and when a way asked for does not work.
+/// When the program is missing or cannot be executed, or a requested way does not work.
 pub fn start(
     target: &Target,
     way: Option<Way>,
@@ -95,8 +90,8 @@ pub fn start(
     }
 }
 
-/// Starts `target` in this way so that each run has a process of its own and tells its coverage,
-/// where the way and the target can tell any.
+/// Starts `target` so that each run has a new process and reports its coverage, if the way and the
+/// target can.
 ///
 /// # Errors
 /// As [`start`].
@@ -155,7 +150,7 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// Wraps the executor of a `main`, which may start other processes.
+/// Wraps the executor of a program's `main`, which may start other processes.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -167,7 +162,7 @@ fn by_main(
     })
 }
 
-/// Wraps the executor of an entry function, which is called without the program around it.
+/// Wraps the executor of an entry function, which runs without `main`.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
@@ -175,20 +170,20 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// Which part of a target is run.
+/// The part of a target that is run.
 enum Wanted {
-    /// Its entry function; the reason is for people.
+    /// The entry function; the text is the reason, for users.
     Entry(String),
-    /// Its entry function, but that is not found.
+    /// An entry function that the program should have, but that was not found.
     Lost,
-    /// Its `main`, by a fork server that its compiler put into it.
+    /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// Its `main`.
+    /// The `main`.
     Main,
 }
 
-/// Decides which part of a target is run. A target with arguments runs its `main`: nothing else
-/// would see them, those of libFuzzer excepted.
+/// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
+/// function gets no arguments. libFuzzer's flags do not count as arguments.
 fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
         return Ok(Wanted::Main); // nothing else has a terminal
@@ -208,7 +203,7 @@ fn wanted(target: &Target) -> Result<Wanted, ExecError> {
         Some(entry) if facts.is_fuzzer && !target.takes_file() => {
             Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
         }
-        // One that AFL++ has compiled tells its coverage to its own server only.
+        // A program compiled by AFL++ reports coverage only to its own fork server.
         Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
             Wanted::OwnServer
         }
@@ -222,7 +217,7 @@ fn wanted(target: &Target) -> Result<Wanted, ExecError> {
     })
 }
 
-/// The way `command`: a new process and `execve` for each run. It works for every program.
+/// Starts the way `command`: a new process and `execve` for each run. It works for every program.
 fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     ServerExecutor::start(
         target,
@@ -233,8 +228,8 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// The way `inject`: a fork server inside an unmodified, dynamically linked program. Loading and
-/// linking happen once; each run forks just before `main`.
+/// Starts the way `inject`: a fork server inside an unmodified, dynamically linked program. The
+/// program is loaded once; each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
@@ -250,7 +245,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Why no runtime can be injected into the program; `None` where one can.
+/// Why no runtime can be injected into the program; `None` if one can.
 pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> {
     let Some(facts) = &prepared.facts else {
         return Some("it is neither an ELF program for this machine nor a script run by one");
@@ -273,9 +268,9 @@ pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> 
     None
 }
 
-/// The way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
-/// `afl-gcc-fast`), run through its own fork server. Runs share a process where `freshness` permits
-/// that and the program is built for it (`__AFL_LOOP`).
+/// Starts the way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
+/// `afl-gcc-fast`) with its own fork server. Runs share a process where `freshness` permits and the
+/// program supports it (`__AFL_LOOP`).
 fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
     Forkserver::start(
         target,
@@ -284,10 +279,9 @@ fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver,
     )
 }
 
-/// The way `harness`: calls the entry function in a child of a small zygote. That function is
-/// `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput` in a binary of cargo-fuzz or clang.
-/// `fresh`: each run gets its own process, so that no state of earlier runs affects the outcome;
-/// else one process runs inputs until it dies.
+/// Starts the way `harness`: calls `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput`, in a
+/// child of a small zygote process. `fresh`: each run gets its own process; otherwise one process
+/// runs inputs until it dies.
 fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecError> {
     let prepared = PreparedTarget::prepare(target, Way::Harness)?;
     let entry = harness_entry(&prepared)?;
@@ -299,7 +293,7 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
-/// The entry function of a harness.
+/// Returns the entry function of a harness, or an error.
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::unfit(Way::Harness, &prepared.program, why);
     let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);
@@ -312,17 +306,16 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
     }
 }
 
-/// Mode of the input file of an interestingness test, which may write to it whatever the umask.
+/// Mode of the input file of an interestingness test, independent of the umask.
 const TEST_INPUT_MODE: u32 = 0o644;
 
-/// Starts an interestingness test: a program that gets the input in three ways at once, as its first
-/// argument, on stdin, and as the file `name` in its fresh directory (interface.md). The directory is
-/// emptied after each run; the target's own arguments and directory are not used. The test runs as
-/// the user who started ddfuzz.
+/// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
+/// and as the file `name` in its empty working directory (interface.md). The arguments and
+/// directory of `target` are not used. The test runs as the current user.
 ///
 /// # Errors
-/// When the program is missing or has no execute permission. Whether the system can execute it,
-/// the first run shows: it is [`ExecError::NotExecutable`] where it cannot.
+/// When the program is missing or has no execute permission. If the kernel cannot execute it, the
+/// first run fails with [`ExecError::NotExecutable`].
 pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
     let (prepared, file) = PreparedTarget::for_test(target, name)?;
     let test = ServerExecutor::for_test(
@@ -346,10 +339,11 @@ pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
 /// The variable of libfuzzer-sys that names the file for the debug text.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// What a harness of libfuzzer-sys builds from `input`: the `Debug` text of the value of
-/// `fuzz_target!(|x: T|)`, at most 64 KiB, without white space at its end, lossy where it is not
-/// UTF-8. `None` for other programs, for harnesses of plain bytes, and where no value can be built.
-/// The harness writes the text instead of testing, so this makes a run of its own.
+/// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!(
+/// x: T
+/// )`, builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for
+/// other programs, for harnesses that take bytes, and if no value can be built. The harness runs
+/// once only to write the text.
 ///
 /// # Errors
 /// When the target cannot be run.
@@ -357,11 +351,11 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     if !knows(target) {
         return Ok(None);
     }
-    // It holds the private directory, which nothing else may hold by now.
+    // It holds the private directory, which must have no other owner now.
     let mut prepared = PreparedTarget::prepare(target, Way::Command)?;
     let reports = prepared.texts()?;
     let mut asking = target.clone();
-    // What is set last holds.
+    // The last definition of a variable wins.
     let path = reports.log_path().into_os_string();
     asking.env.push((VARIABLE.into(), path));
     let mut executor = ServerExecutor::start(&asking, prepared, Way::Command, Role::Serve, None)?;
@@ -373,7 +367,7 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     Ok((!text.is_empty() && !is_plain()).then(|| text.to_owned()))
 }
 
-/// Whether the target is a libFuzzer binary whose harness knows [`VARIABLE`].
+/// Whether the target is a libFuzzer binary whose harness reads [`VARIABLE`].
 fn knows(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;

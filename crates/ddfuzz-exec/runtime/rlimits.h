@@ -1,6 +1,6 @@
 /* What the seat takes on before it runs anything of the target's. */
-#ifndef DDFUZZ_CONFINE_H
-#define DDFUZZ_CONFINE_H
+#ifndef DDFUZZ_RLIMITS_H
+#define DDFUZZ_RLIMITS_H
 
 #include <sys/resource.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "walls.h"
+#include "restrict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int lower(int resource, rlim_t value)
     return setrlimit(resource, &want);
 }
 
-int walls_limit(const struct walls *wanted)
+int restrict_limits(const struct restrictions *wanted)
 {
     if (!wanted->strict)
         return 0;
@@ -53,7 +53,7 @@ static int open_below(const char *directory, uint64_t access)
     return added;
 }
 
-int walls_close_files(const struct walls *wanted)
+int restrict_files(const struct restrictions *wanted)
 {
     if (!wanted->access)
         return 0;
@@ -75,7 +75,7 @@ static int load(struct sock_fprog *filter)
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter);
 }
 
-int walls_filter_calls(const struct walls *wanted)
+int restrict_calls(const struct restrictions *wanted)
 {
     static struct sock_filter instructions[MOST_INSTRUCTIONS];
     uint32_t count;

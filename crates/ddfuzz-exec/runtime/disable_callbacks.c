@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "quiet.h"
+#include "disable_callbacks.h"
 
 #include <sys/mman.h>
 
@@ -16,13 +16,13 @@ static void return_at(uintptr_t function)
     mprotect(page, PAGE, PROT_READ | PROT_EXEC);
 }
 
-void quiet(const struct entry_point *entry)
+void disable_callbacks(const struct entry_point *entry)
 {
     for (size_t i = 0; i < entry->callback_count; i++)
         return_at(entry->callbacks[i]);
 }
 #else
-void quiet(const struct entry_point *entry)
+void disable_callbacks(const struct entry_point *entry)
 {
     (void)entry;
 }

@@ -2,8 +2,8 @@
  * have done: ends the process, or calls the target's own handler on the stack and with the mask
  * that this asked for. */
 #define _GNU_SOURCE
-#include "dying.h"
-#include "copy.h"
+#include "crash_handler.h"
+#include "snapshot.h"
 
 #ifdef __x86_64__
 
@@ -24,7 +24,7 @@ struct kernel_action {
     signal_set mask;
 };
 
-__thread struct dying_thread dying_thread;
+__thread struct crash_thread crash_thread;
 
 static const int handled[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
 enum { HANDLED = sizeof handled / sizeof *handled, SIGNALS = 65 };
@@ -49,12 +49,12 @@ static signal_set bit(int signal)
     return (signal_set)1 << (signal - 1);
 }
 
-signal_set dying_raised(void)
+signal_set crash_raised(void)
 {
     return bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGSYS) | bit(SIGTRAP);
 }
 
-int dying_handles(int signal)
+int crash_handles(int signal)
 {
     for (int i = 0; in_place && i < HANDLED; i++)
         if (handled[i] == signal)
@@ -66,7 +66,7 @@ static void set_action(int signal, void (*handler)(int, siginfo_t *, void *), un
                        signal_set mask)
 {
     struct kernel_action action = {handler, flags | SA_RESTORER, ddfuzz_restore, mask};
-    copy_call(SYS_rt_sigaction, signal, (long)&action, 0, sizeof action.mask);
+    raw_call(SYS_rt_sigaction, signal, (long)&action, 0, sizeof action.mask);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context);
@@ -91,9 +91,9 @@ static void come_again(int signal, siginfo_t *info)
     if (comes_by_itself(signal, info))
         return;
     signal_set all = ~(signal_set)0;
-    copy_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, sizeof all);
-    copy_call(SYS_rt_tgsigqueueinfo, copy_call(SYS_getpid, 0, 0, 0, 0),
-              copy_call(SYS_gettid, 0, 0, 0, 0), signal, (long)info);
+    raw_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, sizeof all);
+    raw_call(SYS_rt_tgsigqueueinfo, raw_call(SYS_getpid, 0, 0, 0, 0),
+              raw_call(SYS_gettid, 0, 0, 0, 0), signal, (long)info);
 }
 
 /* Called by the kernel in the place of the target's handler, as that would have been. */
@@ -104,8 +104,8 @@ static void on_behalf(int signal, siginfo_t *info, void *context)
     if (action.sa_flags & SA_RESETHAND)
         wanted[signal].sa_handler = SIG_DFL;
     arm(signal);
-    if (interrupted->uc_stack.ss_sp == dying_thread.theirs.ss_sp && dying_thread.ours.ss_sp)
-        interrupted->uc_stack = dying_thread.ours;
+    if (interrupted->uc_stack.ss_sp == crash_thread.theirs.ss_sp && crash_thread.ours.ss_sp)
+        interrupted->uc_stack = crash_thread.ours;
     action.sa_sigaction(signal, info, context);
 }
 
@@ -118,7 +118,7 @@ static void hand_on(int signal, siginfo_t *info, ucontext_t *interrupted)
     flags &= ~(unsigned long)(unsigned)SA_RESETHAND;
     set_action(signal, on_behalf, flags | SA_SIGINFO, mask);
     if (flags & SA_ONSTACK)
-        interrupted->uc_stack = dying_thread.theirs;
+        interrupted->uc_stack = crash_thread.theirs;
     come_again(signal, info);
 }
 
@@ -126,7 +126,7 @@ static void hand_on(int signal, siginfo_t *info, ucontext_t *interrupted)
  * that signal matters, and there may be no room to copy. */
 static int is_in_handler(const ucontext_t *interrupted)
 {
-    const stack_t *stack = &dying_thread.theirs;
+    const stack_t *stack = &crash_thread.theirs;
     uintptr_t sp = (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP];
     return stack->ss_sp && sp - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
@@ -137,15 +137,15 @@ static void let_faults_through(const ucontext_t *interrupted)
     signal_set mask, faults = bit(SIGSEGV) | bit(SIGBUS);
     memcpy(&mask, &interrupted->uc_sigmask, sizeof mask);
     if (mask & faults)
-        copy_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, 0, sizeof faults);
+        raw_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, 0, sizeof faults);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
-    copy_guard(context);
+    snapshot_guard(context);
     ucontext_t *interrupted = context;
     let_faults_through(interrupted);
-    int sent = info->si_code <= 0, blocked = (dying_thread.blocked & bit(signal)) != 0;
+    int sent = info->si_code <= 0, blocked = (crash_thread.blocked & bit(signal)) != 0;
     void (*handler)(int) = wanted[signal].sa_handler;
     if (sent && blocked) {
         /* It waits until the target lets it come. */
@@ -161,11 +161,11 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     /* What the processor raises cannot be blocked or ignored: the kernel kills. */
     int fatal = blocked || handler == SIG_DFL || handler == SIG_IGN;
     if (!is_in_handler(interrupted)) {
-        struct copy_slot *slot = copy_begin(signal, info, context, fatal);
+        struct snapshot_slot *slot = snapshot_begin(signal, info, context, fatal);
         if (slot)
-            copy_rest(slot);
+            snapshot_rest(slot);
     } else if (fatal) {
-        copy_dies_of(signal);
+        snapshot_dies_of(signal);
     }
     if (!fatal) {
         hand_on(signal, info, interrupted);
@@ -175,7 +175,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     come_again(signal, info);
 }
 
-void dying_exchange(int signal, const struct sigaction *action, struct sigaction *before)
+void crash_exchange(int signal, const struct sigaction *action, struct sigaction *before)
 {
     struct sigaction was = wanted[signal];
     if (action)
@@ -184,19 +184,19 @@ void dying_exchange(int signal, const struct sigaction *action, struct sigaction
         *before = was;
 }
 
-void dying_use_stack(void *memory)
+void crash_use_stack(void *memory)
 {
-    stack_t stack = {.ss_sp = memory, .ss_size = DYING_STACK};
-    if (copy_call(SYS_sigaltstack, (long)&stack, (long)&dying_thread.theirs, 0, 0) == 0)
-        dying_thread.ours = stack;
+    stack_t stack = {.ss_sp = memory, .ss_size = CRASH_STACK};
+    if (raw_call(SYS_sigaltstack, (long)&stack, (long)&crash_thread.theirs, 0, 0) == 0)
+        crash_thread.ours = stack;
 }
 
-void dying_prepare(void)
+void crash_prepare(void)
 {
-    void *stack = mmap(NULL, DYING_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *stack = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack == MAP_FAILED)
         return;
-    dying_use_stack(stack);
+    crash_use_stack(stack);
     for (int i = 0; i < HANDLED; i++) {
         sigaction(handled[i], NULL, &wanted[handled[i]]);
         arm(handled[i]);
@@ -206,29 +206,29 @@ void dying_prepare(void)
 
 #else
 
-__thread struct dying_thread dying_thread;
+__thread struct crash_thread crash_thread;
 
-int dying_handles(int signal)
+int crash_handles(int signal)
 {
     (void)signal;
     return 0;
 }
 
-void dying_exchange(int signal, const struct sigaction *wanted, struct sigaction *before)
+void crash_exchange(int signal, const struct sigaction *wanted, struct sigaction *before)
 {
     (void)signal, (void)wanted, (void)before;
 }
 
-signal_set dying_raised(void)
+signal_set crash_raised(void)
 {
     return 0;
 }
 
-void dying_use_stack(void *memory)
+void crash_use_stack(void *memory)
 {
     (void)memory;
 }
 
-void dying_prepare(void) {}
+void crash_prepare(void) {}
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "confine.h"
+#include "rlimits.h"
 
 #include <errno.h>
 #include <grp.h>

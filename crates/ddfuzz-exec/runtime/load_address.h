@@ -1,6 +1,6 @@
 /* Where the program itself was loaded. */
-#ifndef DDFUZZ_BASE_H
-#define DDFUZZ_BASE_H
+#ifndef DDFUZZ_LOAD_ADDRESS_H
+#define DDFUZZ_LOAD_ADDRESS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "fence.h"
+#include "signal_scope.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 };
 enum { SCOPE_SIGNAL = 2, RULE_PATH_BENEATH = 1, MOVE = 1 << 13 };
 
-int fence_is_offered(void)
+int signal_scope_supported(void)
 {
     enum { ASK_FOR_VERSION = 1, FIRST_WITH_SCOPES = 6 };
     return syscall(CREATE_RULESET, NULL, 0, ASK_FOR_VERSION) >= FIRST_WITH_SCOPES;
@@ -31,7 +31,7 @@ static int allow_moves(int ruleset)
     return added;
 }
 
-int fence_signals(int files_too)
+int limit_signal_scope(int files_too)
 {
     struct {
         uint64_t files, net, scoped;
@@ -40,7 +40,7 @@ int fence_signals(int files_too)
     int fd = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
     if (fd < 0)
         return 0;
-    int fenced = (!files_too || allow_moves(fd) == 0) && syscall(RESTRICT_SELF, fd, 0) == 0;
+    int limited = (!files_too || allow_moves(fd) == 0) && syscall(RESTRICT_SELF, fd, 0) == 0;
     close(fd);
-    return fenced;
+    return limited;
 }

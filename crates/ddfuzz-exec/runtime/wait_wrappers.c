@@ -1,7 +1,7 @@
 /* The calls of the C library itself (system, pclose) do not come by here, nor do those of
  * programs that a child has executed: a run whose descendants are traced sees these, too. */
 #define _GNU_SOURCE
-#include "waits.h"
+#include "wait_wrappers.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ static struct {
 } *told;
 static pid_t server;
 
-void waits_prepare(void)
+void wait_wrappers_prepare(void)
 {
     void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                         -1, 0);
@@ -40,7 +40,7 @@ static int is_crash(int number)
            || number == SIGABRT || number == SIGSYS || number == SIGTRAP;
 }
 
-void waits_collect(struct page *page)
+void wait_wrappers_collect(struct page *page)
 {
     page->crashed = 0;
     if (!told || !(told->forked | told->crashed))
@@ -51,7 +51,7 @@ void waits_collect(struct page *page)
     told->forked = told->crashed = 0;
 }
 
-void waits_tell_start(void)
+void report_start(void)
 {
     if (listening())
         told->forked = 1;
@@ -67,12 +67,12 @@ static void tell(int number)
 static void tell_status(pid_t reaped, int status)
 {
     if (reaped > 0)
-        waits_tell_start(); /* in a way that went unseen, vfork for one */
+        report_start(); /* in a way that went unseen, vfork for one */
     if (reaped > 0 && WIFSIGNALED(status))
         tell(WTERMSIG(status));
 }
 
-void waits_find(const char *name, void *found)
+void wait_wrappers_find(const char *name, void *found)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
     memcpy(found, &symbol, sizeof symbol);
@@ -88,10 +88,10 @@ __attribute__((constructor)) static void find_all(void)
 {
     if (next_waitid)
         return;
-    waits_find("wait", &next_wait);
-    waits_find("waitpid", &next_waitpid);
-    waits_find("wait4", &next_wait4);
-    waits_find("waitid", &next_waitid);
+    wait_wrappers_find("wait", &next_wait);
+    wait_wrappers_find("waitpid", &next_waitpid);
+    wait_wrappers_find("wait4", &next_wait4);
+    wait_wrappers_find("waitid", &next_waitid);
 }
 
 OURS pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
@@ -135,7 +135,7 @@ OURS int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
     int result = next_waitid(type, id, info, options);
     if (result != 0 || !info || info->si_pid <= 0)
         return result;
-    waits_tell_start();
+    report_start();
     if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
         tell(info->si_status);
     return result;

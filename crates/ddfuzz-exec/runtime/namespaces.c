@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "isolate.h"
+#include "namespaces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int map_self(uid_t uid, gid_t gid)
                : 0;
 }
 
-int isolate_children(const struct isolation *wanted)
+int namespaces_children(const struct isolation *wanted)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
@@ -135,13 +135,13 @@ static int mount_scratch(const struct isolation *wanted)
     int fd = open(wanted->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    int sent = send_descriptor(FD_LIFELINE, fd), error = errno;
+    int sent = send_descriptor(FD_SUPERVISOR_PIPE, fd), error = errno;
     close(fd);
     errno = error;
     return sent;
 }
 
-int isolate_rest(const struct isolation *wanted)
+int namespaces_rest(const struct isolation *wanted)
 {
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     int flags = wanted->namespaces & ~OF_CHILDREN;
@@ -158,7 +158,7 @@ int isolate_rest(const struct isolation *wanted)
     return wanted->scratch ? mount_scratch(wanted) : 0;
 }
 
-int isolate_drop_rights(const struct isolation *wanted)
+int namespaces_drop_rights(const struct isolation *wanted)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2];

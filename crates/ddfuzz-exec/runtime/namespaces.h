@@ -1,6 +1,6 @@
 /* Namespaces of a target that runs in a sandbox, and its scratch directory in them. */
-#ifndef DDFUZZ_ISOLATE_H
-#define DDFUZZ_ISOLATE_H
+#ifndef DDFUZZ_NAMESPACES_H
+#define DDFUZZ_NAMESPACES_H
 
 #include <sys/types.h>
 
@@ -22,15 +22,15 @@ struct isolation {
 /* What follows is asked for by who knows that the system allows it; each gives -1 and an errno
  * where it does not. */
 
-/* In the outer keeper: its children are in a PID namespace. */
-int isolate_children(const struct isolation *wanted);
+/* In the outer supervisor: its children are in a PID namespace. */
+int namespaces_children(const struct isolation *wanted);
 
 /* In the first of them: all other namespaces, in which nobody listens, and all files can be read
  * only; where the kernel cannot do the latter, it is an error only if `read_only` asks for it. The
  * scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from outside. */
-int isolate_rest(const struct isolation *wanted);
+int namespaces_rest(const struct isolation *wanted);
 
 /* Rights within a user namespace; a target has none. */
-int isolate_drop_rights(const struct isolation *wanted);
+int namespaces_drop_rights(const struct isolation *wanted);
 
 #endif

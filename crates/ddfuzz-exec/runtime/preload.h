@@ -1,8 +1,8 @@
 /* What is preloaded stays so over execve, without the target seeing it. */
-#ifndef DDFUZZ_INHERIT_H
-#define DDFUZZ_INHERIT_H
+#ifndef DDFUZZ_PRELOAD_H
+#define DDFUZZ_PRELOAD_H
 
 /* Takes out of the environment what a process before put there. */
-void inherit_forget(void);
+void preload_forget(void);
 
 #endif

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-#include "inherit.h"
-#include "copy.h"
+#include "preload.h"
+#include "snapshot.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static const char *own_path(void)
     return path;
 }
 
-void inherit_forget(void)
+void preload_forget(void)
 {
     const char *list = getenv("LD_PRELOAD"), *own = own_path();
     size_t length = strlen(own);
@@ -56,7 +56,7 @@ static int with_own(char *const *from, char **to, char *line, size_t room)
             return 0;
     }
     size_t needed = sizeof variable + strlen(own) + (theirs ? strlen(theirs) + 1 : 0);
-    if (!*own || needed > room || fcntl(FD_COPY, F_GETFD) < 0)
+    if (!*own || needed > room || fcntl(FD_SNAPSHOT, F_GETFD) < 0)
         return 0;
     strcpy(line, variable);
     strcat(line, own);
