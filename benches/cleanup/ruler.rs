@@ -40,7 +40,7 @@ pub fn measure(subject: &Subject, folder: &Path) -> Result<Measured, String> {
     let target = Target::new(Program::Path(subject.program.clone()));
     let started = start(&target, Some(subject.way), Freshness::Shared);
     let mut executor = started.map_err(|error| error.to_string())?.executor;
-    executor.tell_coverage(CoverageReporting::Every);
+    executor.report_coverage(CoverageReporting::Every);
     if executor.places().is_none() {
         return Err("the program tells no coverage".to_owned());
     }

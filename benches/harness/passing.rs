@@ -72,7 +72,7 @@ fn by_harness(binary: &Binary, inputs: &[Vec<u8>]) -> Result<Cost, String> {
     let (done, cost) = measure(|| -> Result<(), String> {
         let started = start(&target, Some(Way::Harness), Freshness::Shared);
         let mut executor = started.map_err(|error| error.to_string())?.executor;
-        executor.tell_coverage(CoverageReporting::Novel);
+        executor.report_coverage(CoverageReporting::Novel);
         run_all(executor.as_mut(), &slices)
     });
     done?;

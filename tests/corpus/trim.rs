@@ -125,7 +125,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     let mut shared = start(&trimming.target, Some(trimming.way), Freshness::Shared)
         .unwrap()
         .executor;
-    shared.tell_coverage(CoverageReporting::Every);
+    shared.report_coverage(CoverageReporting::Every);
     let input = b"((k(key 12";
     shared.run(input).unwrap();
     shared.run(input).unwrap();

@@ -1,6 +1,6 @@
-/* The handler copies, and then has the signal come again, so that the kernel does what it would
- * have done: ends the process, or calls the target's own handler on the stack and with the mask
- * that this asked for. */
+/* The handler takes a snapshot and then raises the signal again, so that the kernel does what it
+ * would have done without the handler: kills the process, or calls the target's handler with the
+ * stack and mask that the target has requested. */
 #define _GNU_SOURCE
 #include "crash_handler.h"
 #include "snapshot.h"
@@ -16,7 +16,7 @@
 #define SA_RESTORER 0x04000000
 #endif
 
-/* As the kernel takes it. */
+/* struct sigaction as the kernel takes it. */
 struct kernel_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
@@ -29,11 +29,13 @@ __thread struct crash_thread crash_thread;
 static const int handled[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
 enum { HANDLED = sizeof handled / sizeof *handled, SIGNALS = 65 };
 
-/* What the target wants; at the moment it gets one, what it wanted then. */
+/* The target's actions; `handing` has the action at the time when a signal is passed to the
+ * target. */
 static struct sigaction wanted[SIGNALS], handing[SIGNALS];
 static volatile int in_place;
 
-/* Where a handler returns to: as the C library's, by which walks of stacks know it. */
+/* The return address of handlers. Its code is the C library's, by which unwinders recognise a
+ * signal frame. */
 void ddfuzz_restore(void) __attribute__((visibility("hidden")));
 __asm__(".text\n"
         ".hidden ddfuzz_restore\n"
@@ -71,14 +73,14 @@ static void set_action(int signal, void (*handler)(int, siginfo_t *, void *), un
 
 static void on_signal(int signal, siginfo_t *info, void *context);
 
-/* What faults while the copy is made must come through. */
+/* Installs the handler for `signal`. Faults of the snapshot itself stay unblocked. */
 static void arm(int signal)
 {
     set_action(signal, on_signal, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART,
                ~(bit(SIGSEGV) | bit(SIGBUS)));
 }
 
-/* Whether the processor would raise it again if nothing had changed. */
+/* Whether the processor will raise the signal again when the instruction is repeated. */
 static int comes_by_itself(int signal, const siginfo_t *info)
 {
     int by_processor =
@@ -96,7 +98,8 @@ static void come_again(int signal, siginfo_t *info)
               raw_call(SYS_gettid, 0, 0, 0, 0), signal, (long)info);
 }
 
-/* Called by the kernel in the place of the target's handler, as that would have been. */
+/* Called by the kernel in place of the target's handler; restores ddfuzz's handler and calls the
+ * target's. */
 static void on_behalf(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *interrupted = context;
@@ -122,8 +125,8 @@ static void hand_on(int signal, siginfo_t *info, ucontext_t *interrupted)
     come_again(signal, info);
 }
 
-/* Whether the target's own handler for the signal before was interrupted on its alternate stack:
- * that signal matters, and there may be no room to copy. */
+/* Whether the signal interrupted the target's handler of an earlier signal on its alternate
+ * stack. The earlier signal is the relevant one, and the stack may be too small for a snapshot. */
 static int is_in_handler(const ucontext_t *interrupted)
 {
     const stack_t *stack = &crash_thread.theirs;
@@ -131,7 +134,8 @@ static int is_in_handler(const ucontext_t *interrupted)
     return stack->ss_sp && sp - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
-/* Inside of a handler of the target they may be blocked: then the kernel would kill. */
+/* Unblocks faults. They may be blocked in the target's handler, and the kernel kills on a
+ * blocked fault. */
 static void let_faults_through(const ucontext_t *interrupted)
 {
     signal_set mask, faults = bit(SIGSEGV) | bit(SIGBUS);
@@ -148,7 +152,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     int sent = info->si_code <= 0, blocked = (crash_thread.blocked & bit(signal)) != 0;
     void (*handler)(int) = wanted[signal].sa_handler;
     if (sent && blocked) {
-        /* It waits until the target lets it come. */
+        /* The signal stays pending until the target unblocks it. */
         come_again(signal, info);
         signal_set mask;
         memcpy(&mask, &interrupted->uc_sigmask, sizeof mask);
@@ -158,7 +162,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     }
     if (sent && handler == SIG_IGN)
         return;
-    /* What the processor raises cannot be blocked or ignored: the kernel kills. */
+    /* A signal of the processor that is blocked or ignored kills the process. */
     int fatal = blocked || handler == SIG_DFL || handler == SIG_IGN;
     if (!is_in_handler(interrupted)) {
         struct snapshot_slot *slot = snapshot_begin(signal, info, context, fatal);
@@ -193,7 +197,8 @@ void crash_use_stack(void *memory)
 
 void crash_prepare(void)
 {
-    void *stack = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *stack = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                       0);
     if (stack == MAP_FAILED)
         return;
     crash_use_stack(stack);

@@ -1,4 +1,5 @@
-/* The handler that copies, and what the target believes its own handlers to be. */
+/* The signal handler that takes snapshots, and the signal state that the target believes to have
+ * set. */
 #ifndef DDFUZZ_CRASH_HANDLER_H
 #define DDFUZZ_CRASH_HANDLER_H
 
@@ -6,30 +7,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the kernel takes for a set of signals. */
+/* A set of signals, as the kernel represents it. */
 typedef uint64_t signal_set;
 
-/* What each thread keeps. */
+/* Signal state of one thread. */
 struct crash_thread {
-    stack_t theirs;     /* the target's own alternate stack, of which the kernel does not know */
+    stack_t theirs;     /* the target's alternate stack, which the kernel does not know */
     stack_t ours;
-    signal_set blocked; /* those that the target believes to have blocked */
+    signal_set blocked; /* signals that the target believes to have blocked */
 };
 extern __thread struct crash_thread crash_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Puts the handler in place for this process and thread. */
+/* Installs the handler for this process, and the alternate stack for this thread. */
 void crash_prepare(void);
 
-/* Gives this thread a stack to copy on; `memory` has CRASH_STACK bytes. */
+/* Sets `memory`, which has CRASH_STACK bytes, as this thread's alternate stack. */
 enum { CRASH_STACK = 64 << 10 };
 void crash_use_stack(void *memory);
 
-/* Whether the handler stands for this signal; then these say and keep what the target wants. */
+/* Whether ddfuzz's handler handles this signal. If so, crash_exchange stores the target's action
+ * for the signal and returns the previous one. */
 int crash_handles(int signal);
 void crash_exchange(int signal, const struct sigaction *wanted, struct sigaction *before);
 
-/* Of those that the handler must get, whatever the target blocks: what the processor raises. */
+/* The signals that the processor raises, which the handler must get even if the target blocks
+ * them. */
 signal_set crash_raised(void);
 
 #endif

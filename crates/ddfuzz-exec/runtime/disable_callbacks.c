@@ -6,7 +6,7 @@
 #ifdef __x86_64__
 enum { PAGE = 4096, RETURN = 0xc3 };
 
-/* Its arguments are in registers, and its caller takes nothing from it: a return is all it needs. */
+/* Patches the function to return at once. Its arguments are in registers, and it has no result. */
 static void return_at(uintptr_t function)
 {
     void *page = (void *)(function & ~(uintptr_t)(PAGE - 1));

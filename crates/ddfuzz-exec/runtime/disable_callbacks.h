@@ -1,12 +1,11 @@
-/* Callbacks of a fuzzing engine that nobody listens to. */
+/* Disables libFuzzer's comparison callbacks, because its engine does not run. */
 #ifndef DDFUZZ_DISABLE_CALLBACKS_H
 #define DDFUZZ_DISABLE_CALLBACKS_H
 
 #include "entry.h"
 
-/* Has libFuzzer's callbacks before comparisons return at once: they fill tables of an engine that
- * does not run here, and cost more than many a target. Where the system lets nobody write to code,
- * or the machine is another, nothing is changed. */
+/* Patches libFuzzer's comparison callbacks to return at once; they would cost more time than
+ * many a target. Does nothing if code is not writable, or on another processor architecture. */
 void disable_callbacks(const struct entry_point *entry);
 
 #endif

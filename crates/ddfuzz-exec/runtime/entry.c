@@ -8,7 +8,7 @@
 
 #include "load_address.h"
 
-/* The next number; `words` goes on behind it. */
+/* Parses the next number and advances `words` past it. */
 static uintptr_t next_number(const char **words)
 {
     char *end;

@@ -1,10 +1,10 @@
-/* Where the program itself was loaded. */
+/* The load address of the program. */
 #ifndef DDFUZZ_LOAD_ADDRESS_H
 #define DDFUZZ_LOAD_ADDRESS_H
 
 #include <stdint.h>
 
-/* What was added to the addresses of the program's file. */
+/* The difference between addresses in memory and addresses in the program's file. */
 uintptr_t program_base(void);
 
 #endif

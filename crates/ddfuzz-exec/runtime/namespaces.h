@@ -1,4 +1,4 @@
-/* Namespaces of a target that runs in a sandbox, and its scratch directory in them. */
+/* Namespaces of a sandboxed target, and its scratch directory in them. */
 #ifndef DDFUZZ_NAMESPACES_H
 #define DDFUZZ_NAMESPACES_H
 
@@ -7,30 +7,30 @@
 enum { MOST_OPEN = 8 };
 
 struct isolation {
-    int namespaces;                  /* CLONE_NEW* */
-    const char *scratch;             /* becomes a tmpfs where it is not NULL ... */
-    unsigned long long bytes, files; /* ... of that size ... */
-    uid_t uid;                       /* ... that belongs to them */
+    int namespaces;                  /* flags CLONE_NEW* */
+    const char *scratch;             /* the directory on which a tmpfs is mounted, or NULL */
+    unsigned long long bytes, files; /* limits of the tmpfs */
+    uid_t uid;                       /* owner of the tmpfs */
     gid_t gid;
-    const char *open[MOST_OPEN]; /* these, the scratch directory among them, can be written */
+    const char *open[MOST_OPEN]; /* writable directories, including the scratch directory */
     int open_count;
-    const char *cover[MOST_OPEN]; /* in the place of these it stands, too */
+    const char *cover[MOST_OPEN]; /* directories on which the scratch directory is mounted, too */
     int cover_count;
-    int read_only; /* in a mount namespace: whatever is not among `open` must not be writable */
+    int read_only; /* with a mount namespace: fail unless all other files are read-only */
 };
 
-/* What follows is asked for by who knows that the system allows it; each gives -1 and an errno
- * where it does not. */
+/* Each of these functions is called only if the kernel supports it; each returns -1 and sets
+ * errno on failure. */
 
-/* In the outer supervisor: its children are in a PID namespace. */
+/* In the outer supervisor: puts its children into a PID namespace. */
 int namespaces_children(const struct isolation *wanted);
 
-/* In the first of them: all other namespaces, in which nobody listens, and all files can be read
- * only; where the kernel cannot do the latter, it is an error only if `read_only` asks for it. The
- * scratch directory, opened, goes to ddfuzz by the lifeline: nobody sees it from outside. */
+/* In the inner supervisor, the first of those children: creates all other namespaces and makes
+ * files read-only. A kernel that cannot is an error only if `read_only` is set. Sends the opened
+ * scratch directory to ddfuzz by the supervisor pipe, because the mount is invisible outside. */
 int namespaces_rest(const struct isolation *wanted);
 
-/* Rights within a user namespace; a target has none. */
+/* Drops the capabilities within the user namespace. */
 int namespaces_drop_rights(const struct isolation *wanted);
 
 #endif

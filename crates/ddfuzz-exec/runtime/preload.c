@@ -18,7 +18,7 @@ enum { MOST_VARIABLES = 1024 };
 extern char **environ;
 static const char variable[] = "LD_PRELOAD=";
 
-/* Where this library stands; empty where it is not known. */
+/* Path of this library; empty if it is unknown. */
 static const char *own_path(void)
 {
     static char path[PATH_MAX];
@@ -41,8 +41,8 @@ void preload_forget(void)
         unsetenv("LD_PRELOAD");
 }
 
-/* The environment with this library put before what is preloaded. Between vfork and execve nothing
- * may be allocated: it stands on the stack of the caller. 0: it does not fit. */
+/* Copies the environment with this library put first in LD_PRELOAD. Uses the caller's stack:
+ * between vfork and execve nothing may be allocated. Returns 0 if the space is too small. */
 static int with_own(char *const *from, char **to, char *line, size_t room)
 {
     const char *own = own_path(), *theirs = NULL;

@@ -1,8 +1,8 @@
-/* What is preloaded stays so over execve, without the target seeing it. */
+/* Keeps the library preloaded across execve, invisibly for the target. */
 #ifndef DDFUZZ_PRELOAD_H
 #define DDFUZZ_PRELOAD_H
 
-/* Takes out of the environment what a process before put there. */
+/* Removes from the environment what an earlier process has added. */
 void preload_forget(void);
 
 #endif

@@ -12,9 +12,10 @@
 #include "protocol.h"
 #include "serve.h"
 
-/* Of Landlock's interface, which older headers lack; the numbers are the same on all machines. */
+/* Numbers of Landlock's interface, which older headers lack; they are the same for all
+ * processors. */
 enum { ADD_RULE = 445, RESTRICT_SELF = 446, RULE_PATH_BENEATH = 1 };
-/* Of one filter. */
+/* maximum length of one filter */
 enum { MOST_INSTRUCTIONS = 1024 };
 
 #ifndef SECCOMP_FILTER_FLAG_SPEC_ALLOW
@@ -57,7 +58,7 @@ int restrict_files(const struct restrictions *wanted)
 {
     if (!wanted->access)
         return 0;
-    /* Here and not in ddfuzz, which does not see the mount that a scratch directory is. */
+    /* The launcher adds these rules, because ddfuzz does not see the scratch directory's mount. */
     for (int i = 0; i < wanted->open_count; i++)
         if (open_below(wanted->open[i], wanted->access) < 0)
             return -1;
@@ -66,8 +67,8 @@ int restrict_files(const struct restrictions *wanted)
     return close(FD_RULES);
 }
 
-/* Without the slower speculation that some kernels impose on who is filtered: all that such a
- * process could guess is its own memory. */
+/* Loads a filter, without the speculation mitigation that some kernels then enable: the process
+ * could read only its own memory. */
 static int load(struct sock_fprog *filter)
 {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, filter) == 0)

@@ -1,22 +1,22 @@
-/* What a target in a sandbox may still do, where it stands: files that it may write, system calls
- * that it may make, and rlimits. ddfuzz makes the rules (crates/ddfuzz-exec/src/sandbox/). */
+/* Restrictions of a sandboxed target: writable files, allowed system calls, and rlimits. ddfuzz
+ * makes the rules (crates/ddfuzz-exec/src/sandbox/). */
 #ifndef DDFUZZ_RESTRICT_H
 #define DDFUZZ_RESTRICT_H
 
 #include <stdint.h>
 
 struct restrictions {
-    int strict;         /* rlimits */
-    uint64_t access;    /* to files of these directories, of a Landlock ruleset; 0: there is none */
+    int strict;         /* whether to lower the rlimits */
+    uint64_t access;    /* Landlock access rights in the directories `open`; 0 without Landlock */
     const char *const *open;
     int open_count;
-    int filtered;       /* there are filters of system calls */
+    int filtered;       /* whether FD_FILTERS has system call filters */
 };
 
-/* Each gives -1 and an errno where the system refuses. */
+/* Each function returns -1 and sets errno if the kernel refuses. */
 int restrict_limits(const struct restrictions *wanted);
 int restrict_files(const struct restrictions *wanted);
-/* The last: what comes later is filtered, too. */
+/* Must be the last call: later system calls are filtered, too. */
 int restrict_calls(const struct restrictions *wanted);
 
 #endif

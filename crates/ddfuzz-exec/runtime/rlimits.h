@@ -1,4 +1,4 @@
-/* What the seat takes on before it runs anything of the target's. */
+/* Limits, identity and directory that the target's process gets before it runs the program. */
 #ifndef DDFUZZ_RLIMITS_H
 #define DDFUZZ_RLIMITS_H
 
@@ -7,14 +7,14 @@
 
 struct confinement {
     const char *directory;
-    int cgroup; /* its file of processes, opened; or -1 */
+    int cgroup; /* the opened file cgroup.procs, or -1 */
     uid_t uid;
     gid_t gid;
     int drop, fixed_addresses;
-    rlim_t data, file_size, processes; /* 0: no limit */
+    rlim_t data, file_size, processes; /* 0 means unlimited */
 };
 
-/* Takes it on. Where something is refused that cannot be done without: the errno; else 0. */
+/* Applies all of them. Returns 0, or the errno of a failure that matters. */
 int confine(const struct confinement *wanted);
 
 #endif

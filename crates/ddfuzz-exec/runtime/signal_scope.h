@@ -1,14 +1,15 @@
-/* Keeps signals among a process and its descendants. */
+/* Confines signals to a process and its descendants. */
 #ifndef DDFUZZ_SIGNAL_SCOPE_H
 #define DDFUZZ_SIGNAL_SCOPE_H
 
-/* From here on, signals of the caller and of all that descend from it reach only those of them
- * that enter no fence further out; without, kill(-1) would end other targets of the same user,
- * and, where ddfuzz is not root, ddfuzz and the user's session. 0 where the kernel does not know
- * how (before Linux 6.12), or permits no more of it. `files_too`: a fence around files will follow. */
+/* From now on, signals of the caller and its descendants reach only processes in the same
+ * Landlock signal scope or in a nested one. Otherwise kill(-1) of a target would end other
+ * targets of the same user, and for a user other than root, ddfuzz and the user's session.
+ * Returns 0 if the kernel does not support it (before Linux 6.12) or allows no further ruleset.
+ * `files_too`: a ruleset for files will follow. */
 int limit_signal_scope(int files_too);
 
-/* Whether a ruleset can be one: since Linux 6.12. */
+/* Whether the kernel supports signal scopes (since Linux 6.12). */
 int signal_scope_supported(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Preloaded into a run that is copied when it dies, and into no other: stands in for the functions
- * by which a target would take away the handler that copies, and gives the answers that it would
- * have got. */
+/* Preloaded into runs that take a snapshot when they crash: wraps the functions by which a
+ * target could replace the snapshot handler. The wrappers return what the target would have got
+ * without the handler. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,7 +16,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The definition that one of these hides; ISO C has no conversion between the two pointers. */
+/* The next definition of a function that this library hides; ISO C has no conversion between the
+ * two pointers. */
 static void find(void *function, const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
@@ -114,7 +115,7 @@ EXPORTED int sigaltstack(const stack_t *restrict wanted, stack_t *restrict befor
     return 0;
 }
 
-/* The kernel's part of a set, which is longer in the C library. */
+/* Converts the C library's signal set, which is longer, to the kernel's. */
 static signal_set from_set(const sigset_t *set)
 {
     signal_set kernels;
@@ -129,7 +130,7 @@ static int change_mask(int how, const sigset_t *wanted, sigset_t *before,
     sigset_t passed;
     if (wanted) {
         signal_set asked = from_set(wanted), left = asked;
-        /* In a handler of the target some are blocked by the kernel: unblocking goes through. */
+        /* In a handler of the target, the kernel blocks signals: unblocking them is passed on. */
         if (how != SIG_UNBLOCK)
             left &= ~raised;
         memset(&passed, 0, sizeof passed);
@@ -170,8 +171,8 @@ EXPORTED int pthread_sigmask(int how, const sigset_t *restrict wanted, sigset_t 
                                   : real(how, wanted, before);
 }
 
-/* What a new thread is to do; it stands at the beginning of its alternate stack, whose end is
- * used first. */
+/* What a new thread runs; stored at the lowest addresses of its alternate stack, which are used
+ * last. */
 struct beginning {
     void *(*run)(void *);
     void *argument;
@@ -206,7 +207,8 @@ EXPORTED int pthread_create(pthread_t *restrict thread, const pthread_attr_t *re
         find(&real, "pthread_create");
     void *memory = MAP_FAILED;
     if (crash_handles(SIGSEGV))
-        memory = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memory = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
     if (memory == MAP_FAILED)
         return real(thread, attributes, run, argument);
     *(struct beginning *)memory = (struct beginning){run, argument, crash_thread.blocked};

@@ -1,5 +1,5 @@
-/* The copy of a dying process. All that needs no system call comes first: a target that has
- * forbidden itself all of them still leaves its registers and its stack. */
+/* Takes a snapshot of a crashing process. Everything that needs no system call is copied first:
+ * registers and stack are saved even if the target has forbidden itself all system calls. */
 #define _GNU_SOURCE
 #include "snapshot.h"
 
@@ -20,9 +20,9 @@
 
 enum {
     PAGE = 4096,
-    ABOVE = 1 << 20, /* of the stack, from its pointer on: as much as recursions need */
+    ABOVE = 1 << 20, /* bytes of the stack from its pointer on, enough for recursions */
     BELOW = 64 << 10,
-    AROUND = 256, /* of what a register points to, on either side */
+    AROUND = 256, /* bytes before and after the target of a register */
     DATA = 128 << 10,
     MESSAGE = 2048,
     MAPS = 384 << 10,
@@ -32,7 +32,7 @@ enum {
 static struct snapshots *copies;
 static uint64_t entry, device, inode;
 static uintptr_t data_start, data_end;
-static uintptr_t message; /* the C library's pointer to what it aborts for */
+static uintptr_t message; /* the C library's pointer to its abort message */
 static char first_maps[FIRST_MAPS];
 static size_t first_maps_length;
 
@@ -47,8 +47,8 @@ long raw_call(long number, long a, long b, long c, long d)
     return result;
 }
 
-/* Copies up to the first byte that cannot be read; gives how many bytes remain. The instruction
- * at ddfuzz_copying is the only one that may fault. */
+/* Copies up to the first byte that cannot be read; returns the number of bytes not copied.
+ * Invariant: only the instruction at ddfuzz_copying may fault. */
 uint64_t ddfuzz_copy_bytes(void *to, const void *from, uint64_t length)
     __attribute__((visibility("hidden")));
 extern const char ddfuzz_copying[] __attribute__((visibility("hidden")));
@@ -67,8 +67,8 @@ __asm__(".text\n"
         "  .cfi_endproc\n"
         ".size ddfuzz_copy_bytes, . - ddfuzz_copy_bytes\n");
 
-/* Goes on behind the instruction by loading the registers, and not by returning from the signal,
- * which is a system call. */
+/* Continues after the faulting instruction by loading the registers; returning from the signal
+ * would be a system call. */
 __attribute__((noreturn)) static void leave_fault(const greg_t *registers)
 {
     __asm__ volatile("mov %c[rbx](%%rax), %%rbx\n"
@@ -95,7 +95,7 @@ void snapshot_guard(void *context)
         leave_fault(registers);
 }
 
-/* Where the next window of a slot goes. */
+/* Offset of the next window in a slot. */
 static uint64_t end_of(const struct snapshot_slot *slot)
 {
     uint64_t count = slot->windows;
@@ -108,7 +108,7 @@ static uint64_t end_of(const struct snapshot_slot *slot)
     return end > SNAPSHOT_SLOT_HEAD ? end : SNAPSHOT_SLOT_HEAD;
 }
 
-/* Copies a range as far as it can be read; gives how much that is. */
+/* Copies a range of memory as far as it can be read; returns its length. */
 static uint64_t take(struct snapshot_slot *slot, uint64_t address, uint64_t length)
 {
     uint64_t at = end_of(slot), count = slot->windows;
@@ -126,7 +126,7 @@ static uint64_t take(struct snapshot_slot *slot, uint64_t address, uint64_t leng
     return length;
 }
 
-/* From the page on that holds `address - AROUND`, if only the one behind it can be read. */
+/* Copies the memory around an address; only its second page, if the first cannot be read. */
 static void take_around(struct snapshot_slot *slot, uint64_t address)
 {
     uint64_t start = address > AROUND ? address - AROUND : 0;
@@ -143,12 +143,12 @@ static void take_registers(struct snapshot_slot *slot, const greg_t *from)
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         slot->registers[i] = (uint64_t)from[order[i]];
     uint64_t thread;
-    __asm__("mov %%fs:0, %0" : "=r"(thread)); /* the C library keeps its own address there */
+    __asm__("mov %%fs:0, %0" : "=r"(thread)); /* the thread pointer refers to itself */
     slot->registers[18] = thread;
     slot->registers[19] = 0;
 }
 
-/* From the stack pointer on; where the stack is used up, from its first page that is there. */
+/* Copies the stack from its pointer on; after an overflow, from its first readable page. */
 static void take_stack(struct snapshot_slot *slot, uint64_t sp)
 {
     uint64_t at = sp;
@@ -156,7 +156,7 @@ static void take_stack(struct snapshot_slot *slot, uint64_t sp)
         at = (at + PAGE) & ~(uint64_t)(PAGE - 1);
 }
 
-/* What the walk of the stack, and the instruction that faulted, may want to read. */
+/* Copies memory that unwinding and decoding the faulting instruction may need. */
 static void take_memory(struct snapshot_slot *slot, const greg_t *registers)
 {
     uint64_t sp = (uint64_t)registers[REG_RSP], pc = (uint64_t)registers[REG_RIP];
@@ -176,7 +176,8 @@ static void take_memory(struct snapshot_slot *slot, const greg_t *registers)
     }
 }
 
-/* The dead stack, page by page from its top: where it ends is not known. */
+/* Copies the used stack below the pointer, page by page from the top, because its end is
+ * unknown. */
 static void take_below(struct snapshot_slot *slot)
 {
     uint64_t sp = slot->registers[7];
@@ -206,7 +207,8 @@ static long read_maps(char *to, size_t room)
     return length > 0 ? (long)length : -1;
 }
 
-struct snapshot_slot *snapshot_begin(int signal, const siginfo_t *info, const void *context, int fatal)
+struct snapshot_slot *snapshot_begin(int signal, const siginfo_t *info, const void *context,
+                                     int fatal)
 {
     if (!copies)
         return NULL;
@@ -226,7 +228,7 @@ struct snapshot_slot *snapshot_begin(int signal, const siginfo_t *info, const vo
     slot->device = device;
     slot->inode = inode;
     take_registers(slot, registers);
-    /* Of the time before, until there is a better one. */
+    /* The previous map, until the new one is read. */
     slot->maps_at = SNAPSHOT_SLOT_HEAD;
     slot->maps_length = first_maps_length;
     ddfuzz_copy_bytes((char *)slot + SNAPSHOT_SLOT_HEAD, first_maps, first_maps_length);
@@ -257,12 +259,12 @@ void snapshot_rest(struct snapshot_slot *slot)
             slot->maps_at = at;
         }
     }
-    /* Behind the map: what reads below the stack pointer lets the stack grow. */
+    /* After the map was read: reading below the stack pointer makes the stack grow. */
     take_below(slot);
     __atomic_store_n(&slot->whole, 1, __ATOMIC_RELEASE);
 }
 
-/* Writable data of the program itself, which comes first. */
+/* Finds the writable data of the program, which comes first. */
 static int find_data(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -279,9 +281,11 @@ static int find_data(struct dl_phdr_info *info, size_t size, void *unused)
 int snapshot_prepare(void)
 {
     struct stat facts;
-    if (fstat(FD_SNAPSHOT, &facts) < 0 || facts.st_size != SNAPSHOT_HEAD + SNAPSHOT_SLOTS * SNAPSHOT_SLOT)
-        return 0; /* not ours */
-    void *mapped = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, FD_SNAPSHOT, 0);
+    if (fstat(FD_SNAPSHOT, &facts) < 0
+        || facts.st_size != SNAPSHOT_HEAD + SNAPSHOT_SLOTS * SNAPSHOT_SLOT)
+        return 0; /* not ddfuzz's file */
+    void *mapped = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        FD_SNAPSHOT, 0);
     if (mapped == MAP_FAILED)
         return 0;
     struct snapshots *found = mapped;
@@ -309,7 +313,7 @@ int snapshot_prepare(void)
 
 #else
 
-/* Only on x86-64 it is known how to copy. */
+/* Snapshots are implemented for x86-64 only. */
 long raw_call(long number, long a, long b, long c, long d)
 {
     return syscall(number, a, b, c, d);

@@ -1,5 +1,5 @@
-/* What starts processes, as the target calls it. vfork cannot be stood in for: its caller's frame
- * must outlive the child; what is started so is told of when it is reaped. */
+/* Wrappers of functions that start processes. vfork cannot be wrapped, because its caller's
+ * frame must outlive the child; its children are reported when they are reaped. */
 #define _GNU_SOURCE
 #include "wait_wrappers.h"
 
@@ -10,7 +10,7 @@
 
 #define OURS __attribute__((visibility("default")))
 
-/* Looked up when the library is loaded: a handler of signals may fork. */
+/* Looked up when the library is loaded: a signal handler may fork. */
 static pid_t (*next_fork)(void);
 static int (*next_system)(const char *);
 static FILE *(*next_popen)(const char *, const char *);

@@ -15,10 +15,10 @@
 
 static void on_child(int number)
 {
-    (void)number; /* its only job is to end ppoll */
+    (void)number; /* its only purpose is to interrupt ppoll */
 }
 
-/* SIGCHLD is let in only inside ppoll, so none is missed. */
+/* SIGCHLD is unblocked only inside ppoll, so that none is missed. */
 static void hold_child_signals(void)
 {
     struct sigaction action = {.sa_handler = on_child};
@@ -38,7 +38,7 @@ static void release_child_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* A supervisor holds its supervisor_pipes, and its end of the other supervisor's. */
+/* Closes all descriptors below the supervisor pipe, except `wanted`. */
 static void close_all_but(int wanted)
 {
     for (int fd = 0; fd < FD_SUPERVISOR_PIPE; fd++)
@@ -46,7 +46,8 @@ static void close_all_but(int wanted)
             close(fd);
 }
 
-/* How long the outer supervisor leaves it to the inner one to end everything, in milliseconds. */
+/* Time for which the outer supervisor waits for the inner one to kill everything, in
+ * milliseconds. */
 enum { PATIENCE = 3000 };
 
 static void await(pid_t child, int milliseconds)
@@ -55,8 +56,8 @@ static void await(pid_t child, int milliseconds)
         poll(NULL, 0, 1);
 }
 
-/* Waits until the child has ended or one of the supervisor_pipes has, and ends all that descends from
- * it. The first lifeline stays open until that is done, which tells ddfuzz. */
+/* Waits until the child has ended or one of the pipes is closed, and then kills all its
+ * descendants. The supervisor pipe stays open until that is done, which tells ddfuzz. */
 static void supervise(pid_t child, int second, int patience)
 {
     struct pollfd supervisor_pipes[] = {{FD_SUPERVISOR_PIPE, POLLIN, 0}, {second, POLLIN, 0}};
@@ -77,10 +78,10 @@ static void supervise(pid_t child, int second, int patience)
     _exit(0);
 }
 
-/* Two, and each a child subreaper, because one may be killed, too (the kernel is out of memory,
- * somebody kills by name). If the outer one dies, the inner one notices at their pipe; if the
- * inner one dies, its descendants come to the outer one. The inner one stands behind a fence of
- * its own, and can kill all that descends from it with one call. */
+/* There are two supervisors, each a child subreaper, because one may be killed (the kernel is
+ * out of memory, or somebody kills by name). If the outer one dies, the inner one notices at
+ * their pipe; if the inner one dies, its descendants become children of the outer one. The inner
+ * one has its own signal scope, and can kill all its descendants with one call. */
 pid_t start_supervisors(const struct isolation *wanted)
 {
     int link[2];
@@ -93,16 +94,17 @@ pid_t start_supervisors(const struct isolation *wanted)
         return -1;
     if (below > 0) {
         close_all_but(link[1]);
-        supervise(below, -1, PATIENCE); /* poll passes a negative descriptor over */
+        supervise(below, -1, PATIENCE); /* poll ignores a negative descriptor */
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     close(link[1]);
     if (namespaces_rest(wanted) < 0)
         return -1;
-    /* The first process of a PID namespace has no parent there, and needs no fence: with it all
-     * others die. */
+    /* The first process of a PID namespace has no parent inside and needs no signal scope: all
+     * others die with it. */
     pid_t inner = getpid(), outer = getppid();
-    if (!(wanted->namespaces & CLONE_NEWPID) && limit_signal_scope(wanted->open_count > 0) && outer > 1)
+    if (!(wanted->namespaces & CLONE_NEWPID) && limit_signal_scope(wanted->open_count > 0)
+        && outer > 1)
         sweep_within_signal_scope(outer);
     below = fork();
     if (below < 0)

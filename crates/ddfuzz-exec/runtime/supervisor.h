@@ -1,5 +1,5 @@
-/* The processes that outlive whatever happens to ddfuzz or the server just long enough to kill
- * all descendants. */
+/* The supervisors: processes that survive the death of ddfuzz or of the server until they have
+ * killed all descendants. */
 #ifndef DDFUZZ_SUPERVISOR_H
 #define DDFUZZ_SUPERVISOR_H
 
@@ -7,9 +7,10 @@
 
 #include "namespaces.h"
 
-/* Splits the caller into two supervisors and their descendant, the only one in which this returns,
- * and to which it gives its parent, the inner supervisor; -1 and an errno where there was no room for
- * them, or `wanted` was refused. The outer one stays outside of all namespaces but the user's. */
+/* Forks the caller into two supervisors and their descendant. Returns only in the descendant:
+ * the process id of its parent, the inner supervisor; or -1 and errno if forking failed or
+ * `wanted` was refused. The outer supervisor stays outside of all namespaces but the user
+ * namespace. */
 pid_t start_supervisors(const struct isolation *wanted);
 
 #endif

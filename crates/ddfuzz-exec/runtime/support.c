@@ -21,7 +21,7 @@ struct sandbox_part {
     int read_only;
 };
 
-/* What needs a mount namespace besides is tried with it. */
+/* Parts that need a mount namespace, too, are tried together with it. */
 static const struct sandbox_part sandbox_parts[] = {
     {"user", CLONE_NEWUSER, 0},
     {"mount", CLONE_NEWNS, 0},
@@ -33,7 +33,7 @@ static const struct sandbox_part sandbox_parts[] = {
     {"seccomp", 0, 0},
 };
 
-/* The errno of a child that ends by it. */
+/* The errno with which a child exits. */
 static int errno_of(pid_t child)
 {
     int status;
@@ -63,7 +63,7 @@ static int try_rest(const struct isolation *wanted, const char *directory)
     return 0;
 }
 
-/* In a child of its own; everything goes with it. */
+/* Runs in a child process, with which all changes disappear. */
 static int try(const struct sandbox_part *part, const char *directory)
 {
     struct isolation wanted = {
@@ -72,7 +72,7 @@ static int try(const struct sandbox_part *part, const char *directory)
     if (!part->namespaces)
         return try_filter();
     if (geteuid() != 0)
-        wanted.namespaces |= CLONE_NEWUSER; /* which gives the rights to the others */
+        wanted.namespaces |= CLONE_NEWUSER; /* grants the capabilities for the other namespaces */
     if (namespaces_children(&wanted) < 0)
         return errno;
     pid_t child = fork();

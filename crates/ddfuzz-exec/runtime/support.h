@@ -1,9 +1,9 @@
-/* Which parts of a sandbox the system sandbox_parts. */
+/* Which parts of a sandbox this system supports. */
 #ifndef DDFUZZ_SUPPORT_H
 #define DDFUZZ_SUPPORT_H
 
-/* Tries each for real, in a child, and says on stdout what came of it: a line with a name and an
- * errno, which is 0 where it works. `directory`: where something may be mounted. */
+/* Tries each part in a child process, and prints a line with its name and an errno, which is 0
+ * if the part works. `directory`: where a file system may be mounted. */
 int report_support(const char *directory);
 
 #endif

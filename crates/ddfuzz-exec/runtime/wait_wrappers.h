@@ -1,23 +1,23 @@
-/* Listens in at `wait` and its like, and at what starts processes, which the target calls: whether
- * it has descendants, and whether a child that it reaped, or one of its children did, had died
- * of a crash. This costs a run that calls none of them nothing. */
+/* Wrappers of `wait` and its variants, and of functions that start processes: they report
+ * whether the target had descendants, and whether a reaped child, or a child of one, died of a
+ * crash. A run that calls none of them has no overhead. */
 #ifndef DDFUZZ_WAIT_WRAPPERS_H
 #define DDFUZZ_WAIT_WRAPPERS_H
 
 #include "protocol.h"
 
-/* In the server: makes the place where its descendants tell. Without one they do not. */
+/* In the server: maps memory for the reports of its descendants. On failure nothing is reported. */
 void wait_wrappers_prepare(void);
 
-/* In the server: puts into the page what was told since the last call. Nobody may be left to
- * tell more. */
+/* In the server: copies the reports since the last call into the page. All descendants must have
+ * ended. */
 void wait_wrappers_collect(struct page *page);
 
-/* Tells that a process is started. */
+/* Reports that a process is started. */
 void report_start(void);
 
-/* Looks up the definition of `name` that ours hides into `found`, a pointer to a function, to
- * which ISO C has no conversion. */
+/* Stores the next definition of the function `name` in `found`, a pointer to a function pointer;
+ * ISO C has no such conversion. */
 void wait_wrappers_find(const char *name, void *found);
 
 #endif

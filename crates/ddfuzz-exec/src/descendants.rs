@@ -46,7 +46,7 @@ pub(crate) struct TreeExecutor {
 impl TreeExecutor {
     /// Wraps `bare`, the executor of `target` that does not trace.
     pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
-        let mode = match bare.may_fork() && bare.way() == Way::Command {
+        let mode = match bare.may_fork && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
             false => TraceMode::Bare,
         };
@@ -84,7 +84,7 @@ impl TreeExecutor {
     }
 
     /// Chooses the next mode after a traced run.
-    fn learn(&mut self, forked: bool) {
+    fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
             TraceMode::Calibrating(left) if left > 1 => TraceMode::Calibrating(left - 1),
@@ -103,7 +103,7 @@ impl Executor for TreeExecutor {
             if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
                 && let Some(followed) = self.follow(input)?
             {
-                self.learn(followed.forked);
+                self.update_mode(followed.forked);
                 if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
                     self.traced = None; // what could not be killed at once may hold its input
                 }
@@ -112,7 +112,7 @@ impl Executor for TreeExecutor {
             // Also if traced runs keep failing: the untraced run decides how to report a target
             // that breaks its server.
             let run = self.bare.run(input)?;
-            if !self.bare.forked() || self.mode != TraceMode::Bare {
+            if !self.bare.forked || self.mode != TraceMode::Bare {
                 return Ok(run);
             }
             self.mode = TraceMode::Traced;

@@ -189,7 +189,7 @@ impl ElfFacts {
                         self.sanitized = true;
                         self.shadowed |= sanitizer.shadows();
                     }
-                    None => functions.meet(name, symbol.address()),
+                    None => functions.add(name, symbol.address()),
                 },
             }
         }
@@ -303,7 +303,7 @@ struct EntryFunctions {
 
 impl EntryFunctions {
     /// Adds a symbol. Imported symbols have the address 0.
-    pub(crate) fn meet(&mut self, name: &str, address: u64) {
+    pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
             return;

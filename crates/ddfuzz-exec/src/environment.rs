@@ -189,65 +189,81 @@ impl Sanitizer {
         Sanitizer::Ubsan,
     ];
 
+    /// Short name, full name, compiler flag, variable and symbol of the sanitizer.
+    fn names(self) -> [&'static str; 5] {
+        match self {
+            Sanitizer::Asan => [
+                "asan",
+                "AddressSanitizer",
+                "address",
+                "ASAN_OPTIONS",
+                "__asan_init",
+            ],
+            Sanitizer::Hwasan => [
+                "hwasan",
+                "HWAddressSanitizer",
+                "hwaddress",
+                "HWASAN_OPTIONS",
+                "__hwasan_init",
+            ],
+            Sanitizer::Lsan => [
+                "lsan",
+                "LeakSanitizer",
+                "leak",
+                "LSAN_OPTIONS",
+                "__lsan_init",
+            ],
+            Sanitizer::Msan => [
+                "msan",
+                "MemorySanitizer",
+                "memory",
+                "MSAN_OPTIONS",
+                "__msan_init",
+            ],
+            Sanitizer::Tsan => [
+                "tsan",
+                "ThreadSanitizer",
+                "thread",
+                "TSAN_OPTIONS",
+                "__tsan_init",
+            ],
+            Sanitizer::Ubsan => {
+                let title = "UndefinedBehaviorSanitizer";
+                [
+                    "ubsan",
+                    title,
+                    "undefined",
+                    "UBSAN_OPTIONS",
+                    "__ubsan_handle_",
+                ]
+            }
+        }
+    }
+
     /// The short name, as in crash classes: `asan`.
     pub fn name(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "asan",
-            Sanitizer::Hwasan => "hwasan",
-            Sanitizer::Lsan => "lsan",
-            Sanitizer::Msan => "msan",
-            Sanitizer::Tsan => "tsan",
-            Sanitizer::Ubsan => "ubsan",
-        }
+        self.names()[0]
     }
 
     /// The full name, as in reports: `AddressSanitizer`.
     pub fn title(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "AddressSanitizer",
-            Sanitizer::Hwasan => "HWAddressSanitizer",
-            Sanitizer::Lsan => "LeakSanitizer",
-            Sanitizer::Msan => "MemorySanitizer",
-            Sanitizer::Tsan => "ThreadSanitizer",
-            Sanitizer::Ubsan => "UndefinedBehaviorSanitizer",
-        }
+        self.names()[1]
     }
 
     /// The name in compiler flags: `-fsanitize=FLAG`.
     pub fn flag(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "address",
-            Sanitizer::Hwasan => "hwaddress",
-            Sanitizer::Lsan => "leak",
-            Sanitizer::Msan => "memory",
-            Sanitizer::Tsan => "thread",
-            Sanitizer::Ubsan => "undefined",
-        }
+        self.names()[2]
     }
 
     /// The variable from which the sanitizer reads its options.
     pub fn variable(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "ASAN_OPTIONS",
-            Sanitizer::Hwasan => "HWASAN_OPTIONS",
-            Sanitizer::Lsan => "LSAN_OPTIONS",
-            Sanitizer::Msan => "MSAN_OPTIONS",
-            Sanitizer::Tsan => "TSAN_OPTIONS",
-            Sanitizer::Ubsan => "UBSAN_OPTIONS",
-        }
+        self.names()[3]
     }
 
     /// Prefix of symbols that only programs with this sanitizer have. UBSan's symbols are also in
     /// other runtimes and in libFuzzer.
     pub fn symbol(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "__asan_init",
-            Sanitizer::Hwasan => "__hwasan_init",
-            Sanitizer::Lsan => "__lsan_init",
-            Sanitizer::Msan => "__msan_init",
-            Sanitizer::Tsan => "__tsan_init",
-            Sanitizer::Ubsan => "__ubsan_handle_",
-        }
+        self.names()[4]
     }
 
     /// Whether the sanitizer has a shadow of all memory: terabytes of address space, and another

@@ -50,7 +50,7 @@ pub trait Executor: Send {
 
     /// Selects the runs whose coverage [`covered`](Executor::covered) reports from now on. Has no
     /// effect without coverage.
-    fn tell_coverage(&mut self, _telling: CoverageReporting) {}
+    fn report_coverage(&mut self, _reporting: CoverageReporting) {}
 
     /// Coverage of the runs of the last call, in order, without the runs that died.
     fn covered(&self) -> &[RunCoverage] {
@@ -63,7 +63,7 @@ pub trait Executor: Send {
     ///
     /// # Errors
     /// When memory cannot be shared.
-    fn tell_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
+    fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
 

@@ -338,7 +338,7 @@ mod tests {
             made.pass(if look < 20 { &[5, 6] } else { &[10, 11] });
             detector.look(1, &made);
         }
-        // One window covers parts of both phases.
+        // One window replaceable_directories parts of both phases.
         let seen = detector.take().signatures;
         assert!(!seen.contains(&signatures(&[], &[5, 6], 1)[0]), "{seen:?}");
         assert!(seen.contains(&signatures(&[], &[10, 11], 1)[0]), "{seen:?}");

@@ -105,12 +105,12 @@ impl Input {
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
             NamedFiles::None => Input::on_stdin()?,
-            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.again()?))?,
+            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.recreate()?))?,
             NamedFiles::Two([first, second]) => {
-                Input::in_files(NamedFiles::Two([first.again()?, second.again()?]))?
+                Input::in_files(NamedFiles::Two([first.recreate()?, second.recreate()?]))?
             }
             NamedFiles::Elsewhere(file) => {
-                let again = file.as_mut().map(NamedFile::again).transpose()?;
+                let again = file.as_mut().map(NamedFile::recreate).transpose()?;
                 Input::in_files(NamedFiles::Elsewhere(again))?
             }
         };
@@ -118,7 +118,7 @@ impl Input {
     }
 
     /// Reads the length of the memory file again, which a run as root may have changed.
-    fn distrust(&mut self) -> io::Result<()> {
+    fn refresh_length(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
         }
@@ -171,7 +171,7 @@ impl NamedFile {
     }
 
     /// Deletes the file and creates a new one at the same path.
-    fn again(&mut self) -> io::Result<NamedFile> {
+    fn recreate(&mut self) -> io::Result<NamedFile> {
         scratch::remove(&self.path);
         NamedFile::create(&std::mem::take(&mut self.path))
     }
@@ -238,7 +238,7 @@ pub(crate) struct InputBatch {
     reader: File,
     mapping: Mapping,
     /// Offset and length of each input in the file, in bytes.
-    places: Vec<(u64, u64)>,
+    pub(crate) places: Vec<(u64, u64)>,
 }
 
 impl InputBatch {
@@ -275,16 +275,6 @@ impl InputBatch {
         }
         Ok(())
     }
-
-    /// Offset and length of each input in the file, in bytes.
-    pub(crate) fn places(&self) -> &[(u64, u64)] {
-        &self.places
-    }
-
-    /// The read-only file for the server.
-    pub(crate) fn reader(&self) -> &File {
-        &self.reader
-    }
 }
 
 /// How inputs reach a server: one per request, or many.
@@ -305,7 +295,7 @@ impl InputChannel {
                 let bytes = inputs.first().copied().unwrap_or_default();
                 if let Some(path) = test_file {
                     ways::write_test_input(path, bytes)?;
-                    input.distrust()?;
+                    input.refresh_length()?;
                 }
                 input.write(bytes)
             }
@@ -326,7 +316,7 @@ impl InputChannel {
     pub(crate) fn file(&self) -> &File {
         match self {
             InputChannel::Single { input, .. } => input.stdin(),
-            InputChannel::Batch(many) => many.reader(),
+            InputChannel::Batch(many) => &many.reader,
         }
     }
 
@@ -423,14 +413,14 @@ mod tests {
     fn as_many_inputs_as_fit_stand_one_behind_the_other() {
         let mut inputs = InputBatch::create().unwrap();
         inputs.write(&[b"one", b"", b"three"]).unwrap();
-        assert_eq!(inputs.places(), [(0, 3), (3, 0), (3, 5)]);
+        assert_eq!(inputs.places, [(0, 3), (3, 0), (3, 5)]);
         assert_eq!(written(&inputs, 2), b"three");
         let half = vec![7; MAPPED / 2 + 1];
         inputs.write(&[&half, &half]).unwrap();
-        assert_eq!(inputs.places().len(), 1);
+        assert_eq!(inputs.places.len(), 1);
         let many = vec![&b"x"[..]; MOST_INPUTS + 1];
         inputs.write(&many).unwrap();
-        assert_eq!(inputs.places().len(), MOST_INPUTS);
+        assert_eq!(inputs.places.len(), MOST_INPUTS);
     }
 
     #[test]
@@ -438,7 +428,7 @@ mod tests {
         let mut inputs = InputBatch::create().unwrap();
         let large = vec![9; MAPPED + 1];
         inputs.write(&[&large, b"other"]).unwrap();
-        assert_eq!(inputs.places(), [(MAPPED as u64, MAPPED as u64 + 1)]);
+        assert_eq!(inputs.places, [(MAPPED as u64, MAPPED as u64 + 1)]);
         assert_eq!(written(&inputs, 0), large);
     }
 }

@@ -99,16 +99,27 @@ pub(crate) struct ServerPipes {
 
 impl Launch {
     /// The error for a working directory that cannot be recreated.
-    pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!("making the directory of {} again", self.program.display()),
-            source,
-        }
+    pub(crate) fn directory_error(&self, source: std::io::Error) -> ExecError {
+        let what = format!("making the directory of {} again", self.program.display());
+        ExecError::System { what, source }
+    }
+
+    /// The error for a terminal that cannot be opened.
+    pub(crate) fn terminal_error(&self, source: std::io::Error) -> ExecError {
+        let program = self.program.display();
+        let what = format!("opening a terminal for {program} (is /dev/pts mounted?)");
+        ExecError::System { what, source }
+    }
+
+    /// The error for memory that cannot be shared.
+    pub(crate) fn sharing_error(&self, source: std::io::Error) -> ExecError {
+        let what = format!("sharing memory with {}", self.program.display());
+        ExecError::System { what, source }
     }
 
     /// Creates the memory to share with a server.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
-        Page::create(shape).map_err(|source| self.not_sharing(source))
+        Page::create(shape).map_err(|source| self.sharing_error(source))
     }
 
     /// Prepares the target to leave snapshots when it crashes; returns the memory of the snapshots.
@@ -117,26 +128,7 @@ impl Launch {
             self.copied = Some(copies.file()?);
             Ok(Arc::new(copies))
         });
-        made.map_err(|source| self.not_sharing(source))
-    }
-
-    /// The error for a terminal that cannot be opened.
-    pub(crate) fn without_terminal(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!(
-                "opening a terminal for {} (is /dev/pts mounted?)",
-                self.program.display()
-            ),
-            source,
-        }
-    }
-
-    /// The error for memory that cannot be shared.
-    pub(crate) fn not_sharing(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!("sharing memory with {}", self.program.display()),
-            source,
-        }
+        made.map_err(|source| self.sharing_error(source))
     }
 
     /// Starts the launcher. `stderr`: where the target's stderr goes; `None` for /dev/null.
@@ -150,7 +142,7 @@ impl Launch {
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let (reply_read, reply_write) = match self.role {
-            Role::Afl => answers().map_err(system)?,
+            Role::Afl => reply_socket().map_err(system)?,
             _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
         };
         let (supervisor_pipe, supervisors) = UnixStream::pair().map_err(system)?;
@@ -161,7 +153,7 @@ impl Launch {
             (page, fd::PAGE),
             (&supervisors, fd::SUPERVISOR_PIPE),
         ];
-        let mut handed = self.lift(&fixed)?;
+        let mut handed = self.duplicate_descriptors(&fixed)?;
         let policy = self.sandbox_handover().map_err(system)?;
         for (held, number) in &policy.descriptors {
             handed.push((above(held)?, *number));
@@ -197,7 +189,10 @@ impl Launch {
     }
 
     /// Duplicates `fixed` and the role's descriptors to numbers above those that servers inherit.
-    fn lift(&self, fixed: &[(&dyn AsFd, i32)]) -> nix::Result<Vec<(OwnedFd, i32)>> {
+    fn duplicate_descriptors(
+        &self,
+        fixed: &[(&dyn AsFd, i32)],
+    ) -> nix::Result<Vec<(OwnedFd, i32)>> {
         let wanted = [
             (&self.observed, fd::OBSERVED),
             (&self.copied, fd::COPY),
@@ -243,7 +238,7 @@ impl Launch {
         let values = self.env.iter().map(|(_, value)| value);
         let path = environment::path(&self.env, self.env_only);
         let texts = self.argv.iter().chain(values).chain(&path);
-        sandbox::covers(&needed, texts.map(OsString::as_os_str))
+        sandbox::replaceable_directories(&needed, texts.map(OsString::as_os_str))
     }
 
     /// Whether the server is in a PID namespace, so that process ids differ outside.
@@ -354,7 +349,7 @@ impl Inject {
 
 /// The reply channel of AFL++'s server, which reports a run by two words: a read from a socket can
 /// wait for both words, with a timeout.
-fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
+fn reply_socket() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))

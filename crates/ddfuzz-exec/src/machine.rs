@@ -269,21 +269,23 @@ fn cgroup() -> Check {
 
 /// Checks each part of `--sandbox`.
 fn sandbox() -> Vec<Check> {
-    let parts = sandbox::offers().into_iter().filter_map(|offered| {
-        let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
-        Some(match offered.why_not {
-            None if *name == "landlock" => {
-                let version = sandbox::landlock_version().unwrap_or_default();
-                good(name, format!("supported (version {version}): {holds}"))
-            }
-            None => good(name, format!("supported: {holds}")),
-            Some(why) => bad(
-                name,
-                format!("not supported ({why}), so this is not guaranteed: {holds}"),
-                *fix,
-            ),
-        })
-    });
+    let parts = sandbox::supported_parts()
+        .into_iter()
+        .filter_map(|offered| {
+            let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
+            Some(match offered.why_not {
+                None if *name == "landlock" => {
+                    let version = sandbox::landlock_version().unwrap_or_default();
+                    good(name, format!("supported (version {version}): {holds}"))
+                }
+                None => good(name, format!("supported: {holds}")),
+                Some(why) => bad(
+                    name,
+                    format!("not supported ({why}), so this is not guaranteed: {holds}"),
+                    *fix,
+                ),
+            })
+        });
     parts.collect()
 }
 

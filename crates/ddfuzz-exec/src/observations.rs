@@ -10,7 +10,7 @@ use crate::{observe::LoopObserver, protocol::flag};
 /// Collects the observations of a server's runs, and asks the server for them.
 #[derive(Default)]
 pub(crate) struct RunObservations {
-    pub(crate) telling: CoverageReporting,
+    pub(crate) reporting: CoverageReporting,
     comparing: Option<LoopObserver>,
     /// Whether each run has its own process.
     pub(crate) fresh: bool,
@@ -44,14 +44,14 @@ impl RunObservations {
     /// Prepares the shared page of a new server; returns the file to which the server writes
     /// comparisons.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
-        page.set_reached(self.reached.ranges())?;
+        page.set_reached(&self.reached.ranges)?;
         self.recent.clear();
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
     /// Returns the flags of the next request ([`flag`](crate::protocol::flag)).
     pub(crate) fn begin_request(&mut self) -> u64 {
-        let counters = match self.telling {
+        let counters = match self.reporting {
             CoverageReporting::Nothing => 0,
             CoverageReporting::Every => flag::COUNTERS,
             CoverageReporting::Novel => flag::NOVEL,
@@ -153,11 +153,6 @@ impl ReachedRanges {
             }
         }
         novel
-    }
-
-    /// For each counter, one bit per reached range.
-    pub(crate) fn ranges(&self) -> &[u8] {
-        &self.ranges
     }
 }
 
@@ -263,7 +258,7 @@ mod tests {
         let mut reached = ReachedRanges::default();
         reached.add(&[0, 1, 200]);
         reached.add(&[0, 5, 255]);
-        assert_eq!(reached.ranges(), [0, 1 | 8, 128]);
+        assert_eq!(reached.ranges, [0, 1 | 8, 128]);
     }
 
     #[test]

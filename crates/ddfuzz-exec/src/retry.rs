@@ -40,7 +40,7 @@ pub(crate) trait Retriable {
     /// Empties the working directory after all processes of the run have ended.
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch().clean();
-        if cleaned.map_err(|source| self.launch().lost(source))? == Cleaned::Replaced {
+        if cleaned.map_err(|source| self.launch().directory_error(source))? == Cleaned::Replaced {
             self.stop(); // it stands in a directory that is gone
         }
         Ok(())
@@ -88,7 +88,7 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
         std::thread::sleep(PAUSE);
         // The next run must not see files of a failed one.
         let renewed = target.scratch().renew();
-        renewed.map_err(|source| target.launch().lost(source))?;
+        renewed.map_err(|source| target.launch().directory_error(source))?;
     }
 }
 

@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_secs(1);
 /// A running server process, and the pipes and memory shared with it.
 pub(crate) struct Server {
     pipes: ServerPipes,
-    page: Page,
+    pub(crate) page: Page,
     /// Numbers of the last run requested and of the first run of the same request.
     seq: u64,
     first: u64,
@@ -76,11 +76,11 @@ impl Server {
         page: Page,
     ) -> Result<Server, ExecError> {
         let (supervisor, mut pipes) = launch
-            .start(stdin, page.file(), stderr)
+            .start(stdin, &page.file, stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
         let told = await_hello(launch, &mut pipes.reply)?;
         let pid = match launch.numbers_processes() {
-            true => outer_pid(told, supervisor.pid()).unwrap_or(told),
+            true => outer_pid(told, supervisor.pid).unwrap_or(told),
             false => told,
         };
         check_descent(launch, &supervisor, pid)?;
@@ -163,7 +163,7 @@ impl Server {
                 }
                 // The kill was for the previous run, which had just returned.
                 (Some(_), Ended::Signal(libc::SIGKILL)) if number > 0 => {
-                    return self.came_back(number - 1);
+                    return self.returned_answer(number - 1);
                 }
                 (_, ended) => ended,
             };
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Makes the answer for run `number`, which returned normally, from the shared page.
-    fn came_back(&self, number: usize) -> Result<Answer, RequestError> {
+    fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
@@ -218,11 +218,6 @@ impl Server {
         }
     }
 
-    /// The memory that is shared with the server.
-    pub(crate) fn page(&self) -> &Page {
-        &self.page
-    }
-
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
         self.pipes
             .request
@@ -246,9 +241,9 @@ impl Server {
             page: Some(&self.page),
             first: self.first,
             server: self.pid,
-            supervisor: self.supervisor.pid(),
+            supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
-            warm: self.page.layout() != PageLayout::Single,
+            warm: self.page.layout != PageLayout::Single,
         };
         match watch.wait(limits, look) {
             WaitOutcome::Ready => Ok(None),
@@ -333,7 +328,7 @@ impl ObservedProcess for LoopProcess<'_> {
         let (Some(process), Some(base)) = (self.process(), page.counters_at()) else {
             return false;
         };
-        let len = page.layout().counters();
+        let len = page.layout.counters();
         to.resize(len, 0);
         let remote = [RemoteIoVec { base, len }];
         let read = process_vm_readv(process, &mut [IoSliceMut::new(to)], &remote);
@@ -390,7 +385,7 @@ pub(crate) fn check_descent(
     supervisor: &Supervisor,
     pid: Pid,
 ) -> Result<(), ExecError> {
-    if !proc_tree::descends(pid, supervisor.pid()) {
+    if !proc_tree::descends(pid, supervisor.pid) {
         // Without /proc, neither the run nor its processes can be observed.
         return Err(ExecError::Server {
             path: launch.program.clone(),

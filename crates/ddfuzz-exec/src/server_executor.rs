@@ -25,9 +25,9 @@ pub(crate) struct ServerExecutor {
     way: Way,
     layout: PageLayout,
     /// Whether the program may start others, according to its ELF file.
-    may_fork: bool,
+    pub(crate) may_fork: bool,
     /// Whether the last run had descendants.
-    forked: bool,
+    pub(crate) forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
@@ -106,16 +106,6 @@ impl ServerExecutor {
         Ok(served)
     }
 
-    /// Whether the program may start others, according to its ELF file.
-    pub(crate) fn may_fork(&self) -> bool {
-        self.may_fork
-    }
-
-    /// Whether the last run had descendants, as far as the server noticed.
-    pub(crate) fn forked(&self) -> bool {
-        self.forked
-    }
-
     /// Makes a loop start a new process for each run.
     pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
         self.observations.fresh = true;
@@ -148,20 +138,20 @@ impl ServerExecutor {
                 let page = self.launch.page(self.layout)?;
                 let observed = self.observations.begin_server(&page);
                 self.launch.observed =
-                    observed.map_err(|source| self.launch.not_sharing(source))?;
+                    observed.map_err(|source| self.launch.sharing_error(source))?;
                 if let Some(copies) = &self.copies {
                     let cleared = copies.clear();
-                    cleared.map_err(|source| self.launch.not_sharing(source))?;
+                    cleared.map_err(|source| self.launch.sharing_error(source))?;
                 }
                 if let Some(console) = &mut self.console {
                     let renewed = console.renew();
-                    let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
+                    let theirs = renewed.map_err(|source| self.launch.terminal_error(source))?;
                     self.launch.terminal = Some(theirs);
                 }
                 let mut started =
                     Server::start(&self.launch, self.input_channel.file(), None, page)?;
                 let entered = self.scratch.enter(started.take_scratch());
-                entered.map_err(|source| self.launch.lost(source))?;
+                entered.map_err(|source| self.launch.directory_error(source))?;
                 Ok(empty.insert(started))
             }
         }
@@ -173,13 +163,13 @@ impl ServerExecutor {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
         let has_page = self.is_loop()
-            && (answer.number > 0 || self.observations.telling != CoverageReporting::Nothing);
+            && (answer.number > 0 || self.observations.reporting != CoverageReporting::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
-            let outcomes = server.page().outcomes(answer.number + 1);
-            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
-            let came_back = answer.number + usize::from(answer.ended.is_exit());
-            for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
-                self.observations.take(number, server.page(), outcome.slot);
+            let outcomes = server.page.outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.sharing_error(source))?;
+            let returned = answer.number + usize::from(answer.ended.is_exit());
+            for (number, outcome) in outcomes.into_iter().enumerate().take(returned) {
+                self.observations.take(number, &server.page, outcome.slot);
                 match number < answer.number {
                     true => runs.push(Run {
                         cpu: outcome.cpu,
@@ -238,7 +228,7 @@ impl Retriable for ServerExecutor {
         self.server().map_err(Failure::Start)?;
         if let (true, Some(copies)) = (self.died, &self.copies) {
             let forgotten = copies.forget();
-            forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
+            forgotten.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
         }
         let flags = self.observations.begin_request();
         let server = self.server.as_mut();
@@ -247,13 +237,13 @@ impl Retriable for ServerExecutor {
             let begun = console.begin(input);
             begun
                 .map_err(|error| Failure::Request(RequestError::Nonsense(lost_terminal(&error))))?;
-            limits.wall = limits.wall.saturating_add(console.patience(input));
+            limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
         }
         let answer = match &self.input_channel {
             InputChannel::Single { .. } => server.run(input.len(), &limits),
             InputChannel::Batch(many) => {
                 self.detector.begin();
-                server.run_all(many.places(), flags, &limits, &mut self.detector)
+                server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
         };
         let mut answer = answer.map_err(Failure::Request)?;
@@ -333,18 +323,18 @@ impl Executor for ServerExecutor {
         Some(self.layout.counters()).filter(|count| *count > 0)
     }
 
-    fn tell_coverage(&mut self, telling: CoverageReporting) {
-        self.observations.telling = telling;
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.observations.reporting = reporting;
     }
 
     fn covered(&self) -> &[RunCoverage] {
         self.observations.covered()
     }
 
-    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+    fn report_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
         if self.is_loop() && on != self.observations.compares() {
             let changed = self.observations.compare(on, &self.launch.program);
-            changed.map_err(|source| self.launch.not_sharing(source))?;
+            changed.map_err(|source| self.launch.sharing_error(source))?;
             self.server = None; // what observes is loaded with the program
         }
         Ok(())

@@ -54,9 +54,9 @@ fn stride(counters: usize) -> usize {
 
 /// The Rust side of `struct page` in `runtime/protocol.h`, and of the tables that follow it.
 pub(crate) struct Page {
-    file: File,
+    pub(crate) file: File,
     header: Mapping,
-    layout: PageLayout,
+    pub(crate) layout: PageLayout,
 }
 
 impl Page {
@@ -72,15 +72,6 @@ impl Page {
             header,
             layout,
         })
-    }
-
-    /// The memory file, for the server.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    pub(crate) fn layout(&self) -> PageLayout {
-        self.layout
     }
 
     /// Number of the last run that has begun.

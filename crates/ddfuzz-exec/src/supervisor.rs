@@ -20,13 +20,14 @@ use std::{
 use crate::{proc_tree, watch::readable};
 
 /// How long the supervisors may take to kill everything.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The running launcher, whose process is the outer supervisor. Dropping it kills the target with
 /// all its descendants and waits until they are gone. If ddfuzz dies, the supervisor pipe closes,
 /// and the supervisors do the same.
 pub(crate) struct Supervisor {
-    pid: Pid,
+    /// Process id of the outer supervisor.
+    pub(crate) pid: Pid,
     /// Only the two supervisors hold the other end, as long as they live.
     supervisor_pipe: UnixStream,
     /// The scratch directory, which the environment of all the target's processes contains.
@@ -42,11 +43,6 @@ impl Supervisor {
             supervisor_pipe,
             scratch,
         }
-    }
-
-    /// Process id of the outer supervisor.
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
     }
 
     /// Receives the descriptor that the inner supervisor has sent; `None` if it has sent none.
@@ -67,7 +63,7 @@ impl Supervisor {
 
     /// Waits until both supervisors have ended; false if they have not within 10 s.
     fn is_gone(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if !readable(&self.supervisor_pipe, left) {

@@ -83,7 +83,7 @@ impl TraceServer {
 
     fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
         let theirs = self.console.as_mut().map(Console::renew).transpose();
-        let theirs = theirs.map_err(|source| self.launch.without_terminal(source))?;
+        let theirs = theirs.map_err(|source| self.launch.terminal_error(source))?;
         let launch = match (mode, &mut self.forking, &mut self.copying) {
             (ServerMode::Forking, Some(forking), _) => forking,
             (ServerMode::Copying, _, Some((copying, _))) => copying,
@@ -98,7 +98,7 @@ impl TraceServer {
         match Server::start(launch, self.input.stdin(), Some(stderr), page) {
             Ok(mut server) => {
                 let entered = self.scratch.enter(server.take_scratch());
-                entered.map_err(|source| self.launch.lost(source))?;
+                entered.map_err(|source| self.launch.directory_error(source))?;
                 self.server = Some(server);
                 self.mode = mode;
                 Ok(())
@@ -139,7 +139,7 @@ impl TraceServer {
             return Ok(());
         };
         let begun = console.begin(&self.keys);
-        begun.map_err(|source| self.launch.without_terminal(source))
+        begun.map_err(|source| self.launch.terminal_error(source))
     }
 
     /// Corrects how the run ended: hanging up its terminal is not a failure.
@@ -154,7 +154,9 @@ impl TraceServer {
     pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {
-            limits.wall = limits.wall.saturating_add(console.patience(&self.keys));
+            limits.wall = limits
+                .wall
+                .saturating_add(console.extra_wall_time(&self.keys));
         }
         limits
     }

@@ -207,7 +207,7 @@ impl Traceable {
         let copies = match &self.lock().copying {
             Some((launch, copies)) => {
                 let cleared = copies.clear();
-                cleared.map_err(|source| launch.not_sharing(source))?;
+                cleared.map_err(|source| launch.sharing_error(source))?;
                 Arc::clone(copies)
             }
             None => return Ok(None),
@@ -285,7 +285,7 @@ impl Traceable {
         let mut run = rerun.start(input, random_addresses)?;
         run.release()?;
         let ended = run.wait()?;
-        Ok((ended, run.said()))
+        Ok((ended, run.crash_messages()))
     }
 }
 
@@ -394,7 +394,7 @@ impl Traced {
     }
 
     /// What the run wrote about its crash.
-    pub fn said(&mut self) -> CrashMessages {
+    pub fn crash_messages(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
         CrashMessages {

@@ -93,7 +93,7 @@ impl Watch<'_> {
             let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
             let cpu = usage.cpu.saturating_sub(base);
             let wall_is_over = delay.wall_is_over(limits.wall);
-            let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
+            let over = if self.exceeds_memory(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
             } else if cpu >= limits.cpu || wall_is_over {
                 Some(Ended::Timeout)
@@ -171,7 +171,7 @@ impl Watch<'_> {
 
     /// Whether the run exceeds its memory limit. Shared pages are counted once, if counting them
     /// for each process exceeds the limit.
-    fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
+    fn exceeds_memory(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }

@@ -100,26 +100,26 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
         way => start(target, Some(way), Freshness::Fresh)?.executor,
     };
-    executor.tell_coverage(CoverageReporting::Every);
+    executor.report_coverage(CoverageReporting::Every);
     Ok(executor)
 }
 
 /// Starts the fastest way that works. The reason names the ways that failed before.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
-    match wanted(target)? {
-        Wanted::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
+    match part_to_run(target)? {
+        RunPart::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
             Err(ExecError::WayUnfit { why, .. }) => {
                 but = format!("its entry function cannot be called: {why}; ");
             }
             other => return by_entry(other, &why),
         },
-        Wanted::Lost => {
+        RunPart::Lost => {
             but = "a libFuzzer binary without symbols (stripped?), so its entry function is not found \
                    and its coverage unknown; "
                 .to_owned();
         }
-        Wanted::OwnServer => {
+        RunPart::OwnServer => {
             match by_own_server(target, freshness, "a program compiled by AFL++") {
                 Err(ExecError::WayUnfit { why, .. }) => {
                     but = format!("its own fork server does not work: {why}; ");
@@ -127,7 +127,7 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
                 other => return other,
             }
         }
-        Wanted::Main => {}
+        RunPart::Main => {}
     }
     match start_injected(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
@@ -171,7 +171,7 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
 }
 
 /// The part of a target that is run.
-enum Wanted {
+enum RunPart {
     /// The entry function; the text is the reason, for users.
     Entry(String),
     /// An entry function that the program should have, but that was not found.
@@ -184,36 +184,36 @@ enum Wanted {
 
 /// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
 /// function gets no arguments. libFuzzer's flags do not count as arguments.
-fn wanted(target: &Target) -> Result<Wanted, ExecError> {
+fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
-        return Ok(Wanted::Main); // nothing else has a terminal
+        return Ok(RunPart::Main); // nothing else has a terminal
     }
     let path = match &target.program {
         Program::Bundled(_) if target.args.is_empty() => {
             let why = "a bundled target with an entry function".to_owned();
-            return Ok(Wanted::Entry(why));
+            return Ok(RunPart::Entry(why));
         }
-        Program::Bundled(_) => return Ok(Wanted::Main),
+        Program::Bundled(_) => return Ok(RunPart::Main),
         Program::Path(path) => find_program(path)?,
     };
     let Some(facts) = elf::facts(&path) else {
-        return Ok(Wanted::Main);
+        return Ok(RunPart::Main);
     };
     Ok(match facts.entry {
         Some(entry) if facts.is_fuzzer && !target.takes_file() => {
-            Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+            RunPart::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
         }
         // A program compiled by AFL++ reports coverage only to its own fork server.
         Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
-            Wanted::OwnServer
+            RunPart::OwnServer
         }
-        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
+        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => RunPart::Entry(format!(
             "a target with an entry function, {}",
             entry.coverage()
         )),
-        None if facts.is_fuzzer && !target.takes_file() => Wanted::Lost,
-        _ if facts.afl && !facts.is_fuzzer => Wanted::OwnServer,
-        _ => Wanted::Main,
+        None if facts.is_fuzzer && !target.takes_file() => RunPart::Lost,
+        _ if facts.afl && !facts.is_fuzzer => RunPart::OwnServer,
+        _ => RunPart::Main,
     })
 }
 
@@ -348,7 +348,7 @@ const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 /// # Errors
 /// When the target cannot be run.
 pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
-    if !knows(target) {
+    if !has_debug_text(target) {
         return Ok(None);
     }
     // It holds the private directory, which must have no other owner now.
@@ -368,7 +368,7 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
 }
 
 /// Whether the target is a libFuzzer binary whose harness reads [`VARIABLE`].
-fn knows(target: &Target) -> bool {
+fn has_debug_text(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;
     };

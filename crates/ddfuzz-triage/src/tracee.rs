@@ -135,7 +135,7 @@ impl Tracee for Traced {
     }
 
     fn said(&mut self) -> CrashMessages {
-        Traced::said(self)
+        Traced::crash_messages(self)
     }
 }
 
@@ -158,7 +158,7 @@ impl Start for Traceable {
         let ended = run.wait()?;
         Ok(Untraced {
             ended,
-            said: run.said(),
+            said: run.crash_messages(),
             copies: Some(copies),
         })
     }

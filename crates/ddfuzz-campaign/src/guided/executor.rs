@@ -143,7 +143,7 @@ impl TargetExecutor {
 
     fn tell(&mut self, telling: CoverageReporting) {
         if self.telling != telling {
-            self.executor.tell_coverage(telling);
+            self.executor.report_coverage(telling);
             self.telling = telling;
         }
     }

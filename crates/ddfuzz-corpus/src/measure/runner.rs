@@ -106,7 +106,7 @@ impl Runner {
             Freshness::Shared => {
                 let started = start(settings.target, Some(settings.way), Freshness::Shared)?;
                 let mut executor = started.executor;
-                executor.tell_coverage(CoverageReporting::Every);
+                executor.report_coverage(CoverageReporting::Every);
                 executor
             }
         };

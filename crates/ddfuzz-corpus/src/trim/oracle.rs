@@ -64,7 +64,7 @@ impl CoverageOracle {
             return Err(TrimError::NoCoverage { way });
         }
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
-        quick.tell_coverage(CoverageReporting::Every);
+        quick.report_coverage(CoverageReporting::Every);
         Ok(CoverageOracle {
             prefilter: Prefilter::for_runs(quick.freshness()),
             quick,

@@ -92,7 +92,7 @@ pub(super) struct HandshakePipes<'a> {
     /// Whether ddfuzz offers inputs in shared memory.
     pub(super) shared: bool,
     /// How long the whole handshake may take.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     /// When the handshake began.
     pub(super) began: Instant,
 }
@@ -226,9 +226,9 @@ impl HandshakePipes<'_> {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), HandshakeError> {
-        let left = self.patience.saturating_sub(self.began.elapsed());
+        let left = self.timeout.saturating_sub(self.began.elapsed());
         read_within(self.status, buffer, left).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => HandshakeError::Late(self.patience),
+            ErrorKind::TimedOut => HandshakeError::Late(self.timeout),
             _ => HandshakeError::Ended,
         })
     }

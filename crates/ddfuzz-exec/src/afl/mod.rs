@@ -41,7 +41,7 @@ pub(crate) struct Forkserver {
     /// Number of the user's variables in `launch`.
     own_variables: usize,
     coverage: Coverage,
-    telling: CoverageReporting,
+    reporting: CoverageReporting,
     reached: ReachedRanges,
     covered: Vec<RunCoverage>,
     /// Observes runs that take long.
@@ -89,7 +89,7 @@ impl Forkserver {
             own_variables: launch.env.len(),
             launch,
             coverage,
-            telling: CoverageReporting::Nothing,
+            reporting: CoverageReporting::Nothing,
             reached: ReachedRanges::default(),
             covered: Vec::new(),
             detector: HangDetector::default(),
@@ -131,7 +131,7 @@ impl Forkserver {
                 Ok((mut server, handshake)) if self.coverage.fit(handshake.map_size) => {
                     server.check_descent(&self.launch)?;
                     let entered = self.scratch.enter(server.scratch.take());
-                    entered.map_err(|source| self.launch.lost(source))?;
+                    entered.map_err(|source| self.launch.directory_error(source))?;
                     self.takes_shared = handshake.shares_input;
                     return Ok(server);
                 }
@@ -150,9 +150,9 @@ impl Forkserver {
     }
 
     /// Stores the coverage of a run that returned normally, if it is to be reported.
-    fn tell(&mut self) {
+    fn store_coverage(&mut self) {
         let counters = self.coverage.read();
-        let told = match self.telling {
+        let told = match self.reporting {
             CoverageReporting::Nothing => return,
             CoverageReporting::Every => {
                 self.reached.add(counters);
@@ -279,7 +279,7 @@ impl Executor for Forkserver {
         self.covered.clear();
         let Answer { ended, cpu, .. } = retry::run(self, &[input])?;
         if ended.is_exit() {
-            self.tell();
+            self.store_coverage();
         }
         let last = std::mem::take(&mut self.last);
         if last && let Some(server) = &mut self.server {
@@ -311,8 +311,8 @@ impl Executor for Forkserver {
         Some(self.coverage.used())
     }
 
-    fn tell_coverage(&mut self, telling: CoverageReporting) {
-        self.telling = telling;
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.reporting = reporting;
     }
 
     fn covered(&self) -> &[RunCoverage] {

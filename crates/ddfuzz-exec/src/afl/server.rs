@@ -48,7 +48,7 @@ pub(super) enum AflStartError {
 }
 
 /// The wait status of a run that ended before the first look; `None` if it still runs.
-type Ahead = Option<i32>;
+type EarlyStatus = Option<i32>;
 
 impl AflServer {
     /// Starts the program and performs the handshake. `shared`: offers inputs in shared memory.
@@ -69,7 +69,7 @@ impl AflServer {
             control: &mut pipes.request,
             status: &mut pipes.reply,
             shared,
-            patience: STARTUP,
+            timeout: STARTUP,
             began: Instant::now(),
         };
         let handshake = handshake_pipes
@@ -160,7 +160,7 @@ impl AflServer {
 
     /// Reads the process id of the run, and its status if the run ends within a slice of time, or
     /// within `early`.
-    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), RequestError> {
+    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
@@ -215,7 +215,7 @@ impl AflServer {
             page: None,
             first: 0,
             server: self.pid,
-            supervisor: self.supervisor.pid(),
+            supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
@@ -312,7 +312,7 @@ fn first(bytes: &[u8]) -> i32 {
 }
 
 /// Runs between two searches for children, on kernels that do not list a process's children.
-const RARELY: u32 = 256;
+const RUNS_PER_SEARCH: u32 = 256;
 /// How often the list is read until all killed processes are dead, and the pause between. The
 /// supervisors kill what takes longer.
 const PASSES: u32 = 50;
@@ -354,7 +354,7 @@ impl ChildProcesses {
 
     /// Kills leftover processes of runs. `own`: the process that serves further runs.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
-        if !self.has_strangers(own) {
+        if !self.has_leftovers(own) {
             return Leftovers::Nothing;
         }
         for _ in 0..PASSES {
@@ -378,7 +378,7 @@ impl ChildProcesses {
     }
 
     /// Whether the list has processes other than `own` and the zombies of earlier looks.
-    fn has_strangers(&mut self, own: Option<Pid>) -> bool {
+    fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];
         let listed = self.list.as_ref().map(|list| list.read_at(&mut text, 0));
@@ -387,7 +387,7 @@ impl ChildProcesses {
                 numbers(&text[..length]).any(|pid| Some(pid) != own && !self.dead.contains(&pid))
             }
             Some(Ok(_)) => true,
-            _ => self.looks.is_multiple_of(RARELY),
+            _ => self.looks.is_multiple_of(RUNS_PER_SEARCH),
         }
     }
 }

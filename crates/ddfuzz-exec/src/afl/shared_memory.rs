@@ -10,7 +10,7 @@ const FIRST: usize = 1 << 23;
 /// Size of the map in bytes for a program that needs more without saying how much.
 const LARGEST: usize = 1 << 28;
 /// Size of AFL++'s map in bytes, if the program reports none.
-const UNTOLD: usize = 1 << 16;
+const DEFAULT_SIZE: usize = 1 << 16;
 
 /// The coverage map shared with the target, and a copy.
 pub(super) struct Coverage {
@@ -44,7 +44,7 @@ impl Coverage {
 
     /// Sets the size that the program reports. False if the map is smaller.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
-        let wanted = told.unwrap_or(UNTOLD);
+        let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
@@ -108,7 +108,7 @@ impl Segment {
         // SAFETY: attaches a segment of ours wherever there is room.
         let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
         let failed = (at.addr() == usize::MAX).then(io::Error::last_os_error);
-        let given = owner.map_or(Ok(()), |owner| give(id, owner));
+        let given = owner.map_or(Ok(()), |owner| grant_access(id, owner));
         // SAFETY: the last argument is not used by this command.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         match (failed, NonNull::new(at.cast())) {
@@ -167,7 +167,7 @@ impl Drop for Segment {
 }
 
 /// Allows the target's user to attach the segment.
-fn give(id: i32, owner: Identity) -> io::Result<()> {
+fn grant_access(id: i32, owner: Identity) -> io::Result<()> {
     let mut facts = MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: it fills the record, which all zeroes are a value of.
     let mut facts = unsafe {

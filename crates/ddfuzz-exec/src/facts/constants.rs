@@ -111,7 +111,7 @@ impl CodeReader<'_> {
         let little = &value.to_le_bytes()[..width];
         let many = self.seen.len() >= MOST_CONSTANTS;
         if many
-            || !tells(little)
+            || !is_significant(little)
             || within(&self.loaded, value)
             || !self.seen.insert((value, width))
         {
@@ -172,7 +172,7 @@ fn is_stack(register: Register) -> bool {
 
 /// Whether these bytes may be a word, not a small number, size, mask or divisor: half of the bytes,
 /// and three of four unless they are letters, are neither 0 nor 255, and half of them differ.
-fn tells(bytes: &[u8]) -> bool {
+fn is_significant(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));
     let letters = telling.iter().filter(|byte| byte.is_ascii_alphanumeric());
@@ -217,7 +217,7 @@ mod tests {
             &[7; 8],
             &[1, 2, 0, 0, 0, 0, 0, 0],
         ] {
-            assert!(!tells(bytes), "{bytes:?}");
+            assert!(!is_significant(bytes), "{bytes:?}");
         }
         for bytes in [
             &b"BM"[..],
@@ -225,7 +225,7 @@ mod tests {
             &[0xbe, 0xba, 0xfe, 0xca],
             b"password",
         ] {
-            assert!(tells(bytes), "{bytes:?}");
+            assert!(is_significant(bytes), "{bytes:?}");
         }
     }
 }

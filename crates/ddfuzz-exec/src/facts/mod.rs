@@ -146,7 +146,7 @@ impl TargetFacts {
             facts.kind = Kind::Elf;
             let known = elf::ElfFacts::of(&file);
             facts.debug_assertions = known.rust && asserts(&file);
-            facts.take_over(known);
+            facts.copy_elf_facts(known);
             read_headers(&file, &mut facts);
             instrumentation::read(&file, &mut facts);
         }
@@ -154,7 +154,7 @@ impl TargetFacts {
     }
 
     /// Copies the facts that `elf.rs` has read.
-    fn take_over(&mut self, known: elf::ElfFacts) {
+    fn copy_elf_facts(&mut self, known: elf::ElfFacts) {
         self.linker = known.interpreter;
         self.afl = known.afl;
         self.libfuzzer = known.is_fuzzer;

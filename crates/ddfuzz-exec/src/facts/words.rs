@@ -35,7 +35,7 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     };
     let texts = Texts::of(&file);
     let facts = elf::ElfFacts::of(&file);
-    let read = CodeWords::of(&image, texts.ranges());
+    let read = CodeWords::of(&image, &texts.ranges);
     // Texts of linked runtimes outnumber the program's own.
     let has_runtime = facts.interpreter.is_none() || facts.sanitized || facts.is_fuzzer;
     Ok(chosen(
@@ -75,6 +75,7 @@ const MOST_POINTERS: usize = 1 << 20;
 /// A program's read-only data, and the pointers into that data.
 struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
+    /// Sorted address ranges of the data.
     ranges: Ranges,
     /// Addresses that tables of pointers contain.
     pointers: BTreeSet<u64>,
@@ -106,11 +107,6 @@ impl<'data> Texts<'data> {
             ranges,
             pointers,
         }
-    }
-
-    /// The sorted address ranges of the read-only data.
-    fn ranges(&self) -> &Ranges {
-        &self.ranges
     }
 
     /// Lists the texts: first those that code refers to, then those in pointer tables, then, unless

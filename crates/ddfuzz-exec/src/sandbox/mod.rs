@@ -16,7 +16,7 @@ use std::{fs::File, io, os::fd::OwnedFd, os::unix::ffi::OsStrExt, os::unix::fs::
 use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 
 pub(crate) use landlock::version as landlock_version;
-pub use support::{SandboxSupport, keep_files, offers};
+pub use support::{SandboxSupport, keep_files, supported_parts};
 
 /// Whether a target runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -145,7 +145,7 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Chooses the directories of `TEMPORARY` that the scratch directory may replace: those without
 /// files that a run needs. A run needs `paths`, and may need every path in `texts` (arguments and
 /// variables).
-pub(crate) fn covers<'a>(
+pub(crate) fn replaceable_directories<'a>(
     paths: &[&Path],
     texts: impl Iterator<Item = &'a OsStr> + Clone,
 ) -> Vec<PathBuf> {
@@ -193,7 +193,7 @@ mod tests {
 
     fn covered(paths: &[&str], texts: &[&str]) -> Vec<PathBuf> {
         let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
-        covers(&paths, texts.iter().map(OsStr::new))
+        replaceable_directories(&paths, texts.iter().map(OsStr::new))
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl SandboxSupport {
 
 /// Tests which parts of a sandbox this system supports; the first call's result is kept. Limits,
 /// the scratch directory and killing descendants always work, and are not listed.
-pub fn offers() -> Vec<SandboxSupport> {
+pub fn supported_parts() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
         None => Some("not in this kernel, or turned off".to_owned()),
@@ -146,10 +146,10 @@ fn reason(told: &str, part: SandboxPart) -> Option<String> {
 
 fn try_all() -> Result<String, String> {
     let private = PrivateDir::get().map_err(|error| error.to_string())?;
-    let place = private.fresh("offers");
+    let place = private.fresh("support");
     let told = std::fs::create_dir(&place).and_then(|()| {
         let output = Command::new(private.launcher())
-            .arg("offers")
+            .arg("support")
             .arg(&place)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn each_offer_is_told_of_once_and_says_why_not() {
-        let all = offers();
+        let all = supported_parts();
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.works, one.why_not.is_none());
             assert!(!all[..at].iter().any(|other| other.what == one.what));
@@ -203,7 +203,7 @@ mod tests {
         assert!(keep_files(&of(&["landlock"])));
         assert!(keep_files(&of(&["mount namespace", "read-only files"])));
         // By the names in the launcher's output.
-        let told = offers();
+        let told = supported_parts();
         for what in ["landlock", "read-only files"] {
             assert!(told.iter().any(|one| one.what == what), "{what}");
         }

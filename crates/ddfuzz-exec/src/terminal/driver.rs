@@ -51,7 +51,7 @@ pub(super) struct TerminalRun {
 
 /// How long to wait until the program reads a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum WaitLimit {
     /// At most [`WORK`] of CPU time.
     Bounded,
     /// Until the limits of the run: a program that computes without end hangs.
@@ -73,7 +73,7 @@ impl Driver {
     /// ended.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
-        self.settle(&session, Patience::Bounded)?;
+        self.settle(&session, WaitLimit::Bounded)?;
         let (keys, ending) = (
             std::mem::take(&mut self.keys),
             std::mem::take(&mut self.ending),
@@ -81,9 +81,9 @@ impl Driver {
         let ends = [END_OF_FILE; 2].map(Stroke::Key);
         for stroke in strokes(&keys).chain(strokes(&ending)).chain(ends) {
             self.make(stroke);
-            self.settle(&session, Patience::Bounded)?;
+            self.settle(&session, WaitLimit::Bounded)?;
         }
-        self.settle(&session, Patience::Limits)?;
+        self.settle(&session, WaitLimit::Limits)?;
         self.run.hung_up = true;
         session.hang_up(self.pty.foreground());
         self.await_death(&session)?;
@@ -119,7 +119,7 @@ impl Driver {
 
     /// Waits until all processes of the session sleep and no output is left to read; `None` when
     /// the run has ended.
-    fn settle(&mut self, session: &Session, patience: Patience) -> Option<()> {
+    fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
             self.listen();
@@ -130,27 +130,27 @@ impl Driver {
             match activity {
                 Activity::Sleep if quiet && unread == 0 => {
                     self.unread = 0;
-                    return self.goes_on(session, Duration::ZERO);
+                    return self.await_output(session, Duration::ZERO);
                 }
-                Activity::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
-                    return self.goes_on(session, Duration::ZERO);
+                Activity::Sleep if quiet && self.ignores_keys(unread, &mut waited) => {
+                    return self.await_output(session, Duration::ZERO);
                 }
                 Activity::Sleep => {}
                 Activity::Stopped => session.go_on(),
                 Activity::Traced if waited.since_traced() => session.go_on(),
                 Activity::Traced => {}
-                Activity::Work if patience == Patience::Bounded && waited.too_long(session) => {
-                    return self.goes_on(session, Duration::ZERO);
+                Activity::Work if limit == WaitLimit::Bounded && waited.too_long(session) => {
+                    return self.await_output(session, Duration::ZERO);
                 }
                 Activity::Work => waited.slept = None,
             }
-            self.goes_on(session, waited.pause())?;
+            self.await_output(session, waited.pause())?;
         }
     }
 
     /// Whether a sleeping program seems not to read what was typed. Such a program is not waited
     /// for again until it has read something.
-    fn is_unheeded(&mut self, unread: usize, waited: &mut Wait) -> bool {
+    fn ignores_keys(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
         let unheeded = again || slept >= UNREAD;
@@ -176,7 +176,7 @@ impl Driver {
                 Activity::Traced => {}
                 Activity::Work => waited.slept = None,
             }
-            self.goes_on(session, waited.pause())?;
+            self.await_output(session, waited.pause())?;
         }
     }
 
@@ -187,8 +187,8 @@ impl Driver {
     }
 
     /// Waits for `pause` or for output; `None` when the run has ended.
-    fn goes_on(&self, session: &Session, pause: Duration) -> Option<()> {
-        let mut fds = [&*self.stop as &dyn AsFd, session.end(), self.pty.ours()]
+    fn await_output(&self, session: &Session, pause: Duration) -> Option<()> {
+        let mut fds = [&*self.stop as &dyn AsFd, &session.leader, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
         let is_over = fds[..2].iter().any(|fd| fd.any() == Some(true));
@@ -197,7 +197,7 @@ impl Driver {
 
     /// Waits for `pause` or for output; returns whether the run has ended.
     fn is_stopped(&self, pause: Duration) -> bool {
-        let mut fds = [&*self.stop as &dyn AsFd, self.pty.ours()]
+        let mut fds = [&*self.stop as &dyn AsFd, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
         fds[0].any() == Some(true)
@@ -299,11 +299,6 @@ impl Session {
             pid,
             server,
         })
-    }
-
-    /// A descriptor that becomes readable when the leader, and so the run, has ended.
-    fn end(&self) -> &OwnedFd {
-        &self.leader
     }
 
     /// What the processes do; several threads are looked at twice.

@@ -11,7 +11,7 @@ use crate::terminal::driver::{Driver, TerminalRun};
 use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, terminal::pty::Pty};
 
 /// Time by which each key extends the wall limit of a run: a program may sleep after each key.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIME_PER_KEY: Duration = Duration::from_millis(50);
 /// Number of keys that are typed after the input and the ending.
 const LAST_KEYS: u32 = 2;
 
@@ -20,12 +20,12 @@ pub(crate) struct Console {
     terminal: Terminal,
     owner: Option<Identity>,
     pty: Option<Pty>,
-    driving: Option<Driving>,
+    driving: Option<TypingThread>,
     run: TerminalRun,
 }
 
 /// The thread that types during a run.
-struct Driving {
+struct TypingThread {
     stop: Arc<EventFd>,
     thread: JoinHandle<TerminalRun>,
 }
@@ -75,13 +75,13 @@ impl Console {
         let thread = std::thread::Builder::new()
             .name("ddfuzz-terminal".to_owned())
             .spawn(move || driver.drive())?;
-        self.driving = Some(Driving { stop, thread });
+        self.driving = Some(TypingThread { stop, thread });
         Ok(())
     }
 
     /// Stops typing, after the run has ended.
     pub(crate) fn finish(&mut self) {
-        if let Some(Driving { stop, thread }) = self.driving.take() {
+        if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
             self.run = thread.join().unwrap_or_default();
         }
@@ -104,10 +104,10 @@ impl Console {
     }
 
     /// Time by which `keys` extend the wall limit of a run.
-    pub(crate) fn patience(&self, keys: &[u8]) -> Duration {
+    pub(crate) fn extra_wall_time(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
         let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);
-        PATIENCE.saturating_mul(count.saturating_add(LAST_KEYS))
+        TIME_PER_KEY.saturating_mul(count.saturating_add(LAST_KEYS))
     }
 }
 

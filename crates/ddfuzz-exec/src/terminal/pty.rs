@@ -21,7 +21,7 @@ const MOST_BLOCKS: usize = 64;
 
 /// A pair of pseudo terminals.
 pub(super) struct Pty {
-    ours: File,
+    pub(super) ours: File,
     theirs: File,
     /// The settings of a new terminal, which `reset` restores.
     fresh: Termios,
@@ -141,11 +141,6 @@ impl Pty {
             }
         }
         true
-    }
-
-    /// ddfuzz's side, to poll.
-    pub(super) fn ours(&self) -> &File {
-        &self.ours
     }
 }
 

@@ -92,7 +92,7 @@ impl<'a> Tracer<'a> {
         match status >> 16 {
             0 if signal == libc::SIGTRAP && self.hit(tid) => resume(libc::PTRACE_CONT, tid, 0),
             0 => resume(libc::PTRACE_CONT, tid, signal),
-            libc::PTRACE_EVENT_STOP if !self.followed.contains(&tid) => self.meet(tid),
+            libc::PTRACE_EVENT_STOP if !self.followed.contains(&tid) => self.handle_start(tid),
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
                 // The target has stopped itself and stays stopped until it is continued or killed.
                 resume(libc::PTRACE_LISTEN, tid, 0);
@@ -102,7 +102,7 @@ impl<'a> Tracer<'a> {
             | libc::PTRACE_EVENT_VFORK
             | libc::PTRACE_EVENT_CLONE) => {
                 if let Ok(child) = ptrace::getevent(tid) {
-                    self.expect(Pid::from_raw(child as i32), event);
+                    self.handle_fork(Pid::from_raw(child as i32), event);
                 }
                 resume(libc::PTRACE_CONT, tid, 0);
             }
@@ -111,19 +111,19 @@ impl<'a> Tracer<'a> {
     }
 
     /// Handles the first stop of a new thread or process.
-    fn meet(&mut self, tid: Pid) {
+    fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
-            self.let_go(tid);
+            self.detach_unobserved(tid);
         } else {
             self.stopped.insert(tid); // its parent is about to say what it is
         }
     }
 
     /// Handles the event by which the parent announces a new thread or process.
-    fn expect(&mut self, tid: Pid, event: i32) {
+    fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
-            (libc::PTRACE_EVENT_FORK, true) => self.let_go(tid),
+            (libc::PTRACE_EVENT_FORK, true) => self.detach_unobserved(tid),
             (libc::PTRACE_EVENT_FORK, false) => drop(self.forked.insert(tid)),
             // The new thread shares memory, and so the breakpoints.
             _ => {
@@ -136,7 +136,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Detaches a process with its own memory, with its breakpoints removed.
-    fn let_go(&self, tid: Pid) {
+    fn detach_unobserved(&self, tid: Pid) {
         if let (Some(bias), Some(memory)) = (self.bias, open_memory(tid)) {
             for code in &self.plan.code {
                 let _ = memory.write_all_at(&code.original, code.address.wrapping_add(bias));
@@ -187,7 +187,7 @@ impl<'a> Tracer<'a> {
         let Some(site) = self.plan.sites.get(&address) else {
             return false;
         };
-        let seen = !self.is_worn_out(address) && {
+        let seen = !self.is_exhausted(address) && {
             self.drain();
             match site {
                 Site::Compare(instruction, width) => {
@@ -206,7 +206,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Counts a hit; returns whether the breakpoint was hit often enough to be removed.
-    fn is_worn_out(&mut self, address: u64) -> bool {
+    fn is_exhausted(&mut self, address: u64) -> bool {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
         self.all_hits += 1;
