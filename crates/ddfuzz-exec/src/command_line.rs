@@ -115,7 +115,7 @@ impl CommandLine {
         CommandLine { args, files }
     }
 
-    /// The same arguments without input files.
+    /// Removes the input files, and keeps the arguments.
     pub(crate) fn without_input(self) -> CommandLine {
         CommandLine {
             files: InputFiles::None,

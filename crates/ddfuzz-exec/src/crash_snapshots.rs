@@ -22,10 +22,8 @@ pub struct CrashSnapshots {
 }
 
 impl CrashSnapshots {
-    /// Creates the file, which takes memory only when a snapshot is written.
-    ///
-    /// # Errors
-    /// When no memory file can be created.
+    /// Creates the file, which takes memory only when a snapshot is written. Fails when no memory
+    /// file can be created.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;

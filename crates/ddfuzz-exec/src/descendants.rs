@@ -161,10 +161,8 @@ enum TracerMessage {
     Gone(TreeOutcome),
 }
 
-/// Runs the target on `input`; `None` if the system refuses to trace.
-///
-/// # Errors
-/// When the target cannot be started, or its server or tracer breaks.
+/// Runs the target on `input`; `None` if the system refuses to trace. Fails when the target cannot
+/// be started, or its server or tracer breaks.
 fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {
@@ -199,11 +197,11 @@ fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
     let (sender, news) = mpsc::channel();
     let tracer = std::thread::Builder::new()
         .name("ddfuzz-tree".to_owned())
-        .spawn(move || match Tracer::seize(pid) {
-            Ok(tracer) => {
+        .spawn(move || match seize_tree(pid) {
+            Ok(()) => {
                 // Sending fails only if the run was given up.
                 let _ = sender.send(TracerMessage::Seized(Ok(())));
-                let _ = sender.send(TracerMessage::Gone(tracer.follow()));
+                let _ = sender.send(TracerMessage::Gone(TreeOutcome::follow()));
             }
             Err(errno) => drop(sender.send(TracerMessage::Seized(Err(errno)))),
         })
@@ -217,13 +215,10 @@ fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
 }
 
 fn tracing(errno: Errno) -> ExecError {
-    ExecError::System {
-        what: "tracing the descendants of a run".to_owned(),
-        source: errno.into(),
-    }
+    ExecError::system("tracing the descendants of a run")(errno.into())
 }
 
-/// What the tracer saw of a process tree.
+/// What a tracer observed of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
     /// Whether a process started another one.
@@ -232,37 +227,23 @@ struct TreeOutcome {
     crash: Option<i32>,
 }
 
-/// Traces a process tree. Processes stop only when they fork, execute a program or get a signal.
-struct Tracer {
-    seen: TreeOutcome,
-}
-
-impl Tracer {
-    /// Seizes a process that waits before its `execve`.
-    ///
-    /// # Errors
-    /// As [`seize_tree`].
-    fn seize(pid: Pid) -> nix::Result<Tracer> {
-        seize_tree(pid)?;
-        Ok(Tracer {
-            seen: TreeOutcome::default(),
-        })
-    }
-
-    /// Resumes the processes, and delivers their signals, until none is left.
-    fn follow(mut self) -> TreeOutcome {
+impl TreeOutcome {
+    /// Traces a seized process tree: resumes the processes, and delivers their signals, until none
+    /// is left. Processes stop only when they fork, execute a program or get a signal.
+    fn follow() -> TreeOutcome {
+        let mut seen = TreeOutcome::default();
         // `wait` fails when nothing is left; only this thread reaps what it traces.
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
+                seen.stopped(tid, status);
             } else if let Ended::Signal(signal) = Ended::from_wait_status(status)
                 && Ended::Signal(signal).is_crash(None)
             {
                 // All threads of a process die of the signal of one of them.
-                self.seen.crash.get_or_insert(signal);
+                seen.crash.get_or_insert(signal);
             }
         }
-        self.seen
+        seen
     }
 
     fn stopped(&mut self, tid: Pid, status: i32) {
@@ -274,11 +255,11 @@ impl Tracer {
                 resume(libc::PTRACE_LISTEN, tid, 0);
             }
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
-                self.seen.forked = true;
+                self.forked = true;
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             libc::PTRACE_EVENT_CLONE => {
-                self.seen.forked |= ptrace::getevent(tid).is_ok_and(leads_a_process);
+                self.forked |= ptrace::getevent(tid).is_ok_and(leads_a_process);
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             _ => resume(libc::PTRACE_CONT, tid, 0),

@@ -73,10 +73,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
 }
 
 /// Reads a program file, with zeros in place of its debug information, so that large files take
-/// little memory.
-///
-/// # Errors
-/// When the file cannot be read.
+/// little memory. Fails when the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -161,7 +158,6 @@ pub fn is_libfuzzer(target: &Target) -> bool {
 }
 
 impl ElfFacts {
-    /// Reads the facts of a parsed ELF file.
     pub(crate) fn of(file: &Elf<'_>) -> ElfFacts {
         let mut facts = ElfFacts {
             interpreter: interpreter(file),

@@ -14,10 +14,8 @@ use crate::{
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
 pub trait Executor: Send {
-    /// Runs the target once on `input`.
-    ///
-    /// # Errors
-    /// When the target, or the server that runs it, cannot be started or breaks its protocol.
+    /// Runs the target once on `input`. Fails when the target, or the server that runs it, cannot
+    /// be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
     /// The way in which this executor runs its target.
@@ -28,10 +26,7 @@ pub trait Executor: Send {
 
     /// Runs the target on the first of `inputs` and on as many of the next ones as the way takes at
     /// once. Stops after the first run that does not return normally. Returns one `Run` per input
-    /// that was run, at least one unless `inputs` is empty.
-    ///
-    /// # Errors
-    /// As [`run`](Executor::run).
+    /// that was run, at least one unless `inputs` is empty. Fails as [`run`](Executor::run) does.
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         match inputs.first() {
             Some(input) => Ok(vec![self.run(input)?]),
@@ -59,10 +54,7 @@ pub trait Executor: Send {
 
     /// Sets whether [`compared`](Executor::compared) reports comparisons from now on. Only a
     /// harness that runs many inputs in one process supports this; it then takes one input at a
-    /// time. All other targets use [`observe`](crate::observe).
-    ///
-    /// # Errors
-    /// When memory cannot be shared.
+    /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
     fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
@@ -103,8 +95,8 @@ pub trait Executor: Send {
     /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
-    /// What hang detection observed of the last run, if the run timed out. The signature is `None`
-    /// if the run could not be observed.
+    /// Observations of hang detection about the last run, if the run timed out. The signature is
+    /// `None` if the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }
@@ -124,7 +116,7 @@ pub enum ExecError {
     NotExecutable {
         /// The program.
         path: PathBuf,
-        /// The reason.
+        /// Why the program cannot be executed.
         why: String,
     },
     /// No bundled target has this name.
@@ -135,11 +127,11 @@ pub enum ExecError {
         /// The names that exist.
         known: String,
     },
-    /// Root runs targets as the user nobody, who cannot reach the program or its directory; and a
-    /// sandboxed target never runs as root.
+    /// ddfuzz runs as root, and the user nobody, as whom it runs targets, cannot access the program
+    /// or its directory. A sandboxed target never runs as root.
     #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
     RootOnly {
-        /// The first path component that nobody cannot access.
+        /// The first path that the user nobody cannot access.
         path: PathBuf,
     },
     /// This way of execution does not work for this target.
@@ -149,7 +141,7 @@ pub enum ExecError {
         way: &'static str,
         /// The program.
         path: PathBuf,
-        /// The reason.
+        /// Why the way does not work.
         why: String,
     },
     /// A fork server stopped answering, or broke the protocol.
@@ -157,7 +149,7 @@ pub enum ExecError {
     Server {
         /// The program served.
         path: PathBuf,
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
     /// The operating system refused something that running targets needs.

@@ -32,7 +32,7 @@ const ASLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What hang detection observed of a run that took too long.
+/// Observations about a run that took too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     /// Signatures of the run's windows, each once, without those that occur in the first half only:
@@ -338,7 +338,7 @@ mod tests {
             made.pass(if look < 20 { &[5, 6] } else { &[10, 11] });
             detector.look(1, &made);
         }
-        // One window replaceable_directories parts of both phases.
+        // One window covers parts of both phases.
         let seen = detector.take().signatures;
         assert!(!seen.contains(&signatures(&[], &[5, 6], 1)[0]), "{seen:?}");
         assert!(seen.contains(&signatures(&[], &[10, 11], 1)[0]), "{seen:?}");

@@ -42,7 +42,6 @@ enum NamedFiles {
 }
 
 impl Input {
-    /// Makes an input on stdin.
     pub(crate) fn on_stdin() -> io::Result<Input> {
         let (writer, stdin) = read_only_file(c"ddfuzz-input")?;
         Ok(Input {
@@ -234,7 +233,7 @@ const MAPPED: usize = 4 << 20;
 /// Many inputs for a loop, one after the other in one memory file.
 pub(crate) struct InputBatch {
     writer: File,
-    /// The same file, opened read-only for the server.
+    /// The memory file, opened read-only for the server.
     reader: File,
     mapping: Mapping,
     /// Offset and length of each input in the file, in bytes.

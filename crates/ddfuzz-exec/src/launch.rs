@@ -20,7 +20,7 @@ use crate::{
     protocol::fd, sandbox, watch::SLICE,
 };
 
-/// What the child of the launcher becomes.
+/// The role of the process that the launcher starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A server that runs the program with `execve` for each request.
@@ -33,7 +33,7 @@ pub(crate) enum Role {
     Afl,
 }
 
-/// What the injected runtime does in the program.
+/// The task of the injected runtime in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
     /// Forks a child at `main` for each run.
@@ -59,7 +59,7 @@ pub(crate) struct Launch {
     pub(crate) copied: Option<File>,
     /// The terminal of each run; `None` without one.
     pub(crate) terminal: Option<File>,
-    /// Where the target's stdout goes; `None` for /dev/null.
+    /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
     /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.
@@ -68,7 +68,6 @@ pub(crate) struct Launch {
     pub(crate) shadowed: bool,
     /// Directory for temporary files of the target.
     pub(crate) scratch: PathBuf,
-    /// The sandbox policy; `None` without a sandbox.
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
     pub(crate) open: Vec<PathBuf>,
@@ -243,16 +242,12 @@ impl Launch {
 
     /// Whether the server is in a PID namespace, so that process ids differ outside.
     pub(crate) fn numbers_processes(&self) -> bool {
-        self.policy
-            .as_ref()
-            .is_some_and(SandboxPolicy::numbers_processes)
+        matches!(&self.policy, Some(policy) if policy.numbers_processes())
     }
 
     /// Whether the scratch directory is a private mount, which the supervisor passes to ddfuzz.
     pub(crate) fn hides_scratch(&self) -> bool {
-        self.policy
-            .as_ref()
-            .is_some_and(SandboxPolicy::hides_scratch)
+        matches!(&self.policy, Some(policy) if policy.hides_scratch())
     }
 
     /// The scratch directory, if no mount limits its size, so that ddfuzz must check it.
@@ -315,15 +310,13 @@ impl Launch {
         }
         option("-d", self.cwd.as_os_str());
         words.push("-A".into());
-        if self.observed.is_some() {
-            words.push("-O".into());
-        }
-        if self.copied.is_some() {
-            words.push("-C".into());
-        }
-        if self.terminal.is_some() {
-            words.push("-T".into());
-        }
+        let files = [
+            (&self.observed, "-O"),
+            (&self.copied, "-C"),
+            (&self.terminal, "-T"),
+        ];
+        let passed = files.into_iter().filter(|(file, _)| file.is_some());
+        words.extend(passed.map(|(_, flag)| flag.into()));
         words.extend_from_slice(policy);
         words.push("--".into());
         words.push(self.program.clone().into_os_string());

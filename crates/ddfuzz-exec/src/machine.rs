@@ -30,7 +30,7 @@ pub struct Check {
     pub about: About,
     /// Whether the check has passed.
     pub ok: bool,
-    /// What the check has found, in one line.
+    /// Result of the check, in one line.
     pub detail: String,
     /// How to solve the problem: a command or a sentence; `None` if the check has passed.
     pub fix: Option<String>,

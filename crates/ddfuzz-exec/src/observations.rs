@@ -7,7 +7,7 @@ use std::{collections::VecDeque, fs::File, io, path::Path};
 use crate::shared_page::{CounterSlot, Page};
 use crate::{observe::LoopObserver, protocol::flag};
 
-/// Collects the observations of a server's runs, and asks the server for them.
+/// Requests and collects observations of a server's runs: coverage, comparisons, preceding inputs.
 #[derive(Default)]
 pub(crate) struct RunObservations {
     pub(crate) reporting: CoverageReporting,

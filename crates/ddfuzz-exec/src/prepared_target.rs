@@ -191,7 +191,6 @@ impl PreparedTarget {
             .then(|| FuzzerLimits::of(&target.args).allocation)?
     }
 
-    /// How to launch the target in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
         let policy = SandboxPolicy::of(self.sandbox, &role);
@@ -238,12 +237,9 @@ pub(crate) struct Identity {
     pub(crate) gid: u32,
 }
 
-/// Chooses the user that runs `program` in `cwd`; `None` keeps the current user.
-///
-/// Root becomes `nobody`, unless `nobody` cannot reach the program or the directory, for example in
-/// a private home directory. In a sandbox that is an error.
-///
-/// # Errors
+/// Chooses the user that runs `program` in `cwd`; `None` keeps the current user. If ddfuzz is root,
+/// targets run as the user nobody, unless nobody cannot access the program or the directory, for
+/// example in a private home directory: then they run as root, or in a sandbox fail. Errors:
 /// [`ExecError::RootOnly`].
 pub(crate) fn choose_identity(
     program: &Path,

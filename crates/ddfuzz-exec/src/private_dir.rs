@@ -21,8 +21,7 @@ const PREFIX: &str = "ddfuzz-";
 /// removes its directory.
 pub struct PrivateDir {
     path: PathBuf,
-    /// Locked as long as this process lives, which tells other ddfuzz processes that the directory
-    /// is in use.
+    /// A locked file, which shows other ddfuzz processes that the directory is in use.
     _lock: File,
     names: AtomicU64,
     /// Copies of programs, by path, length and time of change.
@@ -118,12 +117,10 @@ impl PrivateDir {
         Ok(copy)
     }
 
-    /// Path of the launcher.
     pub(crate) fn launcher(&self) -> PathBuf {
         self.path.join("launcher")
     }
 
-    /// Path of the injected runtime.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.path.join("ddfuzz-runtime.so")
     }

@@ -101,7 +101,6 @@ fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> Ha
         .collect()
 }
 
-/// The /proc directories of a process's threads.
 fn threads(process: Pid) -> impl Iterator<Item = DirEntry> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten()
@@ -133,12 +132,10 @@ pub(crate) fn dead_cpu(root: Pid) -> Duration {
         .sum()
 }
 
-/// The children of the process `root`.
 pub(crate) fn children(root: Pid) -> Vec<Pid> {
     listed_children(root).unwrap_or_else(|| scanned_children(root))
 }
 
-/// Whether `pid` is a descendant of `ancestor`.
 pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     let mut at = pid;
     for _ in 0..MOST {
@@ -316,7 +313,8 @@ pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     })
 }
 
-/// The id of a process in its innermost namespace; `None` if it is only in ours.
+/// The id of a process in its innermost PID namespace; `None` if the process is in our namespace
+/// only.
 fn innermost(status: &str) -> Option<i32> {
     let line = status
         .lines()

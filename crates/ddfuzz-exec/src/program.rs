@@ -7,10 +7,7 @@ use std::{io::Read, os::unix::ffi::OsStrExt, os::unix::fs::PermissionsExt};
 use crate::{ExecError, Program, bundled, private_dir::PrivateDir};
 
 /// Finds a program as a shell does: a name with a slash is a path, any other name is looked for in
-/// PATH. Returns an absolute path.
-///
-/// # Errors
-/// [`ExecError::Missing`] and [`ExecError::NotExecutable`].
+/// PATH. Returns an absolute path. Errors: [`ExecError::Missing`] and [`ExecError::NotExecutable`].
 pub fn find_program(name: &Path) -> Result<PathBuf, ExecError> {
     if name.components().count() > 1 || name.is_absolute() {
         return checked(name);

@@ -97,7 +97,7 @@ pub(crate) const REPLY_SIZE: usize = 24;
 /// A server's reply to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// Number of the last run that the reply replaceable_directories.
+    /// Number of the last run that the reply covers.
     pub(crate) seq: u64,
     /// Status as `wait(2)` gives it; the process id if `ready` is true.
     pub(crate) status: i32,

@@ -10,8 +10,7 @@ use crate::{Ended, ExecError, launch::Launch};
 
 /// Runs after which a server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
-/// Servers that may fail to answer before a run counts as failed: somebody else may have killed the
-/// first one.
+/// How many servers are tried if they do not answer, before the run counts as failed.
 const MOST_RUNS: u32 = 3;
 /// Servers that may fail to start before a run counts as failed: the program has started before.
 const MOST_STARTS: u32 = 10;
@@ -21,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// disk until its run ends.
 const FULL: Duration = Duration::from_secs(10);
 
-/// A target behind a server; a run can be repeated with another server.
+/// A target behind a server, which can be replaced by a new server to repeat a run.
 pub(crate) trait Retriable {
     /// Writes the first input to where the target reads it, and as many further inputs as one
     /// request takes.
@@ -46,7 +45,6 @@ pub(crate) trait Retriable {
         Ok(())
     }
 
-    /// Path of the program, for errors.
     fn program(&self) -> PathBuf {
         self.launch().program.clone()
     }

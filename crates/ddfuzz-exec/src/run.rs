@@ -30,13 +30,13 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It exited with this status (0–255).
+    /// The process exited with this status (0–255).
     Exit(i32),
-    /// It died of this signal (a Linux signal number).
+    /// The process died of this signal (a Linux signal number).
     Signal(i32),
-    /// It used up its CPU time, or its wall time.
+    /// The run was killed at its limit of CPU time or wall time.
     Timeout,
-    /// It went over its memory limit.
+    /// The run was killed at its memory limit.
     OutOfMemory,
 }
 
@@ -106,7 +106,7 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// What a run wrote about its crash: its stderr and the report of its sanitizer.
+/// Messages of a run about its crash: stderr and the report of a sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashMessages {
     /// The first 4 KiB and the last 64 KiB written to stderr. A line marks the gap, if there is
@@ -119,12 +119,12 @@ pub struct CrashMessages {
 /// Why an input is run again with other settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
-    /// To get the backtrace of a Rust panic.
+    /// Get the backtrace of a Rust panic.
     Backtrace,
-    /// To look for leaks with LeakSanitizer.
+    /// Look for leaks with LeakSanitizer.
     Leaks,
-    /// To get the sanitizer's report of a deadly signal, because the run is not traced.
+    /// Get a sanitizer's report of a deadly signal, because the run is not traced.
     Signals,
-    /// To learn which sanitizers the processes contain: each sanitizer prints its options.
+    /// Learn which sanitizers the processes contain: each sanitizer prints its options.
     Introductions,
 }

@@ -50,10 +50,7 @@ impl Scratch {
     }
 
     /// Sets the directory `inside` that a new server has mounted at the same path; `None` without a
-    /// mount.
-    ///
-    /// # Errors
-    /// When the directory cannot be listed.
+    /// mount. Fails when the directory cannot be listed.
     pub(crate) fn enter(&mut self, inside: Option<OwnedFd>) -> io::Result<()> {
         self.inside = inside.map(Dir::from_fd).transpose()?;
         Ok(())
@@ -67,10 +64,8 @@ impl Scratch {
         }
     }
 
-    /// Deletes all files of a run; an empty directory costs three system calls.
-    ///
-    /// # Errors
-    /// When the target has removed the directory, and no other can be created.
+    /// Deletes all files of a run; an empty directory costs three system calls. Fails when the
+    /// target has removed the directory, and no other can be created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;
@@ -93,10 +88,7 @@ impl Scratch {
     }
 
     /// Replaces the directory by an empty one at the same path. Processes still running in the old
-    /// directory do not see the new one.
-    ///
-    /// # Errors
-    /// When no other directory can be created.
+    /// directory do not see the new one. Fails when no other directory can be created.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         let old = self.path.with_extension("old");
         let _ = fs::rename(&self.path, &old);

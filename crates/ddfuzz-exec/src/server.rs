@@ -297,7 +297,7 @@ impl Server {
 /// The process of a loop that runs the inputs, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Its process id, looked up once per request.
+    /// Process id of the loop's process, looked up once per request.
     process: OnceCell<Option<Pid>>,
 }
 

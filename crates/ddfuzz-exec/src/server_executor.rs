@@ -34,7 +34,7 @@ pub(crate) struct ServerExecutor {
     /// The terminal at which inputs are typed, if the target has one.
     console: Option<Console>,
     observations: RunObservations,
-    /// Where the processes of a loop write snapshots when they crash; `None` without a loop.
+    /// Memory for the snapshots that crashing processes of a loop take; `None` without a loop.
     copies: Option<Arc<CrashSnapshots>>,
     /// Observes long runs of a loop.
     detector: HangDetector,
@@ -77,14 +77,12 @@ impl ServerExecutor {
             }
             _ => {
                 let input = prepared.input;
-                (
-                    PageLayout::Single,
-                    InputChannel::Single { input, test_file },
-                )
+                let channel = InputChannel::Single { input, test_file };
+                (PageLayout::Single, channel)
             }
         };
         let console = Console::of(target, launch.identity);
-        let mut served = ServerExecutor {
+        let mut executor = ServerExecutor {
             server: None,
             runs: 0,
             way,
@@ -102,8 +100,8 @@ impl ServerExecutor {
             died: false,
             scratch: prepared.scratch,
         };
-        served.server()?;
-        Ok(served)
+        executor.server()?;
+        Ok(executor)
     }
 
     /// Makes a loop start a new process for each run.
@@ -214,10 +212,6 @@ fn passes(errno: Errno) -> bool {
     )
 }
 
-fn lost_terminal(error: &io::Error) -> String {
-    format!("its terminal cannot be used again: {error}")
-}
-
 impl Retriable for ServerExecutor {
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.input_channel.put(inputs)
@@ -234,9 +228,10 @@ impl Retriable for ServerExecutor {
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
-            let begun = console.begin(input);
-            begun
-                .map_err(|error| Failure::Request(RequestError::Nonsense(lost_terminal(&error))))?;
+            let begun = console.begin(input).map_err(|error| {
+                RequestError::Nonsense(format!("its terminal cannot be used again: {error}"))
+            });
+            begun.map_err(Failure::Request)?;
             limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
         }
         let answer = match &self.input_channel {

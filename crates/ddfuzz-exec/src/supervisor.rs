@@ -1,5 +1,5 @@
-//! The launcher's supervisor processes (`runtime/supervisor.c`), which end with the target and all
-//! its descendants; and control groups, which limit the number of processes.
+//! The launcher's supervisor processes (`runtime/supervisor.c`), which kill a target with all its
+//! descendants; and control groups, which limit the number of processes.
 //!
 //! If both supervisors were killed, the target's processes are found by their initial environment,
 //! which they cannot change.
@@ -28,7 +28,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Supervisor {
     /// Process id of the outer supervisor.
     pub(crate) pid: Pid,
-    /// Only the two supervisors hold the other end, as long as they live.
+    /// Socket to the two supervisors, which hold its other end as long as they live.
     supervisor_pipe: UnixStream,
     /// The scratch directory, which the environment of all the target's processes contains.
     scratch: PathBuf,

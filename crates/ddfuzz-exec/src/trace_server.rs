@@ -36,7 +36,7 @@ pub(crate) struct TraceServer {
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     pub(crate) stderr: DrainedPipe<Excerpt>,
-    /// Captures stdout and stderr; `None` where nobody asked for it.
+    /// Captures stdout and stderr of runs; `None` if the output is not needed.
     pub(crate) capture: Option<OutputCapture>,
     /// The terminal at which inputs are typed; `None` where the target has none.
     pub(crate) console: Option<Console>,
@@ -63,11 +63,8 @@ impl TraceServer {
     }
 
     pub(crate) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
-        let system = |source| ExecError::System {
-            what: "writing an input".to_owned(),
-            source,
-        };
-        self.input.write(input).map_err(system)?;
+        let written = self.input.write(input);
+        written.map_err(ExecError::system("writing an input"))?;
         self.stderr.clear();
         if self.console.is_some() {
             self.keys = input.to_owned();

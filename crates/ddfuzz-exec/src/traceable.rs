@@ -26,18 +26,13 @@ pub struct Traceable {
 
 impl Traceable {
     /// Prepares `target` for tracing. For [`Way::Harness`] a run calls the entry function, else
-    /// `main`.
-    ///
-    /// # Errors
-    /// When the program is missing or cannot be executed.
+    /// `main`. Fails when the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
-    /// Prepares `target` for tracing; runs are forked by a fork server where `way` uses one.
-    ///
-    /// # Errors
-    /// As [`new`](Traceable::new).
+    /// Prepares `target` for tracing; runs are forked by a fork server where `way` uses one. Fails
+    /// as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
         if way == Way::Inject {
@@ -59,10 +54,8 @@ impl Traceable {
     }
 
     /// Prepares `target` as [`forking`](Traceable::forking) does, and records length and hash of
-    /// what runs [write](Traced::written).
-    ///
-    /// # Errors
-    /// As [`new`](Traceable::new); when there are no pipes.
+    /// what runs [write](Traced::written). Fails as [`new`](Traceable::new) does, and without
+    /// pipes.
     pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let traceable = Traceable::forking(target, way)?;
         let capture = OutputCapture::open().and_then(|capture| {
@@ -80,10 +73,7 @@ impl Traceable {
     }
 
     /// Makes a traceable target of a prepared one. Each run writes its comparisons to the file
-    /// `observed`, if given.
-    ///
-    /// # Errors
-    /// When the target is a harness without an entry function.
+    /// `observed`, if given. Fails when the target is a harness without an entry function.
     pub(crate) fn at(
         mut prepared: PreparedTarget,
         target: &Target,
@@ -182,10 +172,7 @@ impl Traceable {
     }
 
     /// Forks a child for `input` that waits to be seized. `random_addresses`: enables address-space
-    /// layout randomization.
-    ///
-    /// # Errors
-    /// When the server cannot be started or breaks.
+    /// layout randomization. Fails when the server cannot be started or breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
         let mode = match self.lock().forking {
             Some(_) if !random_addresses => ServerMode::Forking,
@@ -195,10 +182,7 @@ impl Traceable {
     }
 
     /// Starts a run that is not traced and that leaves a snapshot when it crashes. `None` where no
-    /// library can be preloaded into the target.
-    ///
-    /// # Errors
-    /// As [`start`](Traceable::start).
+    /// library can be preloaded into the target. Fails as [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -254,10 +238,8 @@ impl Traceable {
     }
 
     /// Names the sanitizers in the programs that a script starts on `input`, as `-fsanitize=` does.
-    /// UndefinedBehaviorSanitizer is left out: its runtime can be linked without any checks.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// UndefinedBehaviorSanitizer is left out: its runtime can be linked without any checks. Fails
+    /// when the target cannot be run.
     pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
         // Not with a fork server: its sanitizers print their options when the server starts.
         let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
@@ -271,10 +253,8 @@ impl Traceable {
     }
 
     /// Runs an input again without a tracer. Returns how the run ended and what it wrote.
-    /// `random_addresses`: enables address-space layout randomization.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// `random_addresses`: enables address-space layout randomization. Fails when the target cannot
+    /// be run.
     pub fn run_again(
         &self,
         input: &[u8],
@@ -310,10 +290,7 @@ impl Traced {
         self.executes
     }
 
-    /// Lets the child continue to its `execve`.
-    ///
-    /// # Errors
-    /// When the server is gone.
+    /// Lets the child continue to its `execve`. Fails when the server is gone.
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
         let mut inner = self.of.lock();
@@ -325,18 +302,14 @@ impl Traced {
         sent.map_err(|broken| inner.broken(&broken))
     }
 
-    /// Waits for the end of a released child without a tracer, within its limits.
-    ///
-    /// # Errors
-    /// When the program could not be executed, or the server broke.
+    /// Waits for the end of a released child without a tracer, within its limits. Fails when the
+    /// program could not be executed, or the server broke.
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
         self.wait_for_run().map(|run| run.ended)
     }
 
     /// Waits for the end of a released child within its limits. A tracer must let the child die.
-    ///
-    /// # Errors
-    /// As [`wait`](Traced::wait).
+    /// Fails as [`wait`](Traced::wait) does.
     pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits_now();
@@ -393,7 +366,7 @@ impl Traced {
         }
     }
 
-    /// What the run wrote about its crash.
+    /// The messages of the run about its crash.
     pub fn crash_messages(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);

@@ -8,10 +8,8 @@ use nix::{errno::Errno, unistd::Pid};
 
 /// Seizes a process that waits before its `execve`, and all processes that it starts later. The
 /// calling thread must trace nothing else and have no children. When the thread ends, the kernel
-/// kills the processes that it still traces.
-///
-/// # Errors
-/// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+/// kills the processes that it still traces. Errors: `EPERM` where tracing is refused, `ESRCH`
+/// where the process is gone.
 pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
     let options = Options::PTRACE_O_EXITKILL
         | Options::PTRACE_O_TRACEFORK
@@ -22,9 +20,7 @@ pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
 }
 
 /// Waits for the next stop or end of a traced thread. Returns its id and its status of wait(2).
-///
-/// # Errors
-/// `ECHILD` where nothing is traced any more.
+/// Errors: `ECHILD` where nothing is traced any more.
 pub fn wait() -> nix::Result<(Pid, i32)> {
     loop {
         let mut status = 0;
@@ -46,10 +42,7 @@ pub fn process_of(tid: Pid) -> Option<Pid> {
 }
 
 /// Returns a stop or end of a traced thread as [`wait`] does, without waiting; `None` if there is
-/// none yet.
-///
-/// # Errors
-/// As [`wait`].
+/// none yet. Fails as [`wait`] does.
 pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     let mut status = 0;
     let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;

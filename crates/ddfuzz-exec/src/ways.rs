@@ -53,9 +53,9 @@ impl std::fmt::Display for Way {
 /// Whether runs may share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// As fast as the way allows: a harness runs many inputs in one process.
+    /// Runs may share a process, which is fastest: a harness runs many inputs in one process.
     Shared,
-    /// Each run in a process of its own: what a proof may rest on.
+    /// Each run has its own process, so that earlier runs cannot affect it.
     Fresh,
 }
 
@@ -67,10 +67,8 @@ pub struct Started {
     pub why: String,
 }
 
-/// Starts `target` in the requested way, or in the fastest that works.
-///
-/// # Errors
-/// When the program is missing or cannot be executed, or a requested way does not work.
+/// Starts `target` in the requested way, or in the fastest that works. Fails when the program is
+/// missing or cannot be executed, or a requested way does not work.
 pub fn start(
     target: &Target,
     way: Option<Way>,
@@ -91,10 +89,7 @@ pub fn start(
 }
 
 /// Starts `target` so that each run has a new process and reports its coverage, if the way and the
-/// target can.
-///
-/// # Errors
-/// As [`start`].
+/// target can. Fails as [`start`] does.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
@@ -170,7 +165,6 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// The part of a target that is run.
 enum RunPart {
     /// The entry function; the text is the reason, for users.
     Entry(String),
@@ -293,7 +287,6 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
-/// Returns the entry function of a harness, or an error.
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::unfit(Way::Harness, &prepared.program, why);
     let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);
@@ -311,11 +304,9 @@ const TEST_INPUT_MODE: u32 = 0o644;
 
 /// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
 /// and as the file `name` in its empty working directory (interface.md). The arguments and
-/// directory of `target` are not used. The test runs as the current user.
-///
-/// # Errors
-/// When the program is missing or has no execute permission. If the kernel cannot execute it, the
-/// first run fails with [`ExecError::NotExecutable`].
+/// directory of `target` are not used. The test runs as the current user. Fails when the program is
+/// missing or has no execute permission. If the kernel cannot execute it, the first run fails with
+/// [`ExecError::NotExecutable`].
 pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
     let (prepared, file) = PreparedTarget::for_test(target, name)?;
     let test = ServerExecutor::for_test(
@@ -329,7 +320,6 @@ pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, Ex
     Ok(Box::new(test))
 }
 
-/// Writes the input file of an interestingness test.
 pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.set_permissions(Permissions::from_mode(TEST_INPUT_MODE))?;
@@ -339,14 +329,10 @@ pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
 /// The variable of libfuzzer-sys that names the file for the debug text.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!(
-/// x: T
-/// )`, builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for
-/// other programs, for harnesses that take bytes, and if no value can be built. The harness runs
-/// once only to write the text.
-///
-/// # Errors
-/// When the target cannot be run.
+/// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!( x: T )`,
+/// builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for other
+/// programs, for harnesses that take bytes, and if no value can be built. The harness runs once
+/// only to write the text. Fails when the target cannot be run.
 pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
     if !has_debug_text(target) {
         return Ok(None);

@@ -93,7 +93,6 @@ pub(super) struct HandshakePipes<'a> {
     pub(super) shared: bool,
     /// How long the whole handshake may take.
     pub(super) timeout: Duration,
-    /// When the handshake began.
     pub(super) began: Instant,
 }
 

@@ -64,7 +64,6 @@ impl Forkserver {
     ) -> Result<Forkserver, ExecError> {
         let launch = prepared.launch(target, Role::Afl, None);
         let signatures = AflSignatures::of(&prepared.program);
-        let fits = signatures.persistent && freshness == Freshness::Shared;
         let memory = || -> io::Result<(Coverage, Option<Segment>)> {
             // A target with a file argument must read the file.
             let shared = (!target.takes_file())
@@ -80,10 +79,9 @@ impl Forkserver {
             server: None,
             runs: 0,
             signatures,
-            freshness: if fits {
-                Freshness::Shared
-            } else {
-                Freshness::Fresh
+            freshness: match signatures.persistent {
+                true => freshness,
+                false => Freshness::Fresh,
             },
             limits: target.limits,
             own_variables: launch.env.len(),
@@ -112,13 +110,11 @@ impl Forkserver {
             self.server = None;
             self.runs = 0;
         }
-        match self.server.take() {
-            Some(server) => Ok(self.server.insert(server)),
-            None => {
-                let server = self.start_server()?;
-                Ok(self.server.insert(server))
-            }
-        }
+        let server = match self.server.take() {
+            Some(server) => server,
+            None => self.start_server()?,
+        };
+        Ok(self.server.insert(server))
     }
 
     /// Starts a server, and once more with a larger map if it needs one.
@@ -239,10 +235,8 @@ impl Retriable for Forkserver {
             true => Ok(()),
             false => self.input.rewind(),
         });
-        rewound.map_err(|source| {
-            let what = "writing the input".to_owned();
-            Failure::Start(ExecError::System { what, source })
-        })?;
+        let rewound = rewound.map_err(ExecError::system("writing the input"));
+        rewound.map_err(Failure::Start)?;
         self.coverage.clear();
         self.server().map_err(Failure::Start)?;
         let Some(server) = &mut self.server else {

@@ -286,7 +286,7 @@ impl ObservedProcess for ForkedProcess<'_> {
 struct Clocks {
     /// CPU time of all children that the server has reaped, in clock ticks.
     dead: Duration,
-    /// CPU time of a living process that serves many runs; `None` without one.
+    /// CPU time of the process, if it is alive and serves many runs; else `None`.
     served: Option<Duration>,
 }
 
@@ -332,7 +332,7 @@ struct ChildProcesses {
     dead: Vec<Pid>,
 }
 
-/// The processes that are left after killing those that runs left behind.
+/// What is left after leftover processes of runs have been killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
     /// No living process is left.

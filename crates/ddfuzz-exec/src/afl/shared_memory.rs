@@ -32,12 +32,11 @@ impl Coverage {
         })
     }
 
-    /// Id of the shared memory segment.
     pub(super) fn id(&self) -> i32 {
         self.map.id()
     }
 
-    /// Size of the map in bytes, as the program is told.
+    /// Size of the whole map in bytes, which the program may use.
     pub(super) fn room(&self) -> usize {
         self.map.len()
     }

@@ -13,7 +13,7 @@ const MOST_CONSTANTS: usize = 512;
 /// Maximum number of references.
 const MOST_REFERENCES: usize = 1 << 20;
 
-/// Words found in a program's code.
+/// Constants and references found in a program's code.
 #[derive(Debug, Default)]
 pub(super) struct CodeWords {
     /// Addresses of texts that the code refers to.

@@ -31,7 +31,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Elf, holds};
-use crate::{ExecError, Program, Target, elf, private_dir::PrivateDir, program};
+use crate::{
+    ExecError, Program, Target, elf, prepared_target::choose_identity, private_dir::PrivateDir,
+    program,
+};
 
 pub use words::program_words;
 
@@ -115,23 +118,18 @@ pub enum Libc {
 }
 
 impl TargetFacts {
-    /// Reads the facts of a target's program; a bundled program is unpacked first.
-    ///
-    /// # Errors
-    /// When the program does not exist or cannot be executed.
+    /// Reads the facts of a target's program; a bundled program is unpacked first. Fails when the
+    /// program does not exist or cannot be executed.
     pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
         let private = PrivateDir::get()?;
         let path = program::locate(&target.program, &private)?;
         let bytes = elf::read(&path).unwrap_or_default();
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
-            as_root: nix::unistd::Uid::effective().is_root()
-                && crate::prepared_target::choose_identity(
-                    &path,
-                    target.cwd.as_deref(),
-                    target.sandbox,
-                )
-                .is_ok_and(|identity| identity.is_none()),
+            as_root: nix::unistd::Uid::effective().is_root() && {
+                let chosen = choose_identity(&path, target.cwd.as_deref(), target.sandbox);
+                chosen.is_ok_and(|identity| identity.is_none())
+            },
             bundled: match &target.program {
                 Program::Bundled(name) => Some(name.clone()),
                 Program::Path(_) => None,
@@ -146,20 +144,15 @@ impl TargetFacts {
             facts.kind = Kind::Elf;
             let known = elf::ElfFacts::of(&file);
             facts.debug_assertions = known.rust && asserts(&file);
-            facts.copy_elf_facts(known);
+            facts.linker = known.interpreter;
+            facts.afl = known.afl;
+            facts.libfuzzer = known.is_fuzzer;
+            facts.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
+            facts.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
             read_headers(&file, &mut facts);
             instrumentation::read(&file, &mut facts);
         }
         Ok(facts)
-    }
-
-    /// Copies the facts that `elf.rs` has read.
-    fn copy_elf_facts(&mut self, known: elf::ElfFacts) {
-        self.linker = known.interpreter;
-        self.afl = known.afl;
-        self.libfuzzer = known.is_fuzzer;
-        self.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
-        self.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
     }
 
     /// Names the compiler instrumentation that decides which crashes the program can show:

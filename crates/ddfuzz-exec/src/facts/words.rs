@@ -23,9 +23,7 @@ pub(super) type Ranges = Vec<(u64, u64)>;
 
 /// Returns at most 512 words of a target's program, without those of libraries: texts of 3 to 32
 /// bytes, constants of 2, 4 and 8 bytes. Empty if the program is no ELF file for this machine.
-///
-/// # Errors
-/// When the program does not exist or cannot be executed.
+/// Fails when the program does not exist or cannot be executed.
 pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     let private = PrivateDir::get()?;
     let path = program::locate(&target.program, &private)?;

@@ -69,17 +69,15 @@ use crate::{ExecError, Run, Target, Way, prepared_target::PreparedTarget, ways};
 pub trait Observer: Send {
     /// Runs the target once on `input`, in a new process. Also returns the last comparisons (at
     /// most 256, each pair of operands once) whose operands differed, oldest first, each operand of
-    /// at most 64 bytes.
-    ///
-    /// # Errors
-    /// When the target, or the server that runs it, cannot be started or breaks its protocol.
+    /// at most 64 bytes. Fails when the target, or the server that runs it, cannot be started or
+    /// breaks its protocol.
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError>;
 
-    /// What is observed of the target to find its comparisons.
+    /// The number of observed functions, callbacks and instructions.
     fn sources(&self) -> Sources;
 }
 
-/// What is observed of a target to find its comparisons.
+/// The places in a target whose comparisons are observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Whether library functions that compare bytes, and callbacks in libraries, are observed.
@@ -99,9 +97,7 @@ impl Sources {
 
 /// Starts `target` with its comparisons observed, run as `way` runs it. `None` if nothing can be
 /// observed, for example of a script, or of a static program on a processor other than x86-64.
-///
-/// # Errors
-/// When the program is missing or cannot be executed.
+/// Fails when the program is missing or cannot be executed.
 pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, ExecError> {
     let observer = ComparisonObserver::new(target, way)?;
     Ok(match observer.sources().is_empty() {
@@ -117,7 +113,8 @@ const MORE_WALL: Duration = Duration::from_secs(5);
 /// A target whose runs report comparisons.
 struct ComparisonObserver {
     target: Traceable,
-    /// Where the preloaded library writes comparisons; `None` if nothing can be preloaded.
+    /// The ring to which the preloaded library writes comparisons; `None` if nothing can be
+    /// preloaded.
     ring: Option<ComparisonRing>,
     /// The callbacks that the library patches with jumps.
     jumping: Vec<Hook>,
@@ -244,17 +241,11 @@ impl Observer for ComparisonObserver {
 }
 
 fn sharing(source: std::io::Error) -> ExecError {
-    ExecError::System {
-        what: "sharing memory with a run that is observed".to_owned(),
-        source,
-    }
+    ExecError::system("sharing memory with a run that is observed")(source)
 }
 
 fn tracing(errno: Errno) -> ExecError {
-    ExecError::System {
-        what: "tracing a run that is observed".to_owned(),
-        source: errno.into(),
-    }
+    ExecError::system("tracing a run that is observed")(errno.into())
 }
 
 /// Observes comparisons in the runs of a loop: functions and callbacks, without breakpoints.

@@ -23,7 +23,7 @@ const LONGEST_WORK: Duration = Duration::from_secs(5);
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up.
 const GRACE: Duration = Duration::from_millis(20);
-/// Stops up to this long may be a tracer's; a longer one is the target's own.
+/// A stop up to this long may be a tracer's; a longer stop is caused by the target.
 const TRACED: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two looks at the processes.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
@@ -43,9 +43,9 @@ pub(super) struct Driver {
 /// The result of a run at a terminal.
 #[derive(Default)]
 pub(super) struct TerminalRun {
-    /// What the run wrote to its terminal.
+    /// Beginning and end of the output on the terminal.
     pub(super) output: Excerpt,
-    /// Whether the run did not exit by itself, so that its terminal was hung up.
+    /// Whether the terminal was hung up, because the run did not exit by itself.
     pub(super) hung_up: bool,
 }
 
@@ -281,10 +281,7 @@ enum Activity {
 }
 
 impl Session {
-    /// Opens the session that the process `pid` leads.
-    ///
-    /// # Errors
-    /// When the process has ended.
+    /// Opens the session that the process `pid` leads. Fails when the process has ended.
     fn of(pid: Pid) -> io::Result<Session> {
         // SAFETY: the call takes two numbers and gives a new descriptor or an error.
         let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
@@ -301,7 +298,7 @@ impl Session {
         })
     }
 
-    /// What the processes do; several threads are looked at twice.
+    /// Determines what the processes do; several threads are looked at twice.
     fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {

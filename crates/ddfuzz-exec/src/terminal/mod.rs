@@ -55,9 +55,7 @@ impl Console {
     }
 
     /// Resets the terminal, and starts typing `keys` as soon as the next run has the terminal.
-    ///
-    /// # Errors
-    /// When the terminal cannot be reset, or no thread can be started.
+    /// Fails when the terminal cannot be reset, or no thread can be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();

@@ -60,10 +60,8 @@ impl Pty {
         })
     }
 
-    /// Undoes the changes of a run: settings, window size, and bytes left in the queues.
-    ///
-    /// # Errors
-    /// When the terminal cannot be reset, because a process has hung it up.
+    /// Undoes the changes of a run: settings, window size, and bytes left in the queues. Fails when
+    /// the terminal cannot be reset, because a process has hung it up.
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
         // The flags are shared with all processes that had the terminal as stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;

@@ -24,7 +24,7 @@ const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// What a breakpoint observes.
+/// An instruction with a breakpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
     /// A compare instruction, and its width in bytes.

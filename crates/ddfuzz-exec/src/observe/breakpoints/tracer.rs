@@ -22,7 +22,6 @@ fn most_hits(hits: u32) -> u32 {
     found.map_or(0, |(_, most)| *most)
 }
 
-/// A traced process and its breakpoints.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
     plan: &'a BreakpointPlan,
@@ -45,10 +44,7 @@ pub(crate) struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`.
-    ///
-    /// # Errors
-    /// As [`seize_tree`].
+    /// Seizes a process that waits before its `execve`. Fails as [`seize_tree`] does.
     pub(crate) fn seize(
         pid: Pid,
         plan: &'a BreakpointPlan,
