@@ -21,10 +21,8 @@ print_stacktrace=1:verify_asan_link_order=0";
 /// symbols in reports. `leaks`: checks for leaks; `memory`: limit on resident memory in MiB.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
-    let memory = match memory {
-        Some(limit) => format!(":hard_rss_limit_mb={}", limit.max(1)),
-        None => String::new(),
-    };
+    let memory = memory.map(|limit| format!(":hard_rss_limit_mb={}", limit.max(1)));
+    let memory = memory.unwrap_or_default();
     format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1")
 }
 
@@ -37,21 +35,17 @@ type Variables = Vec<(OsString, OsString)>;
 pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut all = own();
     all.retain(|(name, _)| name != "TMPDIR");
-    extra
-        .iter()
-        .for_each(|(name, value)| set(&mut all, name, value));
+    for (name, value) in extra {
+        set(&mut all, name, value);
+    }
     all
 }
 
 fn own() -> Variables {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let mut all: Variables = std::env::vars_os()
-        .filter(|(name, _)| {
-            !OWN_PREFIXES
-                .iter()
-                .any(|own| name.as_bytes().starts_with(own))
-        })
-        .collect();
+    let mut all: Variables = std::env::vars_os().collect();
+    let is_own = |name: &OsStr| (OWN_PREFIXES.iter()).any(|own| name.as_bytes().starts_with(own));
+    all.retain(|(name, _)| !is_own(name));
     if !LOCALE.iter().any(is_set) {
         all.retain(|(name, _)| name != "LANG");
         all.push(("LANG".into(), "C.UTF-8".into()));

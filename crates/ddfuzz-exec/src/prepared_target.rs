@@ -101,13 +101,9 @@ impl PreparedTarget {
         facts: Option<elf::ElfFacts>,
         identity: Option<Identity>,
     ) -> Result<PreparedTarget, ExecError> {
-        let failed = |source| ExecError::System {
-            what: format!(
-                "creating the input and the temporary directory of {}",
-                program.display()
-            ),
-            source,
-        };
+        let path = program.display();
+        let what = format!("creating the input and the temporary directory of {path}");
+        let failed = |source| ExecError::system(what.as_str())(source);
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = args.in_place(&program, &private).map_err(failed)?;
         Ok(PreparedTarget {
@@ -186,9 +182,8 @@ impl PreparedTarget {
     /// libFuzzer's limit on one allocation in MiB; `None` if it is not linked into the program.
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
-        facts
-            .shadowed
-            .then(|| FuzzerLimits::of(&target.args).allocation)?
+        let limits = FuzzerLimits::of(&target.args);
+        limits.allocation.filter(|_| facts.shadowed)
     }
 
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {

@@ -139,7 +139,7 @@ pub(crate) fn children(root: Pid) -> Vec<Pid> {
 pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     let mut at = pid;
     for _ in 0..MOST {
-        match stat(at).and_then(|stat| stat.parent()) {
+        match parent(at) {
             Some(parent) if parent == ancestor => return true,
             Some(parent) if parent.as_raw() > 0 => at = parent,
             _ => return false,
@@ -155,7 +155,7 @@ pub fn lives(pid: Pid) -> bool {
 
 /// Whether `parent` is the parent of `pid`.
 pub fn is_child(pid: Pid, parent: Pid) -> bool {
-    stat(pid).and_then(|stat| stat.parent()) == Some(parent)
+    self::parent(pid) == Some(parent)
 }
 
 /// The parent of `pid`; `None` if the process is gone.
@@ -163,27 +163,21 @@ pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid).and_then(|stat| stat.parent())
 }
 
-/// The states of all threads of the descendants of `root`, as letters of proc(5), with the number
-/// of threads in each state.
-pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
+/// The state of each thread of the descendants of `root`, as a letter of proc(5).
+pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     let mut states = Vec::new();
     for pid in descendants(root) {
         let Some(stat) = stat(pid) else { continue };
         match stat.field(20) {
-            Some(0 | 1) | None => states.push((stat.first_of_state(), 1)),
-            Some(_) => states.extend(thread_states(pid).into_iter().map(|state| (state, 1))),
+            Some(0 | 1) | None => states.push(stat.first_of_state()),
+            Some(_) => states.extend(threads(pid).filter_map(|thread| {
+                let bytes = std::fs::read(thread.path().join("stat")).ok()?;
+                let line = String::from_utf8_lossy(&bytes).into_owned();
+                Some(Stat { line }.first_of_state())
+            })),
         }
     }
     states
-}
-
-fn thread_states(pid: Pid) -> Vec<u8> {
-    let lines = threads(pid).filter_map(|thread| {
-        let bytes = std::fs::read(thread.path().join("stat")).ok()?;
-        let line = String::from_utf8_lossy(&bytes).into_owned();
-        Some(Stat { line }.first_of_state())
-    });
-    lines.collect()
 }
 
 /// All descendants of `root`, parents before their children.
@@ -206,16 +200,12 @@ fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     }
     let lists = threads(root)
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    Some(
-        lists
-            .flat_map(|list| {
-                list.split_whitespace()
-                    .flat_map(str::parse)
-                    .map(Pid::from_raw)
-                    .collect::<Vec<Pid>>()
-            })
-            .collect(),
-    )
+    let mut children = Vec::new();
+    for list in lists {
+        let ids = list.split_whitespace().flat_map(str::parse);
+        children.extend(ids.map(Pid::from_raw));
+    }
+    Some(children)
 }
 
 /// The children of `root`, found by reading the parent of every process.
@@ -223,7 +213,7 @@ fn scanned_children(root: Pid) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-        .filter(|pid| stat(*pid).and_then(|stat| stat.parent()) == Some(root))
+        .filter(|pid| parent(*pid) == Some(root))
         .collect()
 }
 

@@ -157,10 +157,9 @@ impl Watch<'_> {
     /// in earlier runs stay as zombies with their CPU time, because the server reaps only the child
     /// of its run.
     fn used_before(&self, all: Duration) -> Duration {
-        if self.warm {
-            all
-        } else {
-            proc_tree::dead_cpu(self.server)
+        match self.warm {
+            true => all,
+            false => proc_tree::dead_cpu(self.server),
         }
     }
 
@@ -198,10 +197,9 @@ impl Watch<'_> {
                 return WaitOutcome::Killed(killed);
             }
         }
-        if readable(self.reply, SLICE) {
-            WaitOutcome::Killed(killed)
-        } else {
-            WaitOutcome::Silent(killed.why)
+        match readable(self.reply, SLICE) {
+            true => WaitOutcome::Killed(killed),
+            false => WaitOutcome::Silent(killed.why),
         }
     }
 }

@@ -315,19 +315,19 @@ impl Session {
     }
 
     /// Looks at the processes one after the other; also returns the number of threads.
-    fn seen(&self) -> (Activity, u64) {
-        let (mut activity, mut threads) = (Activity::Sleep, 0);
-        for (state, count) in proc_tree::states_below(self.server) {
-            threads += count;
+    fn seen(&self) -> (Activity, usize) {
+        let states = proc_tree::states_below(self.server);
+        let mut activity = Activity::Sleep;
+        for state in &states {
             activity = match state {
                 b'S' | b'I' | b'Z' | b'X' => activity,
                 b'T' if activity == Activity::Sleep => Activity::Stopped,
                 b'T' => activity,
                 b't' => Activity::Traced,
-                _ => return (Activity::Work, threads),
+                _ => return (Activity::Work, states.len()),
             };
         }
-        (activity, threads)
+        (activity, states.len())
     }
 
     /// CPU time of all processes of the session.
