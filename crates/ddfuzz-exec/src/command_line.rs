@@ -31,7 +31,7 @@ const RSS_LIMIT: u64 = 2048;
 /// Limits set by libFuzzer's flags, in MiB; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzerLimits {
-    /// Limit on resident memory.
+    /// Limit on resident memory, in MiB.
     pub rss: Option<u64>,
     /// Limit on one allocation; a larger one counts as out of memory, even if it is not used.
     pub allocation: Option<u64>,

@@ -92,11 +92,11 @@ impl CrashSnapshots {
 /// How a server starts a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// Executes the program.
+    /// The server executes the program for each run.
     Executing,
-    /// Forks the program at its `main`.
+    /// The server forks the program at its `main` for each run.
     Forking,
-    /// Executes the program with the library that takes snapshots.
+    /// The server executes the program with the library that takes snapshots.
     Copying,
 }
 

@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 enum TraceMode {
     /// Traced, for this many more runs.
     Calibrating(u32),
-    /// Not traced.
+    /// The next run is not traced.
     Bare,
-    /// Traced, as all later runs.
+    /// The next run and all later runs are traced.
     Traced,
     /// Not traced, because the system refuses to trace.
     Refused,
@@ -143,7 +143,7 @@ impl Executor for TreeExecutor {
 /// How long the tracer may take to see the ends of processes that the server has reaped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A traced run.
+/// The result of a traced run.
 #[derive(Clone, Copy, Debug)]
 struct TracedRun {
     /// The run; it ends by the crash of a descendant, if there is one.

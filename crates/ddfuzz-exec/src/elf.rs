@@ -248,7 +248,7 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
 /// A function that takes an input; its addresses are relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
-    /// Address of the function.
+    /// Address of the function before loading.
     pub(crate) at: u64,
     /// Calling convention of the function.
     kind: EntryKind,

@@ -114,7 +114,7 @@ pub enum ExecError {
     /// The program is there but cannot be executed.
     #[error("{} cannot be executed: {why}", path.display())]
     NotExecutable {
-        /// The program.
+        /// Path of the program that cannot be executed.
         path: PathBuf,
         /// Why the program cannot be executed.
         why: String,
@@ -122,9 +122,9 @@ pub enum ExecError {
     /// No bundled target has this name.
     #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
     UnknownBundled {
-        /// The name asked for.
+        /// The name that the user gave.
         name: String,
-        /// The names that exist.
+        /// Names of all bundled targets, for the message.
         known: String,
     },
     /// ddfuzz runs as root, and the user nobody, as whom it runs targets, cannot access the program
@@ -137,9 +137,9 @@ pub enum ExecError {
     /// This way of execution does not work for this target.
     #[error("--exec {way} does not work for {}: {why}", path.display())]
     WayUnfit {
-        /// The way's name.
+        /// Name of the way of execution.
         way: &'static str,
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
         /// Why the way does not work.
         why: String,
@@ -147,15 +147,15 @@ pub enum ExecError {
     /// A fork server stopped answering, or broke the protocol.
     #[error("the fork server of {} failed: {why}", path.display())]
     Server {
-        /// The program served.
+        /// Path of the program behind the server.
         path: PathBuf,
-        /// Description of the failure.
+        /// Why the server failed.
         why: String,
     },
     /// The operating system refused something that running targets needs.
     #[error("{what}: {source}")]
     System {
-        /// The operation that failed.
+        /// The operation that failed, for the message.
         what: String,
         /// The operating system's error.
         source: io::Error,
@@ -219,7 +219,7 @@ impl From<Limits> for TimeLimit {
 /// An executor without processes for tests: a closure computes its runs.
 pub struct Mock<F> {
     script: F,
-    /// Number of runs so far.
+    /// Number of runs that the mock has made.
     pub runs: u64,
 }
 

@@ -46,7 +46,7 @@ pub struct Stuck {
 
 /// The process of a run, as it can be observed from outside.
 pub(crate) trait ObservedProcess {
-    /// The process id.
+    /// Id of the process; `None` if it is unknown.
     fn process(&self) -> Option<Pid>;
 
     /// CPU time of the process so far, earlier runs included.

@@ -17,7 +17,7 @@ use crate::{sandbox, supervisor::Cgroup};
 pub enum About {
     /// The machine, and what it allows its users.
     Machine,
-    /// The target.
+    /// The check concerns a target.
     Target,
 }
 
@@ -37,7 +37,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that has passed.
+    /// Makes a check that has passed.
     pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
         Check {
             name,

@@ -97,10 +97,10 @@ impl RunObservations {
 /// Which runs report their coverage. Reporting reads all counters of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
-    /// No runs.
+    /// No run reports coverage.
     #[default]
     Nothing,
-    /// Every run that returns normally.
+    /// Every run that returns normally reports coverage.
     Every,
     /// Runs that reach a counter range that no earlier run of the executor has reached: a new
     /// counter, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31,

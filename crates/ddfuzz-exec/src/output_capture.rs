@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Length and hash of what a run has written to stdout or to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Number of bytes.
+    /// Number of bytes written.
     pub bytes: u64,
-    /// blake3 hash of the bytes.
+    /// blake3 hash of the bytes written.
     pub hash: [u8; 32],
 }
 

@@ -52,7 +52,7 @@ pub(crate) trait Retriable {
 
 /// Why one try at a run has failed.
 pub(crate) enum Failure {
-    /// No server came up.
+    /// The server could not be started.
     Start(ExecError),
     /// The server did not answer as it should.
     Request(RequestError),

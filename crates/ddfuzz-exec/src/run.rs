@@ -6,7 +6,7 @@ use std::time::Duration;
 /// One run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
     /// CPU time (user and system) of the run's process and its reaped children; of all its
     /// processes where the run was killed at a limit.

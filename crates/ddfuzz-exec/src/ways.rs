@@ -61,7 +61,7 @@ pub enum Freshness {
 
 /// A started target and the reason for its way of execution.
 pub struct Started {
-    /// The executor.
+    /// The executor that runs the target.
     pub executor: Box<dyn Executor>,
     /// Why the target runs in this way, in a few words for users.
     pub why: String,
@@ -172,7 +172,7 @@ enum RunPart {
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main`.
+    /// The `main` function of the program.
     Main,
 }
 

@@ -48,7 +48,7 @@ pub struct TargetFacts {
     pub bundled: Option<String>,
     /// Absolute path of the program. A bundled program is unpacked there until ddfuzz ends.
     pub program: PathBuf,
-    /// Kind of the program file.
+    /// Whether the program is an ELF file, a script or another file.
     pub kind: Kind,
     /// Interpreter of a script, with its argument; `None` for other programs.
     pub script_of: Option<String>,
@@ -91,7 +91,7 @@ pub struct TargetFacts {
     pub as_root: bool,
 }
 
-/// Kind of a program file.
+/// Kind of a program file: ELF, script or another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -110,9 +110,9 @@ pub enum Kind {
 pub enum Libc {
     /// GNU C library.
     Glibc,
-    /// musl.
+    /// musl's C library.
     Musl,
-    /// Another library, or none.
+    /// The start-up code of another library, or none.
     #[default]
     Other,
 }

@@ -95,7 +95,7 @@ pub(crate) struct ComparisonRing {
 }
 
 impl ComparisonRing {
-    /// Creates the memory file.
+    /// Creates the memory file of the ring.
     pub(crate) fn create() -> io::Result<ComparisonRing> {
         let file = File::from(memory_file(c"ddfuzz-observed")?);
         Ok(ComparisonRing {

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, path::Path};
 /// Maximum number of code bytes. Segments beyond it are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
-/// A loadable segment.
+/// A loadable segment of a program.
 pub(crate) struct Segment {
     /// Address of the segment before loading.
     pub(crate) address: u64,

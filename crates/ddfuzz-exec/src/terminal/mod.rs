@@ -166,7 +166,7 @@ fn sentence(text: &mut String, line: usize) {
     let _ = write!(text, "{}.", line * line * 37 % 1009);
 }
 
-/// One action at a terminal.
+/// One action at a terminal: a key, or a new window size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stroke<'a> {
     /// Types these bytes of one key.

@@ -29,7 +29,7 @@ const MOST_SITES: usize = 1 << 18;
 pub(super) enum Site {
     /// A compare instruction, and its width in bytes.
     Compare(Instruction, usize),
-    /// The start of a callback.
+    /// The first instruction of a callback.
     Hook(HookKind),
 }
 
