@@ -9,7 +9,6 @@ mod compiled {
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 
-/// Seeds and dictionary of a target.
 struct Corpus {
     name: &'static str,
     seeds: &'static [&'static [u8]],

@@ -33,7 +33,6 @@ impl CrashSnapshots {
         Ok(copies)
     }
 
-    /// Duplicates the file, for the server.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }

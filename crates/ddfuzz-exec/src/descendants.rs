@@ -148,14 +148,12 @@ const GRACE: Duration = Duration::from_secs(10);
 struct TracedRun {
     /// The run; it ends by the crash of a descendant, if there is one.
     run: Run,
-    /// Whether the run had descendants.
     forked: bool,
 }
 
 /// The tracing thread, and the channel of its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
-/// A message of the tracing thread.
 enum TracerMessage {
     Seized(nix::Result<()>),
     Gone(TreeOutcome),
@@ -221,7 +219,6 @@ fn tracing(errno: Errno) -> ExecError {
 /// What a tracer observed of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
-    /// Whether a process started another one.
     forked: bool,
     /// The signal of the first process that crashed; `None` without a crash.
     crash: Option<i32>,

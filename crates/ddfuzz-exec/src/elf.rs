@@ -248,9 +248,7 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
 /// A function that takes an input; its addresses are relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
-    /// Address of the function before loading.
     pub(crate) at: u64,
-    /// Calling convention of the function.
     kind: EntryKind,
     /// Start and end address of the coverage counters; `None` without counters.
     counters: Option<(u64, u64)>,
@@ -371,7 +369,6 @@ impl EntryFunction {
         }
     }
 
-    /// Number of coverage counters.
     pub(crate) fn counter_count(&self) -> usize {
         let (start, end) = self.counters.unwrap_or((0, 0));
         usize::try_from(end.saturating_sub(start)).unwrap_or(0)

@@ -14,7 +14,6 @@ use crate::{sample_text, scratch, two_files, ways};
 /// Mode of named input files: readable by everybody, because the target may run as another user.
 const MODE: u32 = 0o644;
 
-/// Creates an anonymous memory file.
 pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
@@ -31,7 +30,6 @@ pub(crate) struct Input {
     files: NamedFiles,
 }
 
-/// The named files that hold the input.
 enum NamedFiles {
     None,
     One(NamedFile),
@@ -193,7 +191,6 @@ impl Drop for NamedFile {
     }
 }
 
-/// Overwrites a file of `length` bytes with `bytes`.
 fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     file.write_all_at(bytes, 0)?;
     match bytes.len() as u64 {
@@ -311,7 +308,6 @@ impl InputChannel {
         Ok(())
     }
 
-    /// The file that the server inherits.
     pub(crate) fn file(&self) -> &File {
         match self {
             InputChannel::Single { input, .. } => input.stdin(),

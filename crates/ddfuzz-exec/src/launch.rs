@@ -57,7 +57,6 @@ pub(crate) struct Launch {
     pub(crate) observed: Option<File>,
     /// The file to which crashing runs write snapshots; if set, the snapshot library is preloaded.
     pub(crate) copied: Option<File>,
-    /// The terminal of each run; `None` without one.
     pub(crate) terminal: Option<File>,
     /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
@@ -90,7 +89,6 @@ const HEADROOM: u64 = 256;
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// ddfuzz's ends of the pipes to a server.
 pub(crate) struct ServerPipes {
     pub(crate) request: File,
     pub(crate) reply: File,

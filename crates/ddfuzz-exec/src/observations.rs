@@ -22,7 +22,6 @@ pub(crate) struct RunObservations {
 }
 
 impl RunObservations {
-    /// Whether comparisons are reported.
     pub(crate) fn compares(&self) -> bool {
         self.comparing.is_some()
     }
@@ -87,7 +86,6 @@ impl RunObservations {
         &self.covered
     }
 
-    /// The comparisons of the last run.
     pub(crate) fn compared(&mut self) -> Vec<Comparison> {
         let comparing = self.comparing.as_mut();
         comparing.map_or(Vec::new(), LoopObserver::comparisons)

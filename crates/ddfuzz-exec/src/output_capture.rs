@@ -26,7 +26,6 @@ pub(crate) struct OutputCapture {
 }
 
 impl OutputCapture {
-    /// Creates the pipes and starts reading them.
     pub(crate) fn open() -> io::Result<OutputCapture> {
         Ok(OutputCapture {
             stdout: DrainedPipe::open("ddfuzz-output")?,
@@ -34,7 +33,6 @@ impl OutputCapture {
         })
     }
 
-    /// Forgets all output so far.
     pub(crate) fn clear(&self) {
         self.stdout.clear();
         self.stderr.clear();
@@ -49,7 +47,6 @@ pub(crate) struct DrainedPipe<S> {
     drain: Arc<Mutex<Drain<S>>>,
 }
 
-/// The read end, and the sink.
 struct Drain<S> {
     reader: File,
     sink: S,
@@ -80,12 +77,10 @@ impl<S: Sink> DrainedPipe<S> {
         })
     }
 
-    /// The write end, for a server.
     pub(crate) fn writer(&self) -> &File {
         &self.writer
     }
 
-    /// Forgets all output so far.
     pub(crate) fn clear(&self) {
         self.drained().sink = S::default();
     }

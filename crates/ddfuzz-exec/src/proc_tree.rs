@@ -271,11 +271,8 @@ fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(1000) / units().ticks)
 }
 
-/// The units of times and sizes in /proc.
 struct Units {
-    /// Clock ticks per second.
     ticks: u64,
-    /// Bytes per page.
     page: u64,
 }
 

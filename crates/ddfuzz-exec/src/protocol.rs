@@ -103,7 +103,6 @@ pub(crate) struct Reply {
     pub(crate) status: i32,
     /// The errno if the program could not be executed, else 0.
     pub(crate) exec_errno: i32,
-    /// CPU time in microseconds.
     pub(crate) cpu_us: u64,
 }
 

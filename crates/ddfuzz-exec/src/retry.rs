@@ -14,7 +14,6 @@ pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
 const MOST_RUNS: u32 = 3;
 /// Servers that may fail to start before a run counts as failed: the program has started before.
 const MOST_STARTS: u32 = 10;
-/// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long writing an input waits for space on a full disk: another worker's target may fill the
 /// disk until its run ends.
@@ -31,9 +30,7 @@ pub(crate) trait Retriable {
     /// Returns the error that every further try would meet as well; `None` if a retry may succeed.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
     fn stop(&mut self);
-    /// How the server is started.
     fn launch(&self) -> &Launch;
-    /// The working directory of the target.
     fn scratch(&mut self) -> &mut Scratch;
 
     /// Empties the working directory after all processes of the run have ended.

@@ -44,7 +44,6 @@ impl Scratch {
         })
     }
 
-    /// Path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -231,7 +230,6 @@ impl Reports {
             .unwrap_or_default()
     }
 
-    /// Deletes all reports.
     pub(crate) fn clear(&mut self) {
         // If the target has removed the directory and no other can be created, there are no
         // reports.

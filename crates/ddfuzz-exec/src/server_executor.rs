@@ -26,7 +26,6 @@ pub(crate) struct ServerExecutor {
     layout: PageLayout,
     /// Whether the program may start others, according to its ELF file.
     pub(crate) may_fork: bool,
-    /// Whether the last run had descendants.
     pub(crate) forked: bool,
     limits: Limits,
     launch: Launch,
@@ -36,7 +35,6 @@ pub(crate) struct ServerExecutor {
     observations: RunObservations,
     /// Memory for the snapshots that crashing processes of a loop take; `None` without a loop.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Observes long runs of a loop.
     detector: HangDetector,
     /// Whether the last run has died, and so may have written a snapshot.
     died: bool,
@@ -110,12 +108,10 @@ impl ServerExecutor {
         self
     }
 
-    /// Whether the server is a loop over inputs.
     fn is_loop(&self) -> bool {
         self.layout != PageLayout::Single
     }
 
-    /// Whether one process serves many runs.
     fn is_shared(&self) -> bool {
         self.is_loop() && !self.observations.fresh
     }

@@ -39,7 +39,6 @@ impl PageLayout {
         }
     }
 
-    /// Number of coverage counters; 0 without a loop.
     pub(crate) fn counters(self) -> usize {
         match self {
             PageLayout::Single => 0,

@@ -43,7 +43,6 @@ pub(crate) struct Killed {
 
 /// A request that was sent, and where its reply arrives.
 pub(crate) struct Watch<'a> {
-    /// The pipe or socket of the reply.
     pub(crate) reply: &'a File,
     /// The shared page, which shows the run that has begun; `None` if the server has no page.
     pub(crate) page: Option<&'a Page>,

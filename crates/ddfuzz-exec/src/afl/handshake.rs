@@ -83,11 +83,8 @@ fn meaning(error: u32) -> String {
     known.to_owned()
 }
 
-/// The pipes to a server during the handshake.
 pub(super) struct HandshakePipes<'a> {
-    /// Pipe to the server.
     pub(super) control: &'a mut File,
-    /// Pipe from the server.
     pub(super) status: &'a mut File,
     /// Whether ddfuzz offers inputs in shared memory.
     pub(super) shared: bool,

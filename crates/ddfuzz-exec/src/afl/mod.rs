@@ -44,7 +44,6 @@ pub(crate) struct Forkserver {
     reporting: CoverageReporting,
     reached: ReachedRanges,
     covered: Vec<RunCoverage>,
-    /// Observes runs that take long.
     detector: HangDetector,
     /// Shared memory for inputs, if the target reads them there.
     shared: Option<Segment>,

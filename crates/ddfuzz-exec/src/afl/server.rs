@@ -21,11 +21,9 @@ use crate::{
 /// Number of runs of one process after which ddfuzz looks for leftover child processes.
 const SWEPT_EACH: u32 = 64;
 
-/// A running AFL++ fork server.
 pub(super) struct AflServer {
     pipes: ServerPipes,
     pid: Pid,
-    /// Whether one process serves many runs.
     persistent: bool,
     /// The process that waits for the next run; `None` if the next run gets a new process.
     waiting: Option<Pid>,
@@ -342,7 +340,6 @@ pub(super) enum Leftovers {
 }
 
 impl ChildProcesses {
-    /// Opens the list of the server's children.
     pub(super) fn of(server: Pid) -> ChildProcesses {
         ChildProcesses {
             server,

@@ -64,7 +64,6 @@ impl Coverage {
         self.used
     }
 
-    /// Sets all counters to zero.
     pub(super) fn clear(&mut self) {
         self.map.clear(self.used);
     }
@@ -119,12 +118,10 @@ impl Segment {
         }
     }
 
-    /// Id by which the target attaches the segment.
     pub(super) fn id(&self) -> i32 {
         self.id
     }
 
-    /// Length of the segment in bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -165,7 +162,6 @@ impl Drop for Segment {
     }
 }
 
-/// Allows the target's user to attach the segment.
 fn grant_access(id: i32, owner: Identity) -> io::Result<()> {
     let mut facts = MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: it fills the record, which all zeroes are a value of.

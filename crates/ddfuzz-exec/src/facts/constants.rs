@@ -10,7 +10,6 @@ use crate::observe::image::Image;
 const MOST_CODE: u64 = 32 << 20;
 /// Maximum number of constants; each is listed in two byte orders.
 const MOST_CONSTANTS: usize = 512;
-/// Maximum number of references that are collected.
 const MOST_REFERENCES: usize = 1 << 20;
 
 /// Constants and references found in a program's code.

@@ -166,7 +166,6 @@ impl<'data> Texts<'data> {
     }
 }
 
-/// A run of printable characters.
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],

@@ -13,7 +13,6 @@ use crate::{input::memory_file, observe::image::Hook};
 const KEPT: usize = 256;
 /// Maximum number of comparisons of one site: a loop must not displace everything before it.
 const KEPT_OF_A_SITE: usize = 16;
-/// Maximum number of distinct sites.
 const MOST_SITES: usize = 1 << 16;
 
 /// The last comparisons of a run.
@@ -105,7 +104,6 @@ impl ComparisonRing {
         })
     }
 
-    /// Duplicates the file, for the server.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }

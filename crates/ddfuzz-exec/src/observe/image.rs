@@ -14,11 +14,9 @@ const MOST_CODE: u64 = 64 << 20;
 
 /// A loadable segment of a program.
 pub(crate) struct Segment {
-    /// Address of the segment before loading.
     pub(crate) address: u64,
     /// Content of the segment in the file.
     pub(crate) bytes: Vec<u8>,
-    /// Whether the segment is executable.
     pub(crate) executable: bool,
 }
 
@@ -179,7 +177,6 @@ const JUMP: u64 = 5;
 /// A comparison callback that a program defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hook {
-    /// Address of the callback before loading.
     pub(crate) address: u64,
     pub(crate) kind: HookKind,
     /// Number of bytes up to the next function.
@@ -255,7 +252,6 @@ impl Functions {
         }
     }
 
-    /// Removes the function that begins at `start`.
     pub(crate) fn remove(&mut self, start: u64) {
         self.0.remove(&start);
     }

@@ -255,7 +255,6 @@ pub(crate) struct LoopObserver {
 }
 
 impl LoopObserver {
-    /// Prepares to observe the program at `path`.
     pub(crate) fn new(path: &Path) -> io::Result<LoopObserver> {
         let mut hooks = Image::read(path).map_or(Vec::new(), |image| image.hooks);
         hooks.retain(|hook| cfg!(target_arch = "x86_64") && hook.takes_jump());
@@ -264,7 +263,6 @@ impl LoopObserver {
         Ok(LoopObserver { ring, hooks })
     }
 
-    /// The file to which another server writes comparisons.
     pub(crate) fn file(&mut self) -> io::Result<File> {
         self.ring.reset(self.hooks.iter())?;
         self.ring.file()

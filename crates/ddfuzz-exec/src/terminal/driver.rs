@@ -330,12 +330,10 @@ impl Session {
         (activity, states.len())
     }
 
-    /// CPU time of all processes of the session.
     fn cpu(&self) -> Duration {
         proc_tree::usage_below(self.server).cpu
     }
 
-    /// Continues the stopped processes of the session.
     fn go_on(&self) {
         for pid in proc_tree::descendants(self.server) {
             let _ = kill(pid, Signal::SIGCONT);

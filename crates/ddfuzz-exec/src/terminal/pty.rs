@@ -51,7 +51,6 @@ impl Pty {
         self.theirs.try_clone()
     }
 
-    /// Duplicates the descriptors of the pair.
     pub(super) fn try_clone(&self) -> io::Result<Pty> {
         Ok(Pty {
             ours: self.ours.try_clone()?,
@@ -99,7 +98,6 @@ impl Pty {
         tcgetsid(&self.ours).ok().filter(|pid| pid.as_raw() > 0)
     }
 
-    /// The foreground process group of the terminal.
     pub(super) fn foreground(&self) -> Option<Pid> {
         let mut group = 0;
         number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;

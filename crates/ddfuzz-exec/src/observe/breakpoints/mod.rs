@@ -19,7 +19,6 @@ use crate::observe::image::{Hook, HookKind, Image, Segment};
 
 pub(crate) use tracer::Tracer;
 
-/// The instruction `int3`.
 const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
@@ -76,7 +75,6 @@ impl BreakpointPlan {
         }
     }
 
-    /// Number of breakpoints.
     pub(crate) fn len(&self) -> usize {
         self.sites.len()
     }

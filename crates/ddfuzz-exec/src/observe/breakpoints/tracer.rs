@@ -35,7 +35,6 @@ pub(crate) struct Tracer<'a> {
     hits: HashMap<u64, u32>,
     all_hits: u32,
     removed: HashSet<u64>,
-    /// Traced threads and processes.
     followed: HashSet<Pid>,
     /// New processes with their own memory; and new threads that stopped before their parent's
     /// event.
