@@ -12,7 +12,7 @@ use crate::{Ended, ExecError, launch::Launch};
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
 /// How many servers are tried if they do not answer, before the run counts as failed.
 const MOST_RUNS: u32 = 3;
-/// Servers that may fail to start before a run counts as failed: the program has started before.
+/// How many servers are tried if they do not start, before the run counts as failed.
 const MOST_STARTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long writing an input waits for space on a full disk: another worker's target may fill the
