@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ddfuzz::corpus::{Amount, Feature, Features};
-use ddfuzz::exec::{Executor, Freshness, Program, Target, Telling, start};
+use ddfuzz::exec::{CoverageReporting, Executor, Freshness, Program, Target, start};
 
 use crate::corpora::files;
 use crate::subjects::Subject;
@@ -40,7 +40,7 @@ pub fn measure(subject: &Subject, folder: &Path) -> Result<Measured, String> {
     let target = Target::new(Program::Path(subject.program.clone()));
     let started = start(&target, Some(subject.way), Freshness::Shared);
     let mut executor = started.map_err(|error| error.to_string())?.executor;
-    executor.tell_coverage(Telling::Every);
+    executor.report_coverage(CoverageReporting::Every);
     if executor.places().is_none() {
         return Err("the program tells no coverage".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Telling, Way, start};
+use ddfuzz::exec::{CoverageReporting, Ended, Executor, Freshness, Program, Target, Way, start};
 
 use crate::Plan;
 use crate::build::Binary;
@@ -72,7 +72,7 @@ fn by_harness(binary: &Binary, inputs: &[Vec<u8>]) -> Result<Cost, String> {
     let (done, cost) = measure(|| -> Result<(), String> {
         let started = start(&target, Some(Way::Harness), Freshness::Shared);
         let mut executor = started.map_err(|error| error.to_string())?.executor;
-        executor.tell_coverage(Telling::Novel);
+        executor.report_coverage(CoverageReporting::Novel);
         run_all(executor.as_mut(), &slices)
     });
     done?;

@@ -1,5 +1,5 @@
-//! Compiles the C runtime (`runtime/`) and the bundled targets (`targets/`), and lists the seeds and
-//! dictionaries of those (`corpora/`). The library embeds all of them.
+//! Compiles the C runtime (`runtime/`) and the bundled targets (`targets/`), and lists their seeds
+//! and dictionaries (`corpora/`). The library embeds all of them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,39 +16,45 @@ fn main() {
 
 const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
-/// What launcher and runtime are made of, among others.
-const SHARED: [&str; 4] = ["serve.c", "sweep.c", "family.c", "terminal.c"];
+/// Sources that the launcher and the injected runtime share.
+const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
-/// What the runtime is made of besides.
+/// Further sources of the injected runtime.
 const INJECTED: [&str; 9] = [
     "inject.c",
     "entry.c",
-    "base.c",
+    "load_address.c",
     "loop.c",
     "spare.c",
     "counters.c",
-    "quiet.c",
-    "waits.c",
-    "starts.c",
+    "disable_callbacks.c",
+    "wait_wrappers.c",
+    "spawn_wrappers.c",
 ];
 
-/// What copies a dying process is made of.
-const COPYING: [&str; 4] = ["copy.c", "dying.c", "stand_in.c", "inherit.c"];
+/// Sources of the library that takes snapshots of crashing processes.
+const COPYING: [&str; 4] = [
+    "snapshot.c",
+    "crash_handler.c",
+    "signal_wrappers.c",
+    "preload.c",
+];
 
-/// Compiles all four into `out`, where `crates/ddfuzz-exec/src/private_dir.rs` embeds them from.
+/// Compiles the launcher and the three libraries into `out`, from where
+/// `crates/ddfuzz-exec/src/private_dir.rs` embeds them.
 fn build_runtime(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
-    // Each mapping is one more that each fork copies: two, and not five (decision 0039).
+    // Each fork copies all mappings of the library: two instead of five (decision 0039).
     let compact = [&shared[..], &["-Wl,-z,noseparate-code,-z,norelro"]].concat();
     let launcher = [
         "launcher.c",
-        "keeper.c",
-        "confine.c",
-        "fence.c",
-        "isolate.c",
-        "walls.c",
-        "offers.c",
+        "supervisor.c",
+        "rlimits.c",
+        "signal_scope.c",
+        "namespaces.c",
+        "restrict.c",
+        "support.c",
     ];
     link(&out.join("launcher"), &[&launcher, &SHARED], &[]);
     link(
@@ -56,11 +62,11 @@ fn build_runtime(out: &Path) {
         &[&INJECTED, &SHARED],
         &compact,
     );
-    // What it takes the place of must be called by what it stands in for, and by nothing else.
+    // The compiler must not call the replaced functions by itself.
     let observing = [&shared[..], &["-fno-builtin"]].concat();
-    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "base.c"]];
+    let sources: [&[&str]; 1] = [&["observe.c", "jump.c", "load_address.c"]];
     link(&out.join("ddfuzz-observe.so"), &sources, &observing);
-    // In a handler no memory of a thread may have to be allocated first.
+    // In a signal handler, thread-local memory must not be allocated first.
     let copying = [&shared[..], &["-ftls-model=initial-exec"]].concat();
     let sources: [&[&str]; 1] = [&COPYING];
     link(&out.join("ddfuzz-copy.so"), &sources, &copying);
@@ -84,11 +90,11 @@ fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
     finish(what, start(what, &mut command));
 }
 
-/// Sorted by name.
+/// Names of the bundled targets, sorted.
 const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
-/// One optimisation level for everybody, and no canary or check that could stop an overrun before
-/// it crashes by itself; no inlining, so that each bug stands in the function it was written in.
+/// The same optimisation level for all targets, and no canaries or checks that stop an overrun
+/// before it crashes. Without inlining, each bug is in the function that the source shows.
 const TARGET_FLAGS: [&str; 12] = [
     "-std=c11",
     "-O1",
@@ -104,12 +110,12 @@ const TARGET_FLAGS: [&str; 12] = [
     "-Wextra",
 ];
 
-/// What makes a variant that counts which places it passes (`targets/counted.c`).
+/// The flag for variants that count the places that they pass (`targets/counted.c`).
 const COUNTED: &str = "-fsanitize-coverage=trace-pc";
-/// Counters of such a variant: room for the places of the largest target.
+/// Number of coverage counters, enough for the largest target.
 const PLACES: &str = "-DDDFUZZ_PLACES=1024";
 
-/// Variants of each target: what they are called behind its name, and what makes them.
+/// Variants of each target: suffix of the name, and compiler flags.
 const VARIANTS: [(&str, &[&str]); 4] = [
     ("", &[]),
     ("-fixed", &["-DDDFUZZ_FIXED"]),
@@ -146,7 +152,7 @@ fn build_targets(out: &Path) {
     fs::write(out.join("bundled.rs"), bundled_list()).expect("OUT_DIR is writable");
 }
 
-/// Starts the compiler on what counts, which must not be counted itself.
+/// Starts compiling the counters, which must not be instrumented themselves.
 fn start_counters(object: &Path) -> Child {
     let mut command = compiler();
     command
@@ -157,7 +163,7 @@ fn start_counters(object: &Path) -> Child {
     start("the counters of bundled targets", &mut command)
 }
 
-/// Starts the compiler on one variant of a target.
+/// Starts compiling one variant of a target.
 fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &Path) -> Child {
     let mut command = compiler();
     command
@@ -170,7 +176,7 @@ fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &P
     start(&format!("the bundled target {name}"), &mut command)
 }
 
-/// What a target is made of: its own files, and those that all share.
+/// Sources of a target: its own files, and those that all targets share.
 fn sources(name: &str) -> Vec<PathBuf> {
     let shared = ["main.c", "guarded.c", "complain.c"];
     let mut sources: Vec<PathBuf> = shared
@@ -182,14 +188,14 @@ fn sources(name: &str) -> Vec<PathBuf> {
         .map(|entry| entry.expect("the folder is readable").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
         .collect();
-    // The order of a folder is the file system's; that of the program's functions must not be.
+    // The order of functions in the program must not depend on the file system.
     own.sort();
     sources.append(&mut own);
     sources
 }
 
-/// The Rust source of `BUNDLED`: the targets by name, then their fixed variants; and of `COUNTED`:
-/// the same of the variants that count.
+/// Rust source of `BUNDLED`, the targets by name, then their fixed variants; and of `COUNTED`, the
+/// same variants with coverage counters.
 fn bundled_list() -> String {
     let plain = programs_named("BUNDLED", |suffix| !suffix.ends_with("-counted"));
     plain + &programs_named("COUNTED", |suffix| suffix.ends_with("-counted"))
@@ -211,7 +217,7 @@ fn programs_named(list_name: &str, is_in: impl Fn(&str) -> bool) -> String {
     list
 }
 
-/// Writes `out/corpora.rs`: `CORPORA`, a `Corpus` of each target.
+/// Writes `out/corpora.rs` with `CORPORA`, a `Corpus` of each target.
 fn build_corpora(out: &Path) {
     println!("cargo::rerun-if-changed=corpora");
     let mut list = String::from("pub const CORPORA: &[super::Corpus] = &[\n");
@@ -232,7 +238,7 @@ fn build_corpora(out: &Path) {
     fs::write(out.join("corpora.rs"), list).expect("OUT_DIR is writable");
 }
 
-/// The files of a folder, in the order of their names.
+/// The files of a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("each target has seeds");
     let paths = entries.map(|entry| entry.expect("the folder is readable").path());
@@ -249,8 +255,8 @@ fn included(path: impl AsRef<Path>) -> String {
 const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \
                     Debian `apt install gcc libc6-dev`), or name one in the variable CC";
 
-/// The compiler, ready for arguments. Names of sources in the debug information begin at the
-/// project: they are shown to users, to whom the root of the building machine means nothing.
+/// The compiler command. Source paths in debug information are relative to the project, because
+/// users see them.
 fn compiler() -> Command {
     let mut command = cc::Build::new()
         .opt_level(1)
@@ -264,7 +270,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Starts a compilation of `what`.
+/// Starts the compiler for `what`.
 fn start(what: &str, compiler: &mut Command) -> Child {
     match compiler.spawn() {
         Ok(child) => child,
@@ -275,7 +281,7 @@ fn start(what: &str, compiler: &mut Command) -> Child {
     }
 }
 
-/// Waits for the compiler; its messages are in the build's output.
+/// Waits for the compiler, whose messages are in the build's output.
 fn finish(what: &str, mut compiler: Child) {
     let status = compiler.wait().expect("the compiler is a child of ours");
     assert!(

@@ -7,7 +7,7 @@ use ddfuzz::corpus::Features;
 use ddfuzz::corpus::trim::{
     RequiredFeatures, SkipReason, ToTrim, TrimError, TrimSettings, Trimmed,
 };
-use ddfuzz::exec::{Freshness, Program, Target, Telling, Way, start};
+use ddfuzz::exec::{CoverageReporting, Freshness, Program, Target, Way, start};
 use ddfuzz::minimize::{Claim, Slip};
 
 use crate::ddfuzz::Desk;
@@ -125,7 +125,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     let mut shared = start(&trimming.target, Some(trimming.way), Freshness::Shared)
         .unwrap()
         .executor;
-    shared.tell_coverage(Telling::Every);
+    shared.report_coverage(CoverageReporting::Every);
     let input = b"((k(key 12";
     shared.run(input).unwrap();
     shared.run(input).unwrap();

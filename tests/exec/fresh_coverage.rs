@@ -1,6 +1,8 @@
 //! Coverage of runs that each have a process of their own.
 
-use ddfuzz::exec::{Ended, Freshness, Program, Target, Telling, Way, start, start_covered};
+use ddfuzz::exec::{
+    CoverageReporting, Ended, Freshness, Program, Target, Way, start, start_covered,
+};
 
 use crate::needs;
 use crate::programs::{Compiled, compile_by, patient};
@@ -29,7 +31,7 @@ fn each_run_of_a_harness_has_a_process_of_its_own_and_tells_what_it_reached() {
         let mut shared = start(&target, Some(Way::Harness), Freshness::Shared)
             .unwrap()
             .executor;
-        shared.tell_coverage(Telling::Every);
+        shared.report_coverage(CoverageReporting::Every);
         assert_eq!(fresh.places(), shared.places());
         // The third call of a process dies.
         for _ in 0..5 {

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::process::Command;
 use std::time::Duration;
 
-use ddfuzz::exec::{Ended, Executor, Freshness, Program, Stuck, Target, Telling, Way, start};
+use ddfuzz::exec::{
+    CoverageReporting, Ended, Executor, Freshness, Program, Stuck, Target, Way, start,
+};
 
 use crate::needs;
 use crate::programs::{Compiled, compile_by, patient};
@@ -138,7 +140,7 @@ fn a_hang_is_known_again_by_the_places_that_it_passes() {
         let mut target = target(&program);
         target.limits.cpu = Duration::from_millis(200);
         let mut executor = by(&target, Way::Harness, Freshness::Shared);
-        executor.tell_coverage(Telling::Novel);
+        executor.report_coverage(CoverageReporting::Novel);
         let window = Duration::from_millis(1);
         executor.recognise(window, &HashSet::new());
         assert_eq!(executor.run(b"L").unwrap().ended, Ended::Timeout);
@@ -167,7 +169,7 @@ fn counters_tell_equal_runs_from_others_and_are_as_many_as_the_program_has() {
         let mut executor = shared(&program);
         executor.run(b"Wuud").unwrap();
         assert_eq!(executor.coverage(), None, "nobody asked");
-        executor.tell_coverage(Telling::Every);
+        executor.report_coverage(CoverageReporting::Every);
         let mut counters = |input: &[u8]| {
             executor.run(input).unwrap();
             executor.coverage().unwrap().to_vec()
@@ -189,7 +191,7 @@ fn counters_tell_equal_runs_from_others_and_are_as_many_as_the_program_has() {
 fn only_runs_that_reach_something_new_are_told_of_and_a_crash_changes_nothing() {
     let Some(program) = build(&PLAIN) else { return };
     let mut executor = shared(&program);
-    executor.tell_coverage(Telling::Novel);
+    executor.report_coverage(CoverageReporting::Novel);
     let mut told = |inputs: &[&[u8]]| -> Vec<usize> {
         executor.run_some(inputs).unwrap();
         executor.covered().iter().map(|told| told.run).collect()
@@ -204,7 +206,7 @@ fn comparisons_come_back_from_the_loop_with_and_without_a_sanitizer() {
     for flags in [PLAIN, ADDRESS] {
         let Some(program) = build(&flags) else { return };
         let mut executor = shared(&program);
-        executor.tell_comparisons(true).unwrap();
+        executor.report_comparisons(true).unwrap();
         let mut compared = |input: &[u8]| {
             executor.run(input).unwrap();
             executor.compared()
@@ -220,7 +222,7 @@ fn comparisons_come_back_from_the_loop_with_and_without_a_sanitizer() {
         assert!(holds(b"12345678", b"keyword!"), "{told:?}");
         assert_eq!(compared(b"x"), compared(b"x"), "nothing of other runs");
         assert_eq!(compared(b"C12345678"), told, "in another process");
-        executor.tell_comparisons(false).unwrap();
+        executor.report_comparisons(false).unwrap();
         executor.run(b"C12345678").unwrap();
         assert!(executor.compared().is_empty());
     }

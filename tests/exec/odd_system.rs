@@ -52,8 +52,10 @@ fn without_namespaces_files_and_sockets_are_closed_and_the_disk_is_watched() {
     if !stage::plays("no namespaces") {
         return;
     }
-    let offers = ddfuzz::exec::sandbox::offers();
-    let refused = offers.iter().filter(|one| one.what.ends_with("namespace"));
+    let supported_parts = ddfuzz::exec::sandbox::supported_parts();
+    let refused = supported_parts
+        .iter()
+        .filter(|one| one.what.ends_with("namespace"));
     assert!(refused.clone().count() >= 5);
     for one in refused {
         let why = one.why_not.as_deref();
@@ -101,13 +103,17 @@ fn without_read_only_files_and_landlock_nothing_is_said_to_keep_files() {
     if !stage::plays("no read-only files") {
         return;
     }
-    let offers = ddfuzz::exec::sandbox::offers();
-    let works = |what: &str| offers.iter().any(|one| one.what == what && one.works);
+    let supported_parts = ddfuzz::exec::sandbox::supported_parts();
+    let works = |what: &str| {
+        supported_parts
+            .iter()
+            .any(|one| one.what == what && one.works)
+    };
     assert!(
         !works("read-only files") && !works("landlock"),
-        "{offers:?}"
+        "{supported_parts:?}"
     );
-    assert!(!ddfuzz::exec::sandbox::keep_files(&offers));
+    assert!(!ddfuzz::exec::sandbox::keep_files(&supported_parts));
 }
 
 #[test]

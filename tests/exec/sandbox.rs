@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use ddfuzz::exec::sandbox::offers;
+use ddfuzz::exec::sandbox::supported_parts;
 use ddfuzz::exec::{Ended, Executor, Freshness, Program, Sandbox, Target, Traceable, Way, start};
 
 use crate::needs;
@@ -12,10 +12,10 @@ use crate::programs::{Compiled, compile, open_directory, patient, running};
 
 const WAYS: [Way; 2] = [Way::Command, Way::Inject];
 
-/// Whether this system offers all that the promises rest on; says so if not.
+/// Whether this system supports all that the promises rest on; says so if not.
 #[track_caller]
 fn offered() -> bool {
-    let missing = offers().into_iter().find(|offered| !offered.works);
+    let missing = supported_parts().into_iter().find(|offered| !offered.works);
     if let Some(offered) = &missing {
         let why = offered.why_not.as_deref().unwrap_or_default();
         needs::missing(offered.what, why);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::exec::mock::Mock;
+use ddfuzz::exec::Mock;
 use ddfuzz::exec::{Ended, ExecError, Executor, Run};
 use ddfuzz::minimize::{
     Answer, CrashClassifier, CrashOracle, CutOff, FreshExecutor, HeldCrash, Kind, Oracle,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ddfuzz::exec::{Ended, ExecError, Limits, Said, Way};
+use ddfuzz::exec::{CrashMessages, Ended, ExecError, Limits, Way};
 use ddfuzz::triage::{Start, Tracee, Untraced};
 use nix::unistd::Pid;
 
@@ -169,7 +169,7 @@ impl Start for Starter {
         Ok(Untraced {
             ended,
             copies: None,
-            said: Said {
+            said: CrashMessages {
                 stderr: tail(&mut stderr),
                 report: Vec::new(),
             },

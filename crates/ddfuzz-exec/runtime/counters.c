@@ -28,8 +28,8 @@ void counters_clear(struct counters *counters)
     memset(counters->at, 0, counters->size);
 }
 
-/* A bit for each range of values that is told apart, as libFuzzer and AFL do: 1, 2, 3, 4 to 7,
- * 8 to 15, 16 to 31, 32 to 127, and more. */
+/* The bit of a counter's range of values, the same ranges as in libFuzzer and AFL: 1, 2, 3, 4 to
+ * 7, 8 to 15, 16 to 31, 32 to 127, and more. */
 static uint8_t range_of(uint8_t count)
 {
     if (count <= 3)

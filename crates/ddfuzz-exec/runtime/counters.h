@@ -1,4 +1,5 @@
-/* The counters that clang's -fsanitize-coverage=inline-8bit-counters puts into a program. */
+/* The coverage counters that clang's -fsanitize-coverage=inline-8bit-counters puts into a
+ * program. */
 #ifndef DDFUZZ_COUNTERS_H
 #define DDFUZZ_COUNTERS_H
 
@@ -6,23 +7,24 @@
 #include <stdint.h>
 
 struct counters {
-    uint8_t *at; /* the program's */
+    uint8_t *at; /* the program's counters */
     size_t size;
-    uint8_t *reached; /* shared: what all runs so far have reached */
-    uint8_t *slots;   /* shared */
+    uint8_t *reached; /* shared with ddfuzz: the counter ranges that all runs so far have reached */
+    uint8_t *slots;   /* shared with ddfuzz: copies of the counters of single runs */
     size_t slot_count, slots_used;
 };
 
-/* Puts them into the shared memory of `size` bytes at `page`; without room there are no slots. */
+/* Places the tables in the shared memory of `size` bytes at `page`. Without space there are no
+ * slots. */
 void counters_share(struct counters *counters, uint8_t *page, size_t size);
 
-/* Before a run. */
+/* Sets the counters to zero before a run. */
 void counters_clear(struct counters *counters);
-/* After a run: whether it reached what none before it did. */
+/* Whether the last run reached a counter range that no earlier run has reached. */
 int counters_are_novel(struct counters *counters);
-/* Whether there is room for those of one more run. */
+/* Whether a slot is free. */
 int counters_have_room(const struct counters *counters);
-/* The number, from 1, of the slot that has them now. */
+/* Copies the counters to a slot; returns its number, from 1. */
 uint32_t counters_keep(struct counters *counters);
 
 #endif

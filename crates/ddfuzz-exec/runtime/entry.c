@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "load_address.h"
 
-/* The next number; `words` goes on behind it. */
+/* Parses the next number and advances `words` past it. */
 static uintptr_t next_number(const char **words)
 {
     char *end;

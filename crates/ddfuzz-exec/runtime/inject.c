@@ -1,12 +1,11 @@
-/* The runtime that is preloaded into an unmodified program. It takes the place of
- * __libc_start_main, lets libc start the program as always (so all constructors run), and
- * stands where `main` would be called:
+/* The runtime that is preloaded into an unmodified program. It replaces __libc_start_main, lets
+ * libc start the program as usual (so that all constructors run), and is called in place of `main`:
  *
- *   fork    each request forks a child that goes on into the program's own `main`
+ *   fork    each request forks a child that continues into the program's `main`
  *   entry   each request forks a child that calls the entry function on the input
- *   loop    one child calls the entry function again and again, until it dies (loop.c)
+ *   loop    one child calls the entry function for many inputs, until it dies (loop.c)
  *   once    calls the entry function on stdin, once, without serving (to be traced)
- *   pass    goes on into the program's own `main` (to be observed) */
+ *   pass    continues into the program's `main` (to be observed) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,19 +26,20 @@
 #include "spare.h"
 #include "sweep.h"
 #include "terminal.h"
-#include "waits.h"
+#include "wait_wrappers.h"
 
 typedef int (*main_function)(int, char **, char **);
 typedef int (*start_function)(main_function, int, char **, void (*)(void), void (*)(void),
                               void (*)(void), void *);
 
 static main_function program_main;
-/* The program's own answer to SIGCHLD: the server needs the ends of its children undisturbed. */
+/* The program's action for SIGCHLD, restored in children: the server must reap its children
+ * itself. */
 static struct sigaction on_child;
 
 static int has_threads(void)
 {
-    struct stat tasks; /* two links, and one for each thread */
+    struct stat tasks; /* two links, and one per thread */
     return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3;
 }
 
@@ -55,17 +55,17 @@ static int lacks_descriptors(void)
            || fcntl(FD_PAGE, F_GETFD) < 0;
 }
 
-/* Why this process cannot serve, if so. */
-static enum trouble unfitness(void)
+/* Returns why this process cannot serve, or TROUBLE_NONE. */
+static enum trouble why_unfit(void)
 {
     if (has_threads())
-        return TROUBLE_THREADS; /* a fork would lose them */
+        return TROUBLE_THREADS; /* threads do not survive a fork */
     if (has_children())
-        return TROUBLE_CHILDREN; /* the first run's end would end them */
+        return TROUBLE_CHILDREN; /* sweeping after the first run would kill them */
     return lacks_descriptors() ? TROUBLE_DESCRIPTORS : TROUBLE_NONE;
 }
 
-/* The target and its children must not become servers, and must not see our variables. */
+/* Removes ddfuzz's variables: the target and its children must not see them, nor become servers. */
 static void forget_environment(void)
 {
     const char *own = getenv("DDFUZZ_PRELOAD");
@@ -94,8 +94,8 @@ static int run_once(const struct entry_point *entry)
     return entry_call(entry, input, (size_t)facts.st_size);
 }
 
-/* In the child of the server, forked ahead of its first request: the fork's time passes while
- * ddfuzz is busy with the run before, and the request wakes the right process at once. */
+/* In a child that was forked before its request: waits for it. The fork then overlaps with
+ * ddfuzz's work after the previous run, and a request wakes the right process directly. */
 static void await_request(struct request *request)
 {
     terminal_lead();
@@ -110,7 +110,7 @@ static void enter(const struct entry_point *entry, const struct request *request
     uint8_t *input;
     int refused = entry_input(STDIN_FILENO, 0, request->count, &input);
     if (refused) {
-        serve_page->exec_errno = refused; /* the server answers for it */
+        serve_page->exec_errno = refused; /* the server replies */
         _exit(127);
     }
     serve_unmap_page();
@@ -123,8 +123,8 @@ static int ddfuzz_is_gone(void)
     return poll(&requests, 1, 0) > 0 && !(requests.revents & POLLIN);
 }
 
-/* Speaks for a child that has ended, if it died in a run. */
-static void speak_for(int status, uint64_t cpu_us)
+/* Replies for a child that has ended, if it died during a run. */
+static void reply_for(int status, uint64_t cpu_us)
 {
     uint64_t seq = serve_page->started;
     if (seq != serve_page->ended) {
@@ -135,7 +135,7 @@ static void speak_for(int status, uint64_t cpu_us)
     }
 }
 
-/* Lets a child that was just forked go on into what it runs. */
+/* Continues a new child into what it runs. */
 static int run_in_child(const struct entry_point *entry, int argc, char **argv, char **envp)
 {
     struct request request;
@@ -161,19 +161,19 @@ static int serve_children(const struct entry_point *entry, int argc, char **argv
             return run_in_child(entry, argc, argv, envp);
         }
         if (child < 0) {
-            poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
+            poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
             continue;
         }
         struct rusage usage;
         int status = serve_await_end(child, &usage);
         serve_sweep();
-        if (!entry->function) /* in a loop nobody would tell */
-            waits_collect(serve_page);
-        speak_for(status, cpu_micros(&usage));
+        if (!entry->function) /* in a loop nothing would report it */
+            wait_wrappers_collect(serve_page);
+        reply_for(status, cpu_micros(&usage));
     }
 }
 
-/* A child in a loop; a spare one waits for its turn first. */
+/* Forks a child of a loop; a spare one waits for its turn first. */
 static pid_t fork_looping(const struct entry_point *entry, int is_spare)
 {
     pid_t self = getpid(), child = fork();
@@ -188,27 +188,27 @@ static pid_t fork_looping(const struct entry_point *entry, int is_spare)
     loop_serve(entry, request);
 }
 
-/* While one child runs inputs, the next one is forked, and waits: the fork of a process with a
- * sanitizer's shadow takes longer than most runs. */
+/* While one child runs inputs, the next one is forked and waits: forking a process with a
+ * sanitizer's shadow memory takes longer than most runs. */
 static void serve_loop(const struct entry_point *entry)
 {
     pid_t child = -1;
     for (;;) {
         while (child < 0 && (child = fork_looping(entry, 0)) < 0)
-            poll(NULL, 0, 1); /* the limit on processes; ddfuzz waits */
+            poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
         pid_t spare = spare_prepare() ? fork_looping(entry, 1) : -1;
         struct rusage usage;
         int status = serve_await_end(child, &usage);
         if (!sweep_all_but(spare))
             spare = -1;
-        speak_for(status, 0);
+        reply_for(status, 0);
         serve_page->exec_errno = 0;
         child = spare > 0 && spare_begin() ? spare : -1;
         spare_dismiss();
     }
 }
 
-/* Not by strcmp, which is the target's: an observed run would tell of it. */
+/* Does not call strcmp, which an observed run would record. */
 static int is_mode(const char *mode, const char *name)
 {
     while (*mode && *mode == *name)
@@ -216,7 +216,7 @@ static int is_mode(const char *mode, const char *name)
     return *mode == *name;
 }
 
-/* A number that the launcher left for us; 0 where there is none. */
+/* A number in a variable of the launcher; 0 if it is not set. */
 static pid_t number_in(const char *variable)
 {
     const char *number = getenv(variable);
@@ -230,8 +230,8 @@ static int serve(int argc, char **argv, char **envp)
         return program_main(argc, argv, envp);
     int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
     int pass = is_mode(mode, "pass");
-    int meant = number_in("DDFUZZ_PID") == getpid(); /* and not what the program has started */
-    sweep_behind_fence(number_in("DDFUZZ_OUTSIDE"));
+    int meant = number_in("DDFUZZ_PID") == getpid(); /* not a program that the target has started */
+    sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
     forget_environment();
     if (pass || (!meant && !once))
@@ -240,8 +240,8 @@ static int serve(int argc, char **argv, char **envp)
         entry.initialize(&argc, &argv);
     if (once)
         return entry.function ? run_once(&entry) : 127;
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* not kept over execve by every kernel */
-    enum trouble unfit = unfitness();
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* some kernels reset it at execve */
+    enum trouble unfit = why_unfit();
     if (unfit != TROUBLE_NONE) {
         serve_hello(unfit, 0);
         _exit(0);
@@ -251,14 +251,14 @@ static int serve(int argc, char **argv, char **envp)
     serve_map_page();
     if (loop)
         loop_prepare(&entry);
-    waits_prepare();
+    wait_wrappers_prepare();
     serve_hello(TROUBLE_NONE, 0);
     if (loop)
         serve_loop(&entry);
     return serve_children(&entry, argc, argv, envp);
 }
 
-/* The next definition of a function that this one hides. */
+/* The next definition of __libc_start_main, which this library's hides. */
 static start_function next_start(void)
 {
     void *found = dlsym(RTLD_NEXT, "__libc_start_main");

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base.h"
+#include "load_address.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -14,7 +14,7 @@
 #ifdef __x86_64__
 enum { PAGE = 4096, FAR_JUMP = 14 };
 
-/* Jumps of five bytes reach two gigabytes: a page of longer ones stands near the program. */
+/* A page of long jumps near the program: five-byte jumps reach two gigabytes only. */
 static uint8_t *island;
 static size_t used;
 
@@ -26,11 +26,11 @@ static uint8_t *page_at(uintptr_t wanted)
         return NULL;
     if ((uintptr_t)at == wanted)
         return at;
-    munmap(at, PAGE); /* a kernel that takes the address for a hint */
+    munmap(at, PAGE); /* older kernels take the address as a hint */
     return NULL;
 }
 
-/* A page within reach of `entry`; below it first, because the heap grows above. */
+/* Allocates a page within reach of `entry`; below it first, because the heap grows above. */
 static uint8_t *page_near(uintptr_t entry)
 {
     uintptr_t from = entry & ~(uintptr_t)(PAGE - 1);
@@ -44,10 +44,10 @@ static uint8_t *page_near(uintptr_t entry)
     return NULL;
 }
 
-/* A jump that reaches everything, at an address within reach of `entry`. */
+/* Writes a jump to any address, and places it within reach of `entry`. */
 static uint8_t *far_jump(uintptr_t entry, uintptr_t to)
 {
-    static const uint8_t code[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip]: what stands behind it */
+    static const uint8_t code[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip]: the address follows */
     if (!island)
         island = page_near(entry);
     if (!island || used + FAR_JUMP > PAGE || mprotect(island, PAGE, PROT_READ | PROT_WRITE) < 0)

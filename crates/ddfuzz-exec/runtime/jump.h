@@ -1,15 +1,15 @@
-/* Lets functions of the program go on into ours. */
+/* Redirects functions of the program to functions of this library. */
 #ifndef DDFUZZ_JUMP_H
 #define DDFUZZ_JUMP_H
 
 #include <stdint.h>
 
-/* Bytes that the jump takes at the entry of a function. */
+/* length of the jump that replaces the start of a function, in bytes */
 enum { JUMP = 5 };
 
-/* Writes a jump to `to` over the entry of the program's function at `address` (before loading).
- * Where the system lets nobody write to code, or there is no room near the program, or the
- * machine is another, nothing is changed. */
+/* Writes a jump to `to` over the start of the program's function at `address` (before loading).
+ * Does nothing if code is not writable, if there is no space near the program, or on another
+ * processor architecture. */
 void jump_from(uint64_t address, uintptr_t to);
 
 #endif

@@ -1,15 +1,15 @@
-/* The tiny process between ddfuzz and a target. It starts as the outer *keeper* (keeper.c), which
- * outlives the target only to kill it. Its grandchild, the *seat*, takes on limits, identity and
- * directory, and then becomes the server:
+/* The small process between ddfuzz and a target. It starts as the outer supervisor (supervisor.c),
+ * which outlives the target only to kill its descendants. Its grandchild takes on limits, identity
+ * and directory, and then becomes the server:
  *
  *   serve   runs the program with execve for each request (the way `command`)
  *   exec    becomes the program, which serves by the injected runtime
  *   afl     becomes the program, which serves by the fork server that AFL++ compiled into it
- *   trace   the same as serve, but each child first says that it is ready and waits for one
- *           byte, so that ddfuzz can seize it before its execve
+ *   trace   like serve, but each child reports that it is ready and waits for one byte, so that
+ *           ddfuzz can seize it before its execve
  *
  * Usage: launcher MODE [-o VALUE]... -- PROGRAM ARGV0 [ARG]...
- *    or: launcher offers DIRECTORY, which says what a sandbox can be made of */
+ *    or: launcher support DIRECTORY, which prints the supported parts of a sandbox */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -24,17 +24,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "confine.h"
-#include "copy.h"
-#include "fence.h"
-#include "isolate.h"
-#include "keeper.h"
+#include "rlimits.h"
+#include "snapshot.h"
+#include "signal_scope.h"
+#include "namespaces.h"
+#include "supervisor.h"
 #include "observe.h"
-#include "offers.h"
+#include "support.h"
 #include "serve.h"
 #include "sweep.h"
 #include "terminal.h"
-#include "walls.h"
+#include "restrict.h"
 
 extern char **environ;
 
@@ -42,11 +42,11 @@ struct options {
     const char *mode, *preload, *inject_mode, *entry;
     struct confinement confinement;
     struct isolation isolation;
-    struct walls walls;
+    struct restrictions restrictions;
     char *program, **argv;
-    pid_t outside; /* of the fence; 0 where there is none */
+    pid_t outside; /* supervisor outside of the signal scope; 0 without one */
     int observed;  /* runs get FD_OBSERVED */
-    int copied;    /* and FD_COPY */
+    int copied;    /* and FD_SNAPSHOT */
     int terminal;  /* and FD_TERMINAL */
 };
 
@@ -56,7 +56,7 @@ static void fail(int detail)
     _exit(0);
 }
 
-/* The number that a whole argument is; anything else ends the launcher. */
+/* Parses a number; the launcher fails if the argument is anything else. */
 static unsigned long long number_from(const char *text)
 {
     char *end;
@@ -67,11 +67,11 @@ static unsigned long long number_from(const char *text)
     return number;
 }
 
-/* Options of a sandbox; 0 where it is none. */
+/* Parses a sandbox option; returns 0 if it is none. */
 static int parse_sandbox(int option, struct options *o)
 {
     struct isolation *i = &o->isolation;
-    struct walls *w = &o->walls;
+    struct restrictions *w = &o->restrictions;
     switch (option) {
     case 'N': i->namespaces = (int)number_from(optarg); break;
     case 'R': i->read_only = 1; break;
@@ -105,7 +105,7 @@ static void parse(int argc, char **argv, struct options *o)
     while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOCTN:Rs:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
-        case 'g': /* in a sandbox it can be opened no more */
+        case 'g': /* opened before the sandbox is entered */
             if ((c->cgroup = open(optarg, O_WRONLY | O_CLOEXEC)) < 0)
                 fail(errno);
             break;
@@ -128,8 +128,8 @@ static void parse(int argc, char **argv, struct options *o)
     }
     o->isolation.uid = c->drop ? c->uid : geteuid();
     o->isolation.gid = c->drop ? c->gid : getegid();
-    o->walls.open = o->isolation.open;
-    o->walls.open_count = o->isolation.open_count;
+    o->restrictions.open = o->isolation.open;
+    o->restrictions.open_count = o->isolation.open_count;
     if (argc - optind < 2 || (o->preload && !o->inject_mode))
         fail(EINVAL);
     o->program = argv[optind];
@@ -164,12 +164,12 @@ static void set_preload(const struct options *o)
     }
     set_variable("LD_PRELOAD", list ? list : o->preload);
     free(list);
-    /* Without it each child would look up the same symbols again. */
+    /* Otherwise each child looks up the same symbols again. */
     if (!getenv("LD_BIND_NOW")) {
         set_variable("LD_BIND_NOW", "1");
         set_variable("DDFUZZ_BIND_NOW", "1");
     }
-    /* What the program starts before its main function is not to be a server. */
+    /* Only this process serves, not a program that the target starts before main. */
     set_number("DDFUZZ_PID", getpid());
     set_number("DDFUZZ_OUTSIDE", o->outside);
     set_variable("DDFUZZ_MODE", o->inject_mode);
@@ -177,8 +177,8 @@ static void set_preload(const struct options *o)
         set_variable("DDFUZZ_ENTRY", o->entry);
 }
 
-/* The errno of an execve that came back. A program that was written a moment ago is busy as long
- * as any process that was forked meanwhile has not come to its own execve. */
+/* Tries to execute the program; returns the errno. A program file that was just written is busy
+ * while a concurrently forked process has it open, up to its own execve. */
 static int try_execute(const struct options *o)
 {
     for (int tries = 0; tries < 200; tries++) {
@@ -190,7 +190,7 @@ static int try_execute(const struct options *o)
     return errno;
 }
 
-/* In the child of a run; with vfork it still uses our memory. */
+/* In the child of a run: executes the program. With vfork the child shares the server's memory. */
 static void execute(const struct options *o)
 {
     serve_page->exec_errno = try_execute(o);
@@ -203,7 +203,7 @@ static void lead(pid_t parent)
     terminal_lead();
 }
 
-/* Lets ddfuzz seize this child, which then goes on to its execve. */
+/* Lets ddfuzz seize this child before its execve. */
 static void await_tracer(const struct request *request)
 {
     serve_await_tracer(request);
@@ -257,11 +257,11 @@ static void become_program(const struct options *o)
     _exit(127);
 }
 
-/* Where AFL++ has its fork servers look (its config.h: FORKSRV_FD, and the one above). */
+/* Where AFL++'s fork servers expect their pipes (its config.h: FORKSRV_FD, and the next one). */
 enum { AFL_CONTROL = 198, AFL_STATUS = 199 };
 
-/* The program's own hello follows ours. Ours stay open up to its execve, whose failure is to be
- * told. */
+/* AFL++'s hello follows ours. Our descriptors stay open until execve, whose failure must be
+ * reported. */
 static void become_fork_server(const struct options *o)
 {
     serve_hello(TROUBLE_NONE, 0);
@@ -279,7 +279,7 @@ static void close_stranger(int fd)
         close(fd);
 }
 
-/* Whatever ddfuzz was born with and never closed is not the target's. */
+/* Closes descriptors that ddfuzz inherited itself and never closed. */
 static void close_strangers(void)
 {
 #ifdef SYS_close_range
@@ -308,18 +308,18 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors that ddfuzz has not handed over, whatever they are. */
+/* Closes the numbers of the protocol that ddfuzz has not passed to this launcher. */
 static void close_unused(const struct options *o)
 {
     if (!o->observed)
         close(FD_OBSERVED);
     if (!o->copied)
-        close(FD_COPY);
+        close(FD_SNAPSHOT);
     if (!o->terminal)
         close(FD_TERMINAL);
-    if (!o->walls.access)
+    if (!o->restrictions.access)
         close(FD_RULES);
-    if (!o->walls.filtered)
+    if (!o->restrictions.filtered)
         close(FD_FILTERS);
 }
 
@@ -328,31 +328,32 @@ int main(int argc, char **argv)
     struct options options = {.confinement = {.cgroup = -1}};
     if (argc < 2)
         return 2;
-    if (strcmp(argv[1], "offers") == 0)
-        return argc == 3 ? offers_tell(argv[2]) : 2;
+    if (strcmp(argv[1], "support") == 0)
+        return argc == 3 ? report_support(argv[2]) : 2;
     reset_signals();
     close_strangers();
     setsid();
     parse(argc, argv, &options);
     close_unused(&options);
-    pid_t keeper = descend_from_keepers(&options.isolation);
-    if (keeper < 0)
+    pid_t supervisor = start_supervisors(&options.isolation);
+    if (supervisor < 0)
         fail(errno);
-    setsid(); /* so that a signal to its group does not reach the keepers */
+    setsid(); /* so that signals to the target's process group do not reach the supervisors */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int refused = confine(&options.confinement);
     if (refused)
         fail(refused);
-    if (walls_limit(&options.walls) < 0 || isolate_drop_rights(&options.isolation) < 0)
+    if (restrict_limits(&options.restrictions) < 0
+        || namespaces_drop_rights(&options.isolation) < 0)
         fail(errno);
-    die_with(keeper); /* after the change of identity, which would clear it */
-    /* The rules of a sandbox fence signals, too. */
-    if (options.walls.access ? fence_is_offered() : fence_signals(0))
-        options.outside = keeper;
-    sweep_behind_fence(options.outside);
+    die_with(supervisor); /* after the change of identity, which resets it */
+    /* A sandbox's ruleset includes a signal scope. */
+    if (options.restrictions.access ? signal_scope_supported() : limit_signal_scope(0))
+        options.outside = supervisor;
+    sweep_within_signal_scope(options.outside);
     if (options.preload)
         set_preload(&options);
-    if (walls_close_files(&options.walls) < 0 || walls_filter_calls(&options.walls) < 0)
+    if (restrict_files(&options.restrictions) < 0 || restrict_calls(&options.restrictions) < 0)
         fail(errno);
     if (strcmp(options.mode, "exec") == 0)
         become_program(&options);

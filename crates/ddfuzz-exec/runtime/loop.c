@@ -11,16 +11,16 @@
 
 #include "counters.h"
 #include "observe.h"
-#include "quiet.h"
+#include "disable_callbacks.h"
 #include "serve.h"
 
-/* A child is replaced after so many runs, so that what it leaks stays bounded. */
+/* Number of runs after which a child is replaced, which bounds the memory that it leaks. */
 enum { RUNS_PER_CHILD = 20000 };
 
-/* NULL where what observes (observe.c) is not preloaded. */
+/* NULL if observe.c is not preloaded. */
 #pragma weak ddfuzz_observe
 
-/* As much of the file of inputs as is mapped; what lies behind is read. */
+/* Bytes of the input file that are mapped; larger inputs are read. */
 enum { MAPPED_INPUT = 4 << 20 };
 
 static const uint8_t *inputs;
@@ -47,12 +47,12 @@ void loop_prepare(const struct entry_point *entry)
     counters.size = entry->counter_count;
     counters_share(&counters, page, size);
     serve_page->counters = counters.size ? (uintptr_t)counters.at : 0;
-    /* Where comparisons are observed, that is what listens. */
+    /* The observing library's callbacks must stay, if it is preloaded. */
     if (!ddfuzz_observe)
-        quiet(entry);
+        disable_callbacks(entry);
 }
 
-/* Ends a child whose run could not begin; the server answers for it. */
+/* Ends a child whose run could not begin; the server replies. */
 static void refuse(int error)
 {
     serve_page->exec_errno = error;
@@ -84,7 +84,7 @@ static uint64_t cpu_time(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Runs one input. */
+/* Runs one input and fills its entry. */
 static void run(const struct entry_point *point, struct entry *entry, uint64_t wanted)
 {
     uint8_t *input = take_input(entry);
@@ -94,7 +94,7 @@ static void run(const struct entry_point *point, struct entry *entry, uint64_t w
         counters_clear(&counters);
     uint64_t began = timed ? cpu_time() : 0;
     int status = entry_call(point, input, entry->length) << 8;
-    /* A run that was timed took at least a microsecond: 0 says that it was not. */
+    /* A measured time is at least 1 microsecond; 0 means not measured. */
     entry->cpu_us = timed ? (cpu_time() - began) / 1000 + 1 : 0;
     entry->slot = 0;
     if (counts && (wanted & REQUEST_COUNTERS || counters_are_novel(&counters)))
@@ -109,8 +109,8 @@ static void observe(int on)
         ddfuzz_observe(on);
 }
 
-/* Runs the inputs of a request, as far as there is room for what is to be told of them; gives the
- * number of the last one. */
+/* Runs the inputs of a request, as far as there are free slots; returns the number of the last
+ * one. */
 static uint64_t run_all(const struct entry_point *point, const struct request *request)
 {
     uint64_t count = request->count < MOST_INPUTS ? request->count : MOST_INPUTS, i = 0;
@@ -124,8 +124,7 @@ static uint64_t run_all(const struct entry_point *point, const struct request *r
         if (request->flags & (REQUEST_COUNTERS | REQUEST_NOVEL) && !counters_have_room(&counters)
             && counters.size)
             break;
-        /* At once from one run into the next: whatever kills this process, a run has begun that
-         * the server answers for. */
+        /* Set before the run, so that the server can reply for whatever kills this process. */
         serve_page->started = request->seq + i + 1;
     }
     if (request->flags & REQUEST_COMPARISONS)
@@ -133,8 +132,8 @@ static uint64_t run_all(const struct entry_point *point, const struct request *r
     return request->seq + i;
 }
 
-/* Whatever the target has done to our descriptors, each request taken is answered, here or by
- * the server: an answer lost would be waited for. */
+/* Every accepted request is answered, here or by the server, whatever the target does to the
+ * descriptors: ddfuzz would wait for a lost reply. */
 void loop_serve(const struct entry_point *point, struct request request)
 {
     serve_page->child = getpid();
@@ -145,7 +144,7 @@ void loop_serve(const struct entry_point *point, struct request request)
         int ends = runs >= RUNS_PER_CHILD || request.flags & REQUEST_LAST;
         if (ends || !serve_try_reply(last, status, 0, 0))
             _exit(WEXITSTATUS(status));
-        /* A death just before this line is answered twice; ddfuzz passes over the second. */
+        /* After a death just before this line, ddfuzz gets two replies and ignores the second. */
         serve_page->ended = last;
         if (!serve_next(&request))
             _exit(0);

@@ -5,7 +5,7 @@
 #include "entry.h"
 #include "protocol.h"
 
-/* In the server, before its first fork: maps what all its children share with ddfuzz. */
+/* In the server, before its first fork: maps the memory that all its children share with ddfuzz. */
 void loop_prepare(const struct entry_point *entry);
 
 /* In a child: serves this request and all that follow, until the target dies or ddfuzz is gone. */

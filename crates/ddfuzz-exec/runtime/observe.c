@@ -1,10 +1,10 @@
-/* Preloaded into a run that is observed, and into no other: takes the place of the functions that
- * compare bytes, and of the callbacks that compilers put before comparisons
- * (-fsanitize-coverage=trace-cmp), and writes down operands that differ.
+/* Preloaded into observed runs only: replaces functions that compare bytes, and the callbacks
+ * that compilers put before comparisons (-fsanitize-coverage=trace-cmp), and records operands
+ * that differ.
  *
- * A function that has a real one behind it calls that first, with what it was given, so that a
- * comparison that crashes does so here, too. No byte is read that might not be there: the real one
- * has read up to the first difference, and the rest of that page can be read as well. */
+ * A replaced function is called first with the same arguments, so that a comparison that crashes
+ * does so here, too. Invariant: no byte is read that may not be readable. The real function has
+ * read up to the first difference, and the rest of that page is readable as well. */
 #define _GNU_SOURCE
 #include "observe.h"
 
@@ -23,8 +23,8 @@
 
 enum { PAGE = 4096 };
 
-/* In a page that a fork empties: only the process that was started is observed, or the one in a
- * loop that asks for it. */
+/* A pointer in a page that a fork clears: only the started process is observed, or the process
+ * of a loop that asked for it. */
 static struct observed **observed;
 static struct observed *shared;
 
@@ -41,8 +41,8 @@ static int is_observed(void)
     return observed && *observed;
 }
 
-/* Not by memcpy, which a sanitizer watches: what stands behind a text that the target compares may
- * not be the target's to read. Nor does the compiler make that of a loop over what is volatile. */
+/* Does not call memcpy, which sanitizers check: bytes after a text that the target compares may
+ * not belong to it. `volatile` keeps the compiler from making a memcpy of the loop. */
 static void copy(uint8_t *to, const volatile uint8_t *from, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -66,7 +66,7 @@ static void record(uintptr_t site, const void *left, size_t left_size, const voi
     __atomic_store_n(&pair->seq, number + 1, __ATOMIC_RELEASE);
 }
 
-/* Bytes from `at` on that can be read, at most `most`, where `known` of them were. */
+/* Number of bytes at `at` that can be read, at most `most`, where `known` bytes were read. */
 static size_t reach(const uint8_t *at, size_t known, size_t most)
 {
     uintptr_t last = (uintptr_t)at + (known ? known - 1 : 0);
@@ -75,7 +75,7 @@ static size_t reach(const uint8_t *at, size_t known, size_t most)
     return size < OPERAND ? size : OPERAND;
 }
 
-/* Records two blocks that differ; `most` is how far they were to be compared. */
+/* Records two different blocks; `most` is the length of the comparison. */
 static void record_blocks(uintptr_t site, const uint8_t *left, const uint8_t *right, size_t most)
 {
     size_t same = 0;
@@ -98,7 +98,7 @@ static size_t text_size(const char *text, size_t most)
     return size;
 }
 
-/* The same for two texts, which end at a NUL. */
+/* Records two different texts, which end at a NUL. */
 static void record_texts(uintptr_t site, const char *left, const char *right, size_t most, int folds)
 {
     size_t same = 0;
@@ -116,7 +116,7 @@ static void record_texts(uintptr_t site, const char *left, const char *right, si
            text_size(right + start, right_room));
 }
 
-/* Before ours is initialized, and where there is no real one. */
+/* Used before this library is initialized, and without a real function. */
 static int compare_blocks(const uint8_t *left, const uint8_t *right, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -190,7 +190,7 @@ EXPORTED int strncasecmp(const char *left, const char *right, size_t most)
     return result;
 }
 
-/* What is looked for and not found is an operand, too: the other is what the text begins with. */
+/* The missing text is one operand; the beginning of the searched text is the other. */
 EXPORTED void *memmem(const void *text, size_t size, const void *wanted, size_t length)
 {
     if (!real_memmem) {
@@ -226,13 +226,13 @@ EXPORTED char *strstr(const char *text, const char *wanted)
 
 static void record_numbers(uintptr_t site, uint64_t left, uint64_t right, size_t size)
 {
-    /* The bytes of a number are the lowest ones first: so on all machines that we run on. */
+    /* Numbers are little-endian on all supported processors. */
     if (left != right && is_observed())
         record(site, &left, size, &right, size);
 }
 
-/* Each under a name of its own beside the exported one, which may come to mean what the program
- * defines: a jump from there must not lead back. */
+/* Each callback has an internal name beside the exported one, which may refer to the program's
+ * definition; a jump from there must not lead back. */
 #define CALLBACK(own, exported, type)                                                              \
     static void own(type left, type right)                                                         \
     {                                                                                              \
@@ -249,7 +249,7 @@ CALLBACK(on_const2, __sanitizer_cov_trace_const_cmp2, uint16_t)
 CALLBACK(on_const4, __sanitizer_cov_trace_const_cmp4, uint32_t)
 CALLBACK(on_const8, __sanitizer_cov_trace_const_cmp8, uint64_t)
 
-/* Cases of one switch that are told. */
+/* maximum number of recorded cases of one switch */
 enum { CASES = 16 };
 
 static void on_switch(uint64_t value, const uint64_t *cases)
@@ -267,7 +267,7 @@ static void on_switch(uint64_t value, const uint64_t *cases)
 EXPORTED void __sanitizer_cov_trace_switch(uint64_t value, const uint64_t *cases)
     __attribute__((alias("on_switch")));
 
-/* The signatures of <sanitizer/common_interface_defs.h>: the site comes first, and the result
+/* Signatures of <sanitizer/common_interface_defs.h>: the call site comes first, and the result
  * last. */
 static void on_memcmp(void *site, const void *left, const void *right, size_t size, int result)
 {
@@ -298,7 +298,7 @@ static void on_strcasecmp(void *site, const char *left, const char *right, int r
     on_strncasecmp(site, left, right, SIZE_MAX, result);
 }
 
-/* Nothing was found of what was looked for. */
+/* Records a search that found nothing. */
 static void not_found(uintptr_t site, const void *text, size_t size, const void *wanted,
                       size_t length)
 {
@@ -332,14 +332,14 @@ static const uintptr_t callbacks[HOOK_KINDS] = {
     [HOOK_STRSTR] = (uintptr_t)on_strstr, [HOOK_STRCASESTR] = (uintptr_t)on_strstr,
 };
 
-/* The next definition of a function that ours hides. */
+/* The next definition of a function that this library hides. */
 static void find(void *pointer, const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     memcpy(pointer, &found, sizeof found); /* ISO C has no conversion between the two */
 }
 
-/* The memory file, where there is one on its descriptor. */
+/* Maps the memory file, if its descriptor is open. */
 static struct observed *map_observed(void)
 {
     struct stat facts;

@@ -1,4 +1,4 @@
-/* What an observed run tells ddfuzz of its comparisons, through a memory file. The Rust side is
+/* The memory file in which an observed run reports its comparisons. The Rust side is
  * crates/ddfuzz-exec/src/observe/history.rs; both change together. */
 #ifndef DDFUZZ_OBSERVE_H
 #define DDFUZZ_OBSERVE_H
@@ -9,13 +9,13 @@
 #define OBSERVED_VERSION 1u
 
 enum {
-    FD_OBSERVED = 195, /* of a child that is observed: the memory file of struct observed */
-    OPERAND = 64,      /* bytes kept of an operand */
-    PAIRS = 4096,      /* the last so many comparisons are kept */
+    FD_OBSERVED = 195, /* the memory file of struct observed, inherited by an observed child */
+    OPERAND = 64,      /* maximum length of a recorded operand, in bytes */
+    PAIRS = 4096,      /* size of the ring: the number of last comparisons that are kept */
     HOOKS = 32
 };
 
-/* Which callback of the compiler's instrumentation. */
+/* Kinds of comparison callbacks. */
 enum hook_kind {
     HOOK_CMP1,
     HOOK_CMP2,
@@ -26,7 +26,7 @@ enum hook_kind {
     HOOK_CONST4,
     HOOK_CONST8,
     HOOK_SWITCH,
-    HOOK_MEMCMP, /* from here on: what libFuzzer defines to hear of a sanitizer's comparisons */
+    HOOK_MEMCMP, /* from here on: hooks by which sanitizers report comparisons to libFuzzer */
     HOOK_STRNCMP,
     HOOK_STRCMP,
     HOOK_STRNCASECMP,
@@ -37,27 +37,27 @@ enum hook_kind {
     HOOK_KINDS
 };
 
-/* A callback that the program defines itself, out of a preload's reach. */
+/* A callback that the program itself defines, so that a preloaded function cannot replace it. */
 struct hook {
-    uint64_t address; /* before loading */
-    uint64_t kind;    /* of enum hook_kind */
+    uint64_t address; /* address before loading */
+    uint64_t kind;    /* one of enum hook_kind */
 };
 
-/* Two operands that were compared, and differed. */
+/* Two operands that were compared and differed. */
 struct pair {
-    uint64_t seq;  /* its number, from 1, written last; 0 while it is not whole */
-    uint64_t site; /* where the program compared them */
+    uint64_t seq;  /* its number from 1, written last; 0 while the pair is incomplete */
+    uint64_t site; /* address of the comparison in the program */
     uint64_t sizes[2];
     uint8_t operands[2][OPERAND];
 };
 
-/* In a loop, which is one process for many runs: observes from here on, or no longer. */
+/* In a loop, one process of which serves many runs: starts or stops observing. */
 __attribute__((visibility("default"))) void ddfuzz_observe(int on);
 
 struct observed {
     uint32_t magic, version;
     uint64_t hook_count;
-    uint64_t taken; /* how many comparisons there were */
+    uint64_t taken; /* number of comparisons so far */
     struct hook hooks[HOOKS];
     struct pair pairs[PAIRS];
 };

@@ -1,5 +1,6 @@
-/* What ddfuzz and its servers say to each other. The Rust side is crates/ddfuzz-exec/src/protocol.rs; both
- * change together, and the version in the hello keeps an old server from being misread. */
+/* The protocol between ddfuzz and its servers. The Rust side is
+ * crates/ddfuzz-exec/src/protocol.rs; both change together. The version in the hello rejects a
+ * server of another version. */
 #ifndef DDFUZZ_PROTOCOL_H
 #define DDFUZZ_PROTOCOL_H
 
@@ -8,31 +9,31 @@
 #define DDFUZZ_MAGIC 0x44446675u
 #define DDFUZZ_VERSION 4u
 
-/* File descriptors that a server is born with. They are high, so that a target that counts its
- * descriptors from 3 sees what it sees elsewhere. */
+/* Numbers of the file descriptors that a server inherits. They are high, so that a target that
+ * numbers its own descriptors from 3 is not disturbed. */
 enum {
-    FD_FILTERS = 186,  /* of a sandbox: memfd of filters of system calls, each behind its length */
-    FD_RULES = 187,    /* of a sandbox: a Landlock ruleset */
-    FD_TERMINAL = 188, /* of a target at a terminal: see terminal.h; 189 is copy.h's */
+    FD_FILTERS = 186,  /* sandbox: memfd with system call filters, each after its length */
+    FD_RULES = 187,    /* sandbox: a Landlock ruleset */
+    FD_TERMINAL = 188, /* the target's terminal (terminal.h); 189 is FD_SNAPSHOT (snapshot.h) */
     FD_REQUEST = 190,  /* read end: struct request */
     FD_REPLY = 191,    /* write end: struct hello once, then struct reply */
     FD_INPUT = 192,    /* memfd with the input, opened read-only */
     FD_PAGE = 193,     /* memfd of struct page */
-    FD_LIFELINE = 194, /* the keepers' socket: its end of file means that ddfuzz is gone */
-    FD_TURN = 196,     /* read end, of a spare child: see spare.h; 195 is observe.h's */
+    FD_SUPERVISOR_PIPE = 194, /* the supervisors' socket; its end of file means that ddfuzz is gone */
+    FD_TURN = 196, /* read end for a spare child (spare.h); 195 is FD_OBSERVED */
     FD_GIVE_TURN = 197,
     FD_FIRST = FD_REQUEST,
-    FD_LAST = FD_LIFELINE
+    FD_LAST = FD_SUPERVISOR_PIPE
 };
 
-/* Why a server cannot serve; `detail` holds the errno where there is one. */
+/* Why a server cannot serve. `detail` is an errno, or 0. */
 enum trouble {
     TROUBLE_NONE = 0,
     TROUBLE_EXEC = 1,        /* the program could not be executed */
-    TROUBLE_THREADS = 2,     /* it had threads before main */
+    TROUBLE_THREADS = 2,     /* the program had threads before main */
     TROUBLE_SETUP = 3,       /* limits, identity or directory could not be set */
-    TROUBLE_CHILDREN = 4,    /* it had child processes before main */
-    TROUBLE_DESCRIPTORS = 5, /* it closed descriptors of ours before main */
+    TROUBLE_CHILDREN = 4,    /* the program had child processes before main */
+    TROUBLE_DESCRIPTORS = 5, /* the program closed descriptors of the protocol before main */
 };
 
 struct hello {
@@ -45,52 +46,52 @@ struct hello {
 };
 
 struct request {
-    uint64_t seq;   /* counts the runs of this server, from 1: the first of this request */
+    uint64_t seq;   /* number of the request's first run; a server's runs are numbered from 1 */
     uint64_t count; /* bytes of the input; in a loop, inputs, each with an entry in the page */
     uint64_t flags; /* of enum request_flags */
 };
 
 enum request_flags {
-    REQUEST_RANDOM_ADDRESSES = 1, /* of a run that is to be traced */
-    REQUEST_COUNTERS = 2,         /* in a loop: keep the counters of each run */
-    REQUEST_NOVEL = 4,            /* in a loop: keep those of each run that reaches something new */
-    REQUEST_COMPARISONS = 8,      /* in a loop: tell what is compared */
-    REQUEST_LAST = 32,            /* in a loop: the process ends behind it, the next is a new one */
-    REQUEST_TRACED = 16           /* of a fork server: the run waits to be traced */
+    REQUEST_RANDOM_ADDRESSES = 1, /* tracing: address-space layout randomization is on */
+    REQUEST_COUNTERS = 2,         /* loop: keep the counters of each run */
+    REQUEST_NOVEL = 4,            /* loop: keep the counters of runs that reach something new */
+    REQUEST_COMPARISONS = 8,      /* loop: report comparisons */
+    REQUEST_LAST = 32,            /* loop: the process ends after this request */
+    REQUEST_TRACED = 16           /* fork server: the run waits to be traced */
 };
 
 struct reply {
-    uint64_t seq;       /* the last run that is answered for */
-    int32_t status;     /* as wait(2) gives it; the pid where cpu_us is CPU_READY */
-    int32_t exec_errno; /* not 0: the program could not be executed */
+    uint64_t seq;       /* number of the last run that the reply covers */
+    int32_t status;     /* as wait(2) gives it; the process id where cpu_us is CPU_READY */
+    int32_t exec_errno; /* the errno if the program could not be executed, else 0 */
     uint64_t cpu_us;    /* user and system time of the run; 0 in a loop */
 };
 
-/* Says that a child to be traced waits for the byte that lets it go on. */
+/* Value of cpu_us: a child is ready to be traced and waits for a byte to continue. */
 #define CPU_READY UINT64_MAX
 
 /* The beginning of the memory that is shared with ddfuzz while a run is under way. */
 struct page {
-    volatile uint64_t started;   /* seq of the last run that was taken */
-    volatile uint64_t ended;     /* seq of the last run answered */
+    volatile uint64_t started;   /* number of the last run that has begun */
+    volatile uint64_t ended;     /* number of the last run that has been answered */
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
     volatile int32_t forked;     /* whether the last run had descendants */
-    volatile int32_t crashed;    /* of what signal one died whose end the target took, or 0 */
+    volatile int32_t crashed;    /* signal of a crashed descendant that the target reaped, or 0 */
     volatile int32_t child;      /* in a loop: the process that runs the inputs */
-    volatile uint64_t counters;  /* in a loop: where it has its counters, or 0 */
+    volatile uint64_t counters;  /* in a loop: address of its coverage counters, or 0 */
 };
 
-/* In a loop, more follows: from ENTRIES on one entry for each input of a request; from COUNTERS on
- * what all runs so far have reached (a byte for each counter, a bit for each range of its values);
- * behind that, up to the end of the memory, slots for the counters of single runs. Both kinds are
- * as long as there are counters, and begin at multiples of 64 bytes. */
+/* The tables of a loop follow. At ENTRIES: an entry for each input of a request. At COUNTERS:
+ * the counter ranges that all runs so far have reached (a byte for each counter, a bit for each
+ * range of values). After that, up to the end: slots with the counters of single runs. Reached
+ * ranges and slots have the length of the counters, and begin at multiples of 64 bytes. */
 enum { ENTRIES = 4096, MOST_INPUTS = 128, COUNTERS = 8192 };
 
 struct entry {
-    uint64_t offset, length; /* where in FD_INPUT the input stands, in bytes */
-    int32_t status;          /* as wait(2) gives it, of a run that came back */
-    uint32_t slot;           /* where its counters are kept, from 1; 0: nowhere */
-    uint64_t cpu_us;         /* its CPU time where REQUEST_COUNTERS is set, else 0 */
+    uint64_t offset, length; /* position of the input in FD_INPUT, in bytes */
+    int32_t status;          /* as wait(2) gives it, if the run returned normally */
+    uint32_t slot;           /* number of the slot with its counters, from 1; 0 for none */
+    uint64_t cpu_us;         /* CPU time where REQUEST_COUNTERS is set, else 0 */
 };
 
 #endif

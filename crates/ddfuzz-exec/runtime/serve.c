@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "serve.h"
-#include "family.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -66,7 +65,7 @@ void serve_hello(enum trouble trouble, int detail)
 {
     struct hello hello = {DDFUZZ_MAGIC, DDFUZZ_VERSION, getpid(), trouble, detail, 0};
     if (!write_whole(FD_REPLY, &hello, sizeof hello))
-        _exit(0); /* ddfuzz is gone, or the program closed what it did not open */
+        _exit(0); /* ddfuzz is gone, or the program closed an inherited descriptor */
 }
 
 int serve_next(struct request *request)
@@ -96,28 +95,28 @@ uint64_t cpu_micros(const struct rusage *usage)
     return micros(usage->ru_utime) + micros(usage->ru_stime);
 }
 
-/* A child that asked to be traced (PTRACE_TRACEME) stops for us at each of its signals. Nobody
- * wants to see them: it goes on as if it had not asked. */
+/* A child that asked to be traced (PTRACE_TRACEME) stops at each of its signals. It is continued
+ * with the signal, as if it had not asked. */
 static void let_go(pid_t child, int signal)
 {
     siginfo_t info;
     info.si_code = 0;
     ptrace(PTRACE_GETSIGINFO, child, NULL, &info);
     if (signal == SIGTRAP && info.si_code == SI_USER)
-        signal = 0; /* its execve, which would stop nobody else */
+        signal = 0; /* the stop at execve, which has no signal otherwise */
     ptrace(PTRACE_DETACH, child, NULL, (long)signal);
 }
 
-/* `reaped`, where it is wanted, becomes whether the child had reaped any. */
+/* `reaped`, if not NULL, is set to whether the child had reaped a child. */
 static int await_end(pid_t child, struct rusage *usage, int *reaped)
 {
     int status = 0;
     for (;;) {
         if (reaped)
-            *reaped = family_reaped(child);
+            *reaped = sweep_had_children(child);
         if (wait4(child, &status, 0, usage) < 0) {
             if (errno != EINTR)
-                _exit(0); /* its end is lost; ddfuzz starts again */
+                _exit(0); /* its status is lost; ddfuzz starts a new server */
         } else if (WIFSTOPPED(status)) {
             let_go(child, WSTOPSIG(status));
         } else {
@@ -158,7 +157,7 @@ void die_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(0); /* it died before the call above could notice */
+        _exit(0); /* the parent died before the call above */
 }
 
 void serve_become_child(void)

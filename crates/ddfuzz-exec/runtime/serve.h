@@ -1,5 +1,5 @@
-/* The half of a server that all ways of execution share. No function here allocates: in an
- * injected server the heap belongs to the target, and each child must start with the same one. */
+/* The request loop that all servers share. Invariant: no function here allocates. In an injected
+ * server the heap belongs to the target, and each child must start with the same heap. */
 #ifndef DDFUZZ_SERVE_H
 #define DDFUZZ_SERVE_H
 
@@ -9,39 +9,40 @@
 
 #include "protocol.h"
 
-/* Maps the page; dies if that is impossible. */
+/* Maps the shared page; exits on failure. */
 void serve_map_page(void);
-/* In a child that is about to run the target, which must not scribble on it. */
+/* In a child that is about to run the target: unmaps the page, so that the target cannot
+ * overwrite it. */
 void serve_unmap_page(void);
 extern struct page *serve_page;
 
 void serve_hello(enum trouble trouble, int detail);
 
-/* Waits for the next request. 0: ddfuzz has closed the pipe. */
+/* Waits for the next request. Returns 0 if ddfuzz has closed the pipe. */
 int serve_next(struct request *request);
 
 /* In the child of a run: waits until ddfuzz has seized it. */
 void serve_await_tracer(const struct request *request);
 
-/* Waits for the child of a run, kills what it left behind, and answers. */
+/* Waits for the child of a run, kills its leftover processes, and replies. */
 void serve_finish(const struct request *request, pid_t child);
 void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
-/* The same where the pipe may be closed although ddfuzz lives. 0: it is. */
+/* Replies as serve_reply does; returns 0 if the target has closed the pipe. */
 int serve_try_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 
-/* Kills what a run has left behind; that there was something stands in the page. */
+/* Kills leftover processes of a run, and records in the page whether there were any. */
 void serve_sweep(void);
 
-/* Waits for the end of a child, as wait4 does; stops are passed over. */
+/* Waits for the end of a child, as wait4 does; stops are ignored. */
 int serve_await_end(pid_t child, struct rusage *usage);
 
-/* What each child does before it runs the target: puts the input on stdin, from its beginning,
- * or takes its terminal, and forgets the protocol. */
+/* Prepares a child for the target: puts the input on stdin, from its beginning, or takes the
+ * terminal, and closes the protocol's descriptors. */
 void serve_become_child(void);
 
 uint64_t cpu_micros(const struct rusage *usage);
 
-/* Dies together with `parent`. */
+/* Makes the caller die together with `parent`. */
 void die_with(pid_t parent);
 
 int read_whole(int fd, void *buffer, size_t length);

@@ -9,7 +9,7 @@
 
 static int prepared;
 
-/* A descriptor of the program is not taken from it. */
+/* Whether the program does not use this descriptor. */
 static int is_free(int fd)
 {
     return fcntl(fd, F_GETFD) < 0;
@@ -39,7 +39,7 @@ void spare_await_turn(void)
 
 int spare_begin(void)
 {
-    /* We hold a reading end ourselves, so that this raises no signal. */
+    /* This process has a read end, too, so that writing raises no SIGPIPE. */
     return write(FD_GIVE_TURN, "", 1) == 1;
 }
 

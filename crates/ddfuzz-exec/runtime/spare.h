@@ -1,14 +1,14 @@
-/* A child forked ahead of its turn, and how it is given it. There is one at a time. */
+/* A spare child, forked before it is needed, and how it is started. There is at most one. */
 #ifndef DDFUZZ_SPARE_H
 #define DDFUZZ_SPARE_H
 
-/* In the server, before the fork. 0: there can be none. */
+/* In the server, before the fork. Returns 0 if no spare child is possible. */
 int spare_prepare(void);
-/* In the child; ends it when the server is gone. */
+/* In the child: waits for its turn; exits if the server is gone. */
 void spare_await_turn(void);
-/* In the server: lets the child go on. 0: it is dead. */
+/* In the server: starts the child. Returns 0 if the child is dead. */
 int spare_begin(void);
-/* In the server, once the child goes on or is dead. */
+/* In the server, after the child has started or died. */
 void spare_dismiss(void);
 
 #endif

@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A test compiles this file with another name, to stand for a kernel without such files. */
+/* A test defines another name, to simulate a kernel without these files. */
 #ifndef OUR_CHILDREN
 #define OUR_CHILDREN "/proc/thread-self/children"
 #endif
 
-/* No deeper than this by one pass: what lies below comes up when its parents are dead. */
+/* Depth of one pass; deeper processes are reparented when their parents are dead. */
 enum { DEEPEST = 64, MOST_PASSES = 1000, MOST_SWEEPS = 2000, MOST_SCANNED = 4096 };
 
 static int signal_tree(const char *children_file, int number, int depth);
@@ -30,7 +30,7 @@ static char *append(char *at, const char *text)
     return at;
 }
 
-/* By hand: printf may allocate. */
+/* printf may allocate. */
 static char *append_number(char *at, pid_t number)
 {
     char digits[16];
@@ -54,7 +54,7 @@ static int signal_one(pid_t pid, int number, int depth)
     return 1 + signal_tree(path, number, depth - 1);
 }
 
-/* Signals all processes below; returns how many there were, or -1 where there is no such file. */
+/* Signals all descendants; returns their number, or -1 if the kernel lists no children. */
 static int signal_tree(const char *children_file, int number, int depth)
 {
     char buffer[512];
@@ -97,7 +97,7 @@ char *sweep_read_stat(pid_t pid, char *buffer, size_t size)
     if (got <= 0)
         return NULL;
     buffer[got] = 0;
-    /* "PID (NAME) STATE PARENT ...", and the name may hold anything, brackets too. */
+    /* "PID (NAME) STATE PARENT ...", where NAME may contain anything, brackets too. */
     char *at = strrchr(buffer, ')');
     return at && strlen(at) >= 5 ? at + 4 : NULL;
 }
@@ -114,7 +114,7 @@ static pid_t parent_of(pid_t pid)
 }
 
 struct scan {
-    pid_t family[MOST_SCANNED]; /* we, and all that descend from us */
+    pid_t tree[MOST_SCANNED]; /* this process and its descendants */
     int count, added;
 };
 
@@ -123,16 +123,16 @@ static void meet(struct scan *scan, pid_t pid)
     pid_t parent = parent_of(pid);
     int known = 0, relative = 0;
     for (int i = 0; i < scan->count; i++) {
-        known |= scan->family[i] == pid;
-        relative |= scan->family[i] == parent;
+        known |= scan->tree[i] == pid;
+        relative |= scan->tree[i] == parent;
     }
     if (relative && !known && scan->count < MOST_SCANNED) {
-        scan->family[scan->count++] = pid;
+        scan->tree[scan->count++] = pid;
         scan->added = 1;
     }
 }
 
-/* As <dirent.h> would, without its heap. */
+/* struct linux_dirent64; readdir would allocate. */
 struct entry {
     uint64_t inode;
     int64_t offset;
@@ -160,19 +160,19 @@ static void meet_all(struct scan *scan)
     close(fd);
 }
 
-/* The same for kernels that do not list children (CONFIG_PROC_CHILDREN): asks every process for
- * its parent. */
+/* Signals all descendants, for kernels that do not list children (CONFIG_PROC_CHILDREN): reads
+ * the parent of every process. */
 static int signal_by_scan(int number)
 {
     static struct scan scan;
-    scan.family[0] = getpid();
+    scan.tree[0] = getpid();
     scan.count = 1;
     do {
         scan.added = 0;
         meet_all(&scan);
     } while (scan.added);
     for (int i = 1; i < scan.count; i++)
-        kill(scan.family[i], number);
+        kill(scan.tree[i], number);
     return scan.count - 1;
 }
 
@@ -182,17 +182,18 @@ static int signal_descendants(int number)
     return count < 0 ? signal_by_scan(number) : count;
 }
 
-/* A process that no signal of ours reaches; 0 where there is no fence. */
+/* A process that our signals cannot reach; 0 without a signal scope. */
 static pid_t outside;
 
-void sweep_behind_fence(pid_t process)
+void sweep_within_signal_scope(pid_t process)
 {
     outside = process;
 }
 
-/* Kills all behind the fence but the caller. The kernel lets nobody fork meanwhile, so no fork
- * bomb outruns it. The fence is tried first: without it this would end the user's session. */
-static int kill_fenced(void)
+/* Kills all processes in the signal scope except the caller. No process can fork meanwhile, so
+ * it ends fork bombs. The signal scope is tested first: without it this would end the user's
+ * session. */
+static int kill_within_scope(void)
 {
     if (outside < 1 || kill(outside, 0) == 0 || errno != EPERM)
         return 0;
@@ -200,12 +201,12 @@ static int kill_fenced(void)
     return 1;
 }
 
-/* All are stopped before any is killed. The stopped keep their places in the limit on processes,
- * so a fork bomb runs out of room; each one killed while others still run would give them a
- * place back. */
+/* Stops all descendants before it kills any. Stopped processes still count for the limit on
+ * processes, so that a fork bomb cannot grow; killing one while others run would allow a new
+ * fork. */
 static void stop_and_kill(void)
 {
-    if (kill_fenced())
+    if (kill_within_scope())
         return;
     int before = -1, now = signal_descendants(SIGSTOP);
     for (int pass = 0; pass < MOST_PASSES && now != before; pass++) {
@@ -221,7 +222,7 @@ int sweep_descendants(void)
     for (int sweep = 0; sweep < MOST_SWEEPS;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0)
-            break; /* no children left: the usual case costs this one call */
+            break; /* no children left: the usual case costs only this call */
         found = 1;
         if (pid > 0)
             continue;
@@ -232,7 +233,7 @@ int sweep_descendants(void)
     return found;
 }
 
-/* Whether `pid` is our only child; 0 where the system does not tell. */
+/* Whether `pid` is our only child; 0 if the kernel lists no children. */
 static int is_only_child(pid_t pid)
 {
     char buffer[64], expected[32];
@@ -258,4 +259,27 @@ int sweep_all_but(pid_t spared)
         return 1;
     sweep_descendants();
     return 0;
+}
+
+/* The number of fields between the fourth field of /proc/PID/stat and the eleventh, the minor
+ * faults of reaped children. */
+enum { FIELDS_BEFORE = 7 };
+
+int sweep_had_children(pid_t child)
+{
+    siginfo_t info;
+    char stat[512];
+    info.si_code = 0;
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0)
+        if (errno != EINTR)
+            return 0;
+    if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+        return 0;
+    char *at = sweep_read_stat(child, stat, sizeof stat);
+    for (int field = 0; at && field < FIELDS_BEFORE; field++) {
+        at = strchr(at, ' ');
+        if (at)
+            at++;
+    }
+    return at && *at != '0';
 }

@@ -1,27 +1,26 @@
-//! The bundled targets: small Unix utilities with the historic bugs of the fuzz studies (`targets/` in
+//! The bundled targets: small Unix utilities with historic bugs of the fuzz studies (`targets/` in
 //! the source), each also in a fixed variant.
 
 mod compiled {
-    // Written by build.rs: `BUNDLED`, names and programs (ELF files), and `COUNTED`, those
-    // of the variants that count what they pass.
+    // Written by build.rs: `BUNDLED`, names and ELF files; `COUNTED`, the same of the variants with
+    // coverage counters.
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
-    // Written by build.rs: `CORPORA`, those of the targets with bugs.
+    // Written by build.rs: `CORPORA`, seeds and dictionary of each target.
     include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
 }
 
-/// The seeds and the dictionary of a target.
 struct Corpus {
     name: &'static str,
     seeds: &'static [&'static [u8]],
     dictionary: &'static [u8],
 }
 
-/// A bundled program.
+/// A bundled program and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bundled {
-    /// What `--target` calls it: `ul`, or `ul-fixed` for the variant without the bug.
+    /// The name for `--target`: `ul`, or `ul-fixed` for the variant without the bug.
     pub name: &'static str,
-    /// What it does and what it dies of, in one line.
+    /// What the program does and how it crashes, in one line.
     pub summary: &'static str,
 }
 
@@ -57,30 +56,28 @@ pub fn names() -> Vec<&'static str> {
     compiled::BUNDLED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The program itself, an ELF file that reads the file named by its argument, or stdin; `None`
-/// when there is none of that name. Variants that [count](counted) have programs, too.
+/// The ELF file of a bundled program, which reads the file named by its argument, or stdin; `None`
+/// if there is no such program. Variants with [coverage counters](counted) are included.
 pub fn program(name: &str) -> Option<&'static [u8]> {
     let mut all = compiled::BUNDLED.iter().chain(compiled::COUNTED);
     let found = all.find(|(known, _)| *known == name);
     found.map(|(_, program)| *program)
 }
 
-/// The variant of a bundled program that counts how often it passes each of its places, and so
-/// tells its coverage: `ul-counted` of `ul`. `None` where `name` has none. It has the same bugs,
-/// at other addresses.
+/// The name of the variant with coverage counters: `ul-counted` of `ul`; `None` if `name` has none.
+/// The variant has the same bugs at other addresses.
 pub fn counted(name: &str) -> Option<String> {
     let counted = format!("{name}-counted");
     program(&counted).is_some().then_some(counted)
 }
 
-/// The seeds of the bundled target `name` (`corpora/` in the source), which are those of its fixed
-/// variant, too; none when there is no such target.
+/// The seeds of the bundled target `name` or of its fixed variant (`corpora/` in the source); empty
+/// if there is no such target.
 pub fn seeds(name: &str) -> &'static [&'static [u8]] {
     corpus(name).map_or(&[], |corpus| corpus.seeds)
 }
 
-/// The dictionary of the bundled target `name`, in AFL's format; `None` when there is no such
-/// target.
+/// The dictionary of the bundled target `name`, in AFL's format; `None` if there is no such target.
 pub fn dictionary(name: &str) -> Option<&'static [u8]> {
     corpus(name).map(|corpus| corpus.dictionary)
 }

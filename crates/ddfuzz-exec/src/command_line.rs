@@ -1,19 +1,14 @@
-//! Builds the command line of a target, and places the files that it names.
+//! Builds the command line of a target, and creates the files that it names.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::Permissions;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{fs::Permissions, io, os::unix::fs::PermissionsExt};
 
-use crate::elf::ElfFacts;
-use crate::input::Input;
-use crate::private_dir::PrivateDir;
-use crate::{Channel, Program, Target, elf};
+use crate::{Channel, Program, Target, elf, elf::ElfFacts, input::Input, private_dir::PrivateDir};
 
-/// Flags that make libFuzzer's `main` run one input and not handle its crash: no signal handlers, and
-/// no limits but that on single allocations, [`FuzzerLimits::allocation`].
+/// Flags by which libFuzzer's `main` runs one input without signal handlers and without limits,
+/// except the one on single allocations ([`FuzzerLimits::allocation`]).
 const ONE_INPUT: [&str; 13] = [
     "-handle_abrt=0",
     "-handle_bus=0",
@@ -30,20 +25,20 @@ const ONE_INPUT: [&str; 13] = [
     "-detect_leaks=0",
 ];
 
-/// The resident memory that libFuzzer allows where no flag says otherwise, in MiB.
+/// libFuzzer's default limit on resident memory, in MiB.
 const RSS_LIMIT: u64 = 2048;
 
-/// The limits that libFuzzer's own flags set, in MiB; `None`: none.
+/// Limits set by libFuzzer's flags, in MiB; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzerLimits {
-    /// On resident memory.
+    /// Limit on resident memory, in MiB.
     pub rss: Option<u64>,
-    /// On one allocation: a larger one is out of memory, be it used or not.
+    /// Limit on one allocation; a larger one counts as out of memory, even if it is not used.
     pub allocation: Option<u64>,
 }
 
 impl FuzzerLimits {
-    /// Reads the limits from arguments. Of a flag given twice the later one holds.
+    /// Reads the limits from arguments. The last of repeated flags wins.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
             let values = args.iter().rev();
@@ -61,7 +56,7 @@ impl FuzzerLimits {
 }
 
 impl Target {
-    /// The limits of libFuzzer on this target; `None` where libFuzzer is not linked into it.
+    /// libFuzzer's limits on this target; `None` if libFuzzer is not linked into it.
     pub fn fuzzer_limits(&self) -> Option<FuzzerLimits> {
         let Program::Path(path) = &self.program else {
             return None;
@@ -70,8 +65,8 @@ impl Target {
         facts.fuzzer_main.then(|| FuzzerLimits::of(&self.args))
     }
 
-    /// The same target, with the arguments by which its `main` takes one input. They differ from
-    /// its own where that `main` is libFuzzer's.
+    /// The target with the arguments by which its `main` runs one input. They are changed only for
+    /// libFuzzer's `main`.
     pub fn by_main(&self) -> Target {
         let facts = match &self.program {
             Program::Path(path) => elf::facts(path),
@@ -89,17 +84,17 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// The files that arguments name.
+/// The files that `@@` in the arguments stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
-    /// One that holds the input, of this name or of any.
+    /// A file with the input, of a given name or any name.
     Input(Option<OsString>),
-    /// Two that hold its parts.
+    /// Two files with the parts of the input.
     Parts,
-    /// None that holds it: it goes to a terminal. Where one is named, a text to work on.
+    /// The sample text, if it is named; the input is typed at a terminal.
     Sample {
-        /// Whether arguments name it.
+        /// Whether the arguments name the sample text.
         named: bool,
     },
 }
@@ -120,7 +115,7 @@ impl CommandLine {
         CommandLine { args, files }
     }
 
-    /// The same without any input file.
+    /// Removes the input files, and keeps the arguments.
     pub(crate) fn without_input(self) -> CommandLine {
         CommandLine {
             files: InputFiles::None,
@@ -142,7 +137,7 @@ impl CommandLine {
         }
     }
 
-    /// The flags for one input.
+    /// libFuzzer's flags for running one input, unless the user set them.
     fn flags(&self) -> Vec<OsString> {
         let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
         let allocation = format!("-malloc_limit_mb={allocation}");
@@ -150,7 +145,7 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// The same with flags for libFuzzer's `main`, and a file: without one it would begin to fuzz.
+    /// Adds flags and an input file for libFuzzer's `main`, which starts fuzzing without a file.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -159,15 +154,15 @@ impl CommandLine {
         self
     }
 
-    /// The same with flags for libFuzzer's `main`, where the user names the file. They stand first,
-    /// so that the user's hold. Without them libFuzzer's handlers make each crash an exit status.
+    /// Adds flags for libFuzzer's `main`, before the user's, which take precedence. Without them
+    /// libFuzzer's signal handlers turn crashes into exit statuses.
     fn with_fuzzer_flags(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
         self
     }
 
-    /// Makes the input files; returns the input and the whole command line.
+    /// Creates the input files; returns the input and the whole command line.
     pub(crate) fn in_place(
         &self,
         program: &Path,
@@ -200,8 +195,8 @@ impl CommandLine {
     }
 }
 
-/// A new path for an input. A named one is in its own directory, in which the target, which is another
-/// user, cannot write.
+/// A new path for an input file. A named file gets its own directory, in which the target's user
+/// cannot write.
 fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     let fresh = private.fresh("input");
     let Some(name) = name else {
@@ -216,8 +211,8 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// `arg` with each `@@` replaced by the next of the paths, of which `named` were named before;
-/// the last one is named again and again.
+/// Replaces each `@@` in `arg` by the next of `paths`, of which `named` are used already. The last
+/// path is used again if there are more.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

@@ -1,33 +1,29 @@
-//! The memory in which a crashing process leaves snapshots of itself (`runtime/copy.h`).
+//! The memory to which a crashing process writes snapshots of itself (`runtime/snapshot.h`).
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
-use crate::input::memory_file;
 use crate::launch::{Inject, Launch, Role};
-use crate::prepared_target::PreparedTarget;
-use crate::shared_page::keep_length;
-use crate::{ExecError, Target, Way, ways};
+use crate::{
+    ExecError, Target, Way, input::memory_file, prepared_target::PreparedTarget,
+    shared_page::keep_length, ways,
+};
 
-/// As in `runtime/copy.h`: the header before the slots, how many slots there are, and their size.
+/// Constants of `runtime/snapshot.h`: size of the header, number of slots, size of a slot in bytes.
 const MAGIC: u32 = 0x4444_6370;
 const HEAD: u64 = 4096;
 const SLOTS: u64 = 4;
 const SLOT: u64 = 2 << 20;
 
-/// A memory file for the snapshots of one run at a time. The target writes it: it is hostile input.
+/// A memory file for the snapshots of one run at a time. The target can write it, so its content is
+/// untrusted.
 #[derive(Debug)]
 pub struct CrashSnapshots {
     file: File,
 }
 
 impl CrashSnapshots {
-    /// Makes the file; it takes memory only where a snapshot is written.
-    ///
-    /// # Errors
-    /// The system's, when no memory file can be made.
+    /// Creates the file, which takes memory only when a snapshot is written. Fails when no memory
+    /// file can be created.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
@@ -37,12 +33,11 @@ impl CrashSnapshots {
         Ok(copies)
     }
 
-    /// A second opening, for the server.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Clears all snapshots and the header, before another process is started.
+    /// Clears snapshots and header, before another process is started.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -50,7 +45,7 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Clears all snapshots.
+    /// Clears all snapshots, but not the header.
     pub(crate) fn forget(&self) -> io::Result<()> {
         for slot in 0..SLOTS {
             self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
@@ -58,22 +53,22 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Whether the last run could leave a snapshot: the library was set up before its `main`.
+    /// Whether the last run could write a snapshot: the library was ready before `main`.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }
 
-    /// Device and inode of what the run executed first.
+    /// Device and inode of the file that the run executed first.
     pub fn target(&self) -> (u64, u64) {
         (self.word(16), self.word(24))
     }
 
-    /// How many slots there are for snapshots.
+    /// Number of slots for snapshots.
     pub fn slots(&self) -> u64 {
         SLOTS
     }
 
-    /// Fills `buffer` from offset `at` of a slot; returns how many bytes there were.
+    /// Reads from offset `at` of a slot into `buffer`; returns the number of bytes read.
     pub fn read(&self, slot: u64, at: u64, buffer: &mut [u8]) -> usize {
         if slot >= SLOTS || at >= SLOT {
             return 0;
@@ -93,19 +88,19 @@ impl CrashSnapshots {
     }
 }
 
-/// What a server does for a traced run.
+/// How a server starts a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// Executes the program.
+    /// The server executes the program for each run.
     Executing,
-    /// Forks it at its `main`.
+    /// The server forks the program at its `main` for each run.
     Forking,
-    /// Executes it with the library that takes a snapshot when it dies.
+    /// The server executes the program with the library that takes snapshots.
     Copying,
 }
 
-/// How to launch the target so that it leaves a snapshot when it dies; `None` where nothing can be
-/// preloaded. What is preloaded into a script is preloaded into its interpreter.
+/// How to launch the target so that it takes a snapshot when it crashes; `None` if nothing can be
+/// preloaded. In a script, the library is preloaded into the interpreter.
 pub(crate) fn copying(
     prepared: &PreparedTarget,
     target: &Target,

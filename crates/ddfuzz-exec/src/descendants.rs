@@ -1,37 +1,35 @@
-//! Finds crashes of descendants: they are crashes of the run (crash-keys.md, "What a crash is";
-//! docs/decisions/0034).
+//! Finds crashes of descendants, which count as crashes of the run (crash-keys.md, "What a crash
+//! is"; docs/decisions/0034).
 //!
-//! Runs are not traced until one is seen to have had descendants. That run is repeated, and all later
-//! ones are made, with the whole tree of processes traced.
+//! Runs are not traced until one has started other processes. That run is repeated, and all later
+//! runs are made, with the whole process tree traced.
 
-use nix::errno::Errno;
-use nix::sys::ptrace;
-use nix::unistd::Pid;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use nix::{errno::Errno, sys::ptrace, unistd::Pid};
 use std::time::{Duration, Instant};
+use std::{sync::mpsc, thread::JoinHandle};
 
-use crate::proc_tree::lives;
-use crate::server_executor::ServerExecutor;
 use crate::traceable::{Traceable, Traced};
 use crate::tracing::{process_of, resume, seize_tree, wait};
-use crate::{Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way};
+use crate::{
+    Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way, proc_tree::lives,
+    server_executor::ServerExecutor,
+};
 
-/// How many first runs of a program that can start others are traced, to see whether it does. By
-/// `command` the server cannot see it where the program ignores SIGCHLD.
+/// Number of first runs that are traced if the program can start others. The server of the way
+/// `command` misses children of a program that ignores SIGCHLD.
 const CALIBRATION: u32 = 3;
-/// How often, and for how long, a traced run is repeated whose server or tracer breaks.
+/// How often, and for how long, a traced run is repeated if its server or tracer breaks.
 const MOST_TRIES: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the next run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// Traced, for this many runs.
+    /// Traced, for this many more runs.
     Calibrating(u32),
-    /// Not traced.
+    /// The next run is not traced.
     Bare,
-    /// Traced, as all runs from here on.
+    /// The next run and all later runs are traced.
     Traced,
     /// Not traced, because the system refuses to trace.
     Refused,
@@ -48,7 +46,7 @@ pub(crate) struct TreeExecutor {
 impl TreeExecutor {
     /// Wraps `bare`, the executor of `target` that does not trace.
     pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
-        let mode = match bare.may_fork() && bare.way() == Way::Command {
+        let mode = match bare.may_fork && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
             false => TraceMode::Bare,
         };
@@ -60,7 +58,7 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a traced run; `None` where that is not possible, now or ever.
+    /// Makes a traced run; `None` if tracing is impossible, now or for ever.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -86,7 +84,7 @@ impl TreeExecutor {
     }
 
     /// Chooses the next mode after a traced run.
-    fn learn(&mut self, forked: bool) {
+    fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
             TraceMode::Calibrating(left) if left > 1 => TraceMode::Calibrating(left - 1),
@@ -105,16 +103,16 @@ impl Executor for TreeExecutor {
             if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
                 && let Some(followed) = self.follow(input)?
             {
-                self.learn(followed.forked);
+                self.update_mode(followed.forked);
                 if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
                     self.traced = None; // what could not be killed at once may hold its input
                 }
                 return Ok(followed.run);
             }
-            // Also where traced runs break again and again: of what a target does to those who
-            // run it, this says the last word.
+            // Also if traced runs keep failing: the untraced run decides how to report a target
+            // that breaks its server.
             let run = self.bare.run(input)?;
-            if !self.bare.forked() || self.mode != TraceMode::Bare {
+            if !self.bare.forked || self.mode != TraceMode::Bare {
                 return Ok(run);
             }
             self.mode = TraceMode::Traced;
@@ -142,39 +140,35 @@ impl Executor for TreeExecutor {
     }
 }
 
-/// How long the tracer may take to see the ends of processes that the server has collected.
+/// How long the tracer may take to see the ends of processes that the server has reaped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A traced run.
+/// The result of a traced run.
 #[derive(Clone, Copy, Debug)]
 struct TracedRun {
-    /// The run; where a descendant crashed, that is its ending.
+    /// The run; it ends by the crash of a descendant, if there is one.
     run: Run,
-    /// Whether there were descendants.
     forked: bool,
 }
 
 /// The tracing thread, and the channel of its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
-/// A message of the tracing thread.
 enum TracerMessage {
     Seized(nix::Result<()>),
     Gone(TreeOutcome),
 }
 
-/// Runs the target on `input`; `None` where the system refuses to trace.
-///
-/// # Errors
-/// When the target cannot be started, or what serves or traces it breaks.
+/// Runs the target on `input`; `None` if the system refuses to trace. Fails when the target cannot
+/// be started, or its server or tracer breaks.
 fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {
         return Ok(None);
     };
     let mut run = release(process)?;
-    // All have ended, or the server would not have answered. What the kernel cannot kill would
-    // hold the tracer for ever.
+    // All processes have ended, or the server would not have answered. A process that the kernel
+    // cannot kill would block the tracer for ever.
     let Ok(TracerMessage::Gone(seen)) = news.recv_timeout(GRACE) else {
         return Err(tracing(Errno::ETIMEDOUT));
     };
@@ -188,24 +182,24 @@ fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError>
     }))
 }
 
-/// Releases the process and waits for its end. Where this fails the process is dropped, and so killed.
+/// Releases the process and waits for its end. On an error the process is dropped, and so killed.
 fn release(mut process: Traced) -> Result<Run, ExecError> {
     process.release()?;
     process.wait_for_run()
 }
 
-/// Seizes the process from a thread of its own: what that waits for is what it traces, and when
-/// it ends the kernel kills whatever it still traces.
+/// Seizes the process from a new thread, because a tracer waits for what its thread traces, and its
+/// end kills what it still traces.
 fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
     let pid = process.pid();
     let (sender, news) = mpsc::channel();
     let tracer = std::thread::Builder::new()
         .name("ddfuzz-tree".to_owned())
-        .spawn(move || match Tracer::seize(pid) {
-            Ok(tracer) => {
-                // Nobody listens only if the run has been given up.
+        .spawn(move || match seize_tree(pid) {
+            Ok(()) => {
+                // Sending fails only if the run was given up.
                 let _ = sender.send(TracerMessage::Seized(Ok(())));
-                let _ = sender.send(TracerMessage::Gone(tracer.follow()));
+                let _ = sender.send(TracerMessage::Gone(TreeOutcome::follow()));
             }
             Err(errno) => drop(sender.send(TracerMessage::Seized(Err(errno)))),
         })
@@ -219,69 +213,50 @@ fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
 }
 
 fn tracing(errno: Errno) -> ExecError {
-    ExecError::System {
-        what: "tracing the descendants of a run".to_owned(),
-        source: errno.into(),
-    }
+    ExecError::system("tracing the descendants of a run")(errno.into())
 }
 
-/// What the tracer saw of a tree of processes.
+/// What a tracer observed of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
-    /// Whether one of them started a process.
     forked: bool,
-    /// The signal of the first of them that died of a crash.
+    /// The signal of the first process that crashed; `None` without a crash.
     crash: Option<i32>,
 }
 
-/// Traces a process and all that descends from it. It stops them only where they fork, execute
-/// another program or get a signal.
-struct Tracer {
-    seen: TreeOutcome,
-}
-
-impl Tracer {
-    /// Seizes a process that waits before its `execve`.
-    ///
-    /// # Errors
-    /// As [`seize_tree`].
-    fn seize(pid: Pid) -> nix::Result<Tracer> {
-        seize_tree(pid)?;
-        Ok(Tracer {
-            seen: TreeOutcome::default(),
-        })
-    }
-
-    /// Lets them run, with every signal delivered, until none is left.
-    fn follow(mut self) -> TreeOutcome {
-        // Nothing left to wait for is the end; nobody but this thread takes the ends away.
+impl TreeOutcome {
+    /// Traces a seized process tree: resumes the processes, and delivers their signals, until none
+    /// is left. Processes stop only when they fork, execute a program or get a signal.
+    fn follow() -> TreeOutcome {
+        let mut seen = TreeOutcome::default();
+        // `wait` fails when nothing is left; only this thread reaps what it traces.
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
+                seen.stopped(tid, status);
             } else if let Ended::Signal(signal) = Ended::from_wait_status(status)
                 && Ended::Signal(signal).is_crash(None)
             {
-                // Threads of one process all die of the signal of one.
-                self.seen.crash.get_or_insert(signal);
+                // All threads of a process die of the signal of one of them.
+                seen.crash.get_or_insert(signal);
             }
         }
-        self.seen
+        seen
     }
 
     fn stopped(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             0 => resume(libc::PTRACE_CONT, tid, signal),
-            // One stopped itself: it stays so until it is continued or killed.
+            // A process stopped itself and stays stopped until it is continued or killed.
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
                 resume(libc::PTRACE_LISTEN, tid, 0);
             }
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
-                self.seen.forked = true;
+                self.forked = true;
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             libc::PTRACE_EVENT_CLONE => {
-                self.seen.forked |= ptrace::getevent(tid).is_ok_and(leads_a_process);
+                self.forked |= ptrace::getevent(tid).is_ok_and(leads_a_process);
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             _ => resume(libc::PTRACE_CONT, tid, 0),
@@ -289,7 +264,7 @@ impl Tracer {
     }
 }
 
-/// Whether this is a process, and not a further thread of one.
+/// Whether `tid` is the main thread of a process.
 fn leads_a_process(tid: i64) -> bool {
     let tid = i32::try_from(tid).map(Pid::from_raw);
     tid.is_ok_and(|tid| process_of(tid) == Some(tid))

@@ -2,12 +2,9 @@
 
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
-use std::fs::File;
-use std::io;
-use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::{fs::File, io, ops::Range, path::Path};
 
 use crate::{Program, Sanitizer, Target, find_program};
 
@@ -26,44 +23,46 @@ const FORKING: [&str; 11] = [
     "wordexp",
 ];
 
-/// What AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
+/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
-/// Facts of an executable.
+/// Facts of an executable that decide how it can be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElfFacts {
-    /// Its dynamic linker; `None` for a static program.
+    /// Path of the dynamic linker; `None` for a static program.
     pub(crate) interpreter: Option<String>,
-    /// The function that takes an input, where it has one.
+    /// The function that takes an input, if the program has one.
     pub(crate) entry: Option<EntryFunction>,
-    /// It is started by the C library's `__libc_start_main`, which the runtime takes the place of.
+    /// Whether the program is started by `__libc_start_main`, which the injected runtime replaces.
     pub(crate) starts_by_libc: bool,
-    /// It may start other programs or processes, by what it asks of libraries or is linked with.
+    /// Whether the program may start processes, according to its symbols.
     pub(crate) may_fork: bool,
-    /// It has AFL++'s instrumentation, and so its own fork server.
+    /// Whether AFL++ compiled the program, which then contains a fork server.
     pub(crate) afl: bool,
-    /// Its `main` is libFuzzer's.
+    /// Whether the `main` of the program is libFuzzer's.
     pub(crate) is_fuzzer: bool,
-    /// libFuzzer is linked into it: not a `main` of the user's own around its entry.
+    /// Whether libFuzzer is linked into the program.
     pub(crate) fuzzer_main: bool,
-    /// It is a harness of libfuzzer-sys, which writes down what it makes of an input.
+    /// Whether the program is a harness of libfuzzer-sys, which can print the value it makes of an
+    /// input.
     pub(crate) debug_text: bool,
-    /// It has the runtime of a sanitizer.
+    /// Whether the program contains the runtime of a sanitizer.
     pub sanitized: bool,
-    /// It was compiled with one that needs terabytes of address space.
+    /// Whether the program contains a sanitizer that needs terabytes of address space.
     pub shadowed: bool,
-    /// It can end by a Rust panic: it has Rust's standard library, or executes other programs.
+    /// Whether the program can end by a Rust panic: it contains Rust's standard library, or
+    /// executes programs.
     pub(crate) may_panic: bool,
-    /// It has Rust's standard library.
+    /// Whether the program contains Rust's standard library.
     pub(crate) rust: bool,
-    /// It is a program of Go.
+    /// Whether the program is written in Go.
     pub(crate) go: bool,
 }
 
-/// An ELF file of this machine.
+/// A 64-bit ELF file for this processor architecture.
 pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
 
-/// The file, if it is a 64-bit ELF file of this machine.
+/// Parses a file; `None` if it is not a 64-bit ELF file for this processor architecture.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     let file = Elf::parse(bytes).ok()?;
     let ours = match cfg!(target_arch = "x86_64") {
@@ -73,11 +72,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     (file.elf_header().e_machine(file.endian()) == ours).then_some(file)
 }
 
-/// The file of a program, with zeros for its debug information, which is most of it where there is
-/// any: this takes no memory until somebody reads it.
-///
-/// # Errors
-/// When the file cannot be read.
+/// Reads a program file, with zeros in place of its debug information, so that large files take
+/// little memory. Fails when the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -89,7 +85,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let end = std::iter::once(length..length);
     for range in left_out.into_iter().chain(end) {
         if from < range.start {
-            // Within `bytes`, whose length is a usize.
+            // Within `bytes`, whose length is a `usize`.
             file.read_exact_at(&mut bytes[from as usize..range.start as usize], from)?;
         }
         from = from.max(range.end);
@@ -97,8 +93,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a file of this length has debug information, in ascending order; `None` where it is no
-/// 64-bit ELF file with section headers.
+/// Ranges of debug information in a file of `length` bytes, in ascending order; `None` if it is not
+/// a 64-bit ELF file with section headers.
 fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     let parts = ReadCache::new(file);
     let header = elf::FileHeader64::<Endianness>::parse(&parts).ok()?;
@@ -119,17 +115,16 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     (!sections.is_empty()).then_some(found)
 }
 
-/// A cache of facts: programs with debug information are large, and each start of a server asks for
-/// them.
+/// Facts of the programs that were read last: each start of a server needs them.
 static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
-/// Files in the cache, at most.
+/// Maximum number of programs in the cache.
 const MOST_KNOWN: usize = 16;
 
-/// Identifies a version of a file: device, inode, size, and time of its last change.
+/// Identifies a version of a file: device, inode, size, and time of the last change.
 type Version = (u64, u64, u64, i64, i64);
 
-/// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file of this
-/// machine (a script, for one).
+/// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file for this
+/// machine, for example a script.
 pub fn facts(path: &Path) -> Option<ElfFacts> {
     let file = std::fs::metadata(path).ok()?;
     let version = (
@@ -152,7 +147,7 @@ pub fn facts(path: &Path) -> Option<ElfFacts> {
     facts
 }
 
-/// Whether the `main` of a target is libFuzzer's.
+/// Whether the `main` of the target's program is libFuzzer's.
 pub fn is_libfuzzer(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;
@@ -163,7 +158,6 @@ pub fn is_libfuzzer(target: &Target) -> bool {
 }
 
 impl ElfFacts {
-    /// The facts of a file of this machine.
     pub(crate) fn of(file: &Elf<'_>) -> ElfFacts {
         let mut facts = ElfFacts {
             interpreter: interpreter(file),
@@ -180,7 +174,7 @@ impl ElfFacts {
             let Ok(name) = symbol.name() else {
                 continue;
             };
-            // In the table that strip removes, the name carries its version.
+            // In the full symbol table, names contain their version.
             match name.split('@').next().unwrap_or(name) {
                 "__libc_start_main" => self.starts_by_libc = true,
                 name if FORKING.contains(&name) => self.may_fork = true,
@@ -191,15 +185,14 @@ impl ElfFacts {
                         self.sanitized = true;
                         self.shadowed |= sanitizer.shadows();
                     }
-                    None => functions.meet(name, symbol.address()),
+                    None => functions.add(name, symbol.address()),
                 },
             }
         }
         self.entry = functions.entry(file);
     }
 
-    /// Reads the texts that show these facts in stripped programs: the variable that AFL++'s runtime
-    /// reads, and libFuzzer's messages.
+    /// Reads facts from constant strings, which stripped programs have, too.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -207,7 +200,7 @@ impl ElfFacts {
             holds(data.unwrap_or_default(), text)
         };
         self.afl = self.afl || says(b"__AFL_SHM_ID\0");
-        // What the panic hook says, and the name of the library where that stands else.
+        // The panic hook's message; or the name of the shared standard library.
         let libraries = file.section_by_name(".dynstr");
         let needs_std = libraries
             .and_then(|section| section.data().ok())
@@ -218,7 +211,8 @@ impl ElfFacts {
         self.fuzzer_main = says(b"ERROR: libFuzzer: ");
         self.debug_text = says(b"RUST_LIBFUZZER_DEBUG_PATH");
         self.is_fuzzer = match &self.entry {
-            // Others have the same function and a `main` of their own, which knows no flags.
+            // Other fuzzers use the same entry function, with a `main` that does not know
+            // libFuzzer's flags.
             Some(entry) => entry.is_fuzzer() && self.fuzzer_main,
             None => self.fuzzer_main,
         };
@@ -236,7 +230,7 @@ fn interpreter(file: &Elf<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Whether `text` stands somewhere in `data`.
+/// Whether the bytes `text` occur in `data`.
 pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
     let Some((first, rest)) = text.split_first() else {
         return true;
@@ -251,21 +245,19 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// A function that takes an input; all addresses are those before loading.
+/// A function that takes an input; its addresses are relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
-    /// Where it is.
     pub(crate) at: u64,
-    /// The convention that it follows.
     kind: EntryKind,
-    /// Where the counters of the compiler's coverage are.
+    /// Start and end address of the coverage counters; `None` without counters.
     counters: Option<(u64, u64)>,
-    /// Where libFuzzer has its callbacks before comparisons, in the order of `CALLBACKS`; 0 where
-    /// it has none. In a loop they return at once: the engine that they tell does not run.
+    /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
+    /// A loop patches them to return at once, because no engine uses them.
     callbacks: [u64; CALLBACKS.len()],
 }
 
-/// What `-fsanitize-coverage=trace-cmp` calls, and libFuzzer defines.
+/// Functions that `-fsanitize-coverage=trace-cmp` calls and libFuzzer defines.
 const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_cmp1",
     "__sanitizer_cov_trace_cmp2",
@@ -278,24 +270,23 @@ const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_switch",
 ];
 
-/// The convention of an entry function.
+/// Calling convention of an entry function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
-    /// `target_main` of ddfuzz's own targets: it returns an exit status.
+    /// `target_main` of ddfuzz's targets, which returns an exit status.
     Target,
-    /// `LLVMFuzzerTestOneInput`: it returns whether libFuzzer may keep the input, which is no
-    /// exit status. The initializer, where there is one, is called once before it.
+    /// `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep the input, and is no
+    /// exit status.
     LibFuzzer {
-        /// `LLVMFuzzerInitialize`.
+        /// Address of `LLVMFuzzerInitialize`, which is called once before the first input.
         initialize: Option<u64>,
     },
 }
 
-/// The section with the counters of `-fsanitize-coverage=inline-8bit-counters`. It stays when symbols
-/// are stripped.
+/// The section of `-fsanitize-coverage=inline-8bit-counters`, which stripping keeps.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// The entry functions in a symbol table, whatever the order of its symbols.
+/// Collects entry functions while the symbols are read, in any order.
 #[derive(Default)]
 struct EntryFunctions {
     target_main: Option<u64>,
@@ -305,8 +296,8 @@ struct EntryFunctions {
 }
 
 impl EntryFunctions {
-    /// Notes a symbol. One that the program only imports has no address.
-    pub(crate) fn meet(&mut self, name: &str, address: u64) {
+    /// Adds a symbol. Imported symbols have the address 0.
+    pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
             return;
@@ -322,9 +313,9 @@ impl EntryFunctions {
         }
     }
 
-    /// The entry of the program whose symbols these are.
+    /// Returns the entry function of the program `file`, if the symbols contain one.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
-        // A harness of libFuzzer may call a `target_main`; its `main` is libFuzzer's all the same.
+        // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {
             (Some(at), _) => {
                 let initialize = self.initialize;
@@ -351,7 +342,7 @@ impl EntryFunctions {
 }
 
 impl EntryFunction {
-    /// The description that `entry_from` of `runtime/entry.h` reads.
+    /// Encodes the entry function for `entry_from` of `runtime/entry.h`.
     pub(crate) fn words(&self) -> String {
         let (kind, initialize) = match self.kind {
             EntryKind::Target => ('t', 0),
@@ -365,12 +356,12 @@ impl EntryFunction {
         words
     }
 
-    /// Whether it is libFuzzer's.
+    /// Whether this is libFuzzer's `LLVMFuzzerTestOneInput`.
     pub(crate) fn is_fuzzer(&self) -> bool {
         matches!(self.kind, EntryKind::LibFuzzer { .. })
     }
 
-    /// Its coverage, in a few words for people.
+    /// Describes the coverage counters for users.
     pub(crate) fn coverage(&self) -> String {
         match self.counter_count() {
             0 => "without coverage counters".to_owned(),
@@ -378,7 +369,6 @@ impl EntryFunction {
         }
     }
 
-    /// How many counters it has.
     pub(crate) fn counter_count(&self) -> usize {
         let (start, end) = self.counters.unwrap_or((0, 0));
         usize::try_from(end.saturating_sub(start)).unwrap_or(0)

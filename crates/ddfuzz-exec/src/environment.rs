@@ -1,30 +1,28 @@
-//! Composes the environment of a target (interface.md): the inherited variables less ddfuzz's own, a
-//! UTF-8 locale where none is set, a directory for temporary files, what the user added, and, for
-//! programs that may have a sanitizer, the options by which its reports become crashes.
+//! Composes the environment of a target (interface.md): the inherited variables without ddfuzz's
+//! own, a UTF-8 locale if none is set, a directory for temporary files, the user's variables, and
+//! sanitizer options by which reports become crashes.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that would tell a target about ddfuzz; or, of another fuzzer that has started us,
-/// about memory that is not ours.
+/// Prefixes of variables that are removed: they would show ddfuzz to the target, or name shared
+/// memory of another fuzzer.
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// Options by which reports become crashes (crash-keys.md, "What a crash is"). A runtime ignores
-/// options that it does not know.
+/// Sanitizer options by which reports become crashes (crash-keys.md, "What a crash is"). A runtime
+/// ignores options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 
-/// The sanitizer options by which a program fails without ddfuzz as it did with it, with symbols in
-/// its reports. `leaks`: it looks for leaks; `memory`: a limit on its resident memory, in MiB.
+/// Returns sanitizer options by which a program fails outside ddfuzz as it did under ddfuzz, with
+/// symbols in reports. `leaks`: checks for leaks; `memory`: limit on resident memory in MiB.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
-    let memory = match memory {
-        Some(limit) => format!(":hard_rss_limit_mb={}", limit.max(1)),
-        None => String::new(),
-    };
+    let memory = memory.map(|limit| format!(":hard_rss_limit_mb={}", limit.max(1)));
+    let memory = memory.unwrap_or_default();
     format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1")
 }
 
@@ -32,26 +30,22 @@ const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The variables that a target gets where `extra` is set on top of them, `TMPDIR` aside unless it
-/// is set there. Names are in the order of our own environment, set ones last.
+/// Returns the variables that a target gets if the user sets `extra`, without the `TMPDIR` that
+/// ddfuzz sets. Inherited variables come first.
 pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut all = own();
     all.retain(|(name, _)| name != "TMPDIR");
-    extra
-        .iter()
-        .for_each(|(name, value)| set(&mut all, name, value));
+    for (name, value) in extra {
+        set(&mut all, name, value);
+    }
     all
 }
 
 fn own() -> Variables {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let mut all: Variables = std::env::vars_os()
-        .filter(|(name, _)| {
-            !OWN_PREFIXES
-                .iter()
-                .any(|own| name.as_bytes().starts_with(own))
-        })
-        .collect();
+    let mut all: Variables = std::env::vars_os().collect();
+    let is_own = |name: &OsStr| (OWN_PREFIXES.iter()).any(|own| name.as_bytes().starts_with(own));
+    all.retain(|(name, _)| !is_own(name));
     if !LOCALE.iter().any(is_set) {
         all.retain(|(name, _)| name != "LANG");
         all.push(("LANG".into(), "C.UTF-8".into()));
@@ -64,24 +58,23 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
     all.push((name.to_owned(), value.to_owned()));
 }
 
-/// The settings of a target's sanitizer.
+/// Settings of a target's sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SanitizerSettings {
-    /// Where reports go, less the process id; to stderr where `None`.
+    /// Path of report files, without the process id; `None` for stderr.
     pub(crate) log_path: Option<PathBuf>,
-    /// Whether leaks are looked for when it exits.
+    /// Whether the sanitizer checks for leaks at exit.
     pub(crate) leaks: bool,
-    /// Whether it handles the signals that processors raise. Where it does not, they are what the
-    /// program dies of: at once, and not by an exit when the handler itself fails, as it often
-    /// does behind wild calls.
+    /// Whether the sanitizer handles signals such as SIGSEGV. If not, the program dies of the
+    /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
-    /// Whether it lists its options when it starts, which shows that it is there.
+    /// Whether the sanitizer prints its options when it starts, which shows that it is there.
     pub(crate) introduces: bool,
-    /// The largest allocation, in MiB: a larger one ends the program, as in libFuzzer's own runs.
+    /// The largest allocation in MiB; a larger one ends the program, as under libFuzzer.
     pub(crate) allocation: Option<u64>,
 }
 
-/// The option by which sanitizers limit single allocations, in MiB.
+/// The sanitizer option that limits single allocations, in MiB.
 pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
 impl SanitizerSettings {
@@ -105,8 +98,8 @@ impl SanitizerSettings {
     }
 }
 
-/// The environment of a target's processes, as `NAME=VALUE`: the inherited variables, unless `only`,
-/// and `extra`. `scratch`: the value of TMPDIR, and where `home` is set of HOME.
+/// Composes the environment of a target as `NAME=VALUE` strings: the inherited variables, unless
+/// `only`, and `extra`. `scratch`: the value of TMPDIR, and if `home` is set of HOME.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
@@ -115,8 +108,8 @@ pub(crate) fn compose(
     sanitizer_settings: Option<&SanitizerSettings>,
 ) -> Vec<CString> {
     let mut all = if only { Variables::new() } else { own() };
-    // A crashing program leaves its temporary files behind: an editor, one for each of a million
-    // runs. The inherited directory might be closed to whom the target runs as, too.
+    // Crashing programs leave temporary files behind, one for each of a million runs. The target's
+    // user may also lack access to the inherited directory.
     let named = |name: &str| (OsString::from(name), scratch.as_os_str().to_owned());
     let here = [named("TMPDIR"), named("HOME")];
     for (name, value) in here[..1 + usize::from(home)].iter().chain(extra) {
@@ -130,7 +123,7 @@ pub(crate) fn compose(
         .collect()
 }
 
-/// The variable PATH of a target's processes.
+/// The value of PATH for a target.
 pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsString> {
     let set = extra.iter().rev().find(|(name, _)| name == "PATH");
     match set {
@@ -140,7 +133,7 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
     }
 }
 
-/// Adds the options after the user's own, so that of an option given twice ours holds.
+/// Appends sanitizer options to the user's options; the last of repeated options applies.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
@@ -161,7 +154,7 @@ fn assignment(name: &OsStr, value: OsString) -> Option<CString> {
     CString::new(text).ok()
 }
 
-/// A sanitizer.
+/// A sanitizer of clang or gcc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sanitizer {
@@ -180,7 +173,7 @@ pub enum Sanitizer {
 }
 
 impl Sanitizer {
-    /// All of them.
+    /// All sanitizers.
     pub const ALL: [Sanitizer; 6] = [
         Sanitizer::Asan,
         Sanitizer::Hwasan,
@@ -190,87 +183,104 @@ impl Sanitizer {
         Sanitizer::Ubsan,
     ];
 
-    /// Its short name, as it stands in classes: `asan`.
+    /// Short name, full name, compiler flag, variable and symbol of the sanitizer.
+    fn names(self) -> [&'static str; 5] {
+        match self {
+            Sanitizer::Asan => [
+                "asan",
+                "AddressSanitizer",
+                "address",
+                "ASAN_OPTIONS",
+                "__asan_init",
+            ],
+            Sanitizer::Hwasan => [
+                "hwasan",
+                "HWAddressSanitizer",
+                "hwaddress",
+                "HWASAN_OPTIONS",
+                "__hwasan_init",
+            ],
+            Sanitizer::Lsan => [
+                "lsan",
+                "LeakSanitizer",
+                "leak",
+                "LSAN_OPTIONS",
+                "__lsan_init",
+            ],
+            Sanitizer::Msan => [
+                "msan",
+                "MemorySanitizer",
+                "memory",
+                "MSAN_OPTIONS",
+                "__msan_init",
+            ],
+            Sanitizer::Tsan => [
+                "tsan",
+                "ThreadSanitizer",
+                "thread",
+                "TSAN_OPTIONS",
+                "__tsan_init",
+            ],
+            Sanitizer::Ubsan => {
+                let title = "UndefinedBehaviorSanitizer";
+                [
+                    "ubsan",
+                    title,
+                    "undefined",
+                    "UBSAN_OPTIONS",
+                    "__ubsan_handle_",
+                ]
+            }
+        }
+    }
+
+    /// The short name, as in crash classes: `asan`.
     pub fn name(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "asan",
-            Sanitizer::Hwasan => "hwasan",
-            Sanitizer::Lsan => "lsan",
-            Sanitizer::Msan => "msan",
-            Sanitizer::Tsan => "tsan",
-            Sanitizer::Ubsan => "ubsan",
-        }
+        self.names()[0]
     }
 
-    /// Its whole name, as its reports have it.
+    /// The full name, as in reports: `AddressSanitizer`.
     pub fn title(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "AddressSanitizer",
-            Sanitizer::Hwasan => "HWAddressSanitizer",
-            Sanitizer::Lsan => "LeakSanitizer",
-            Sanitizer::Msan => "MemorySanitizer",
-            Sanitizer::Tsan => "ThreadSanitizer",
-            Sanitizer::Ubsan => "UndefinedBehaviorSanitizer",
-        }
+        self.names()[1]
     }
 
-    /// Its name on the command line of compilers, `-fsanitize=FLAG`.
+    /// The name in compiler flags: `-fsanitize=FLAG`.
     pub fn flag(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "address",
-            Sanitizer::Hwasan => "hwaddress",
-            Sanitizer::Lsan => "leak",
-            Sanitizer::Msan => "memory",
-            Sanitizer::Tsan => "thread",
-            Sanitizer::Ubsan => "undefined",
-        }
+        self.names()[2]
     }
 
-    /// The variable that it reads its options from.
+    /// The variable from which the sanitizer reads its options.
     pub fn variable(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "ASAN_OPTIONS",
-            Sanitizer::Hwasan => "HWASAN_OPTIONS",
-            Sanitizer::Lsan => "LSAN_OPTIONS",
-            Sanitizer::Msan => "MSAN_OPTIONS",
-            Sanitizer::Tsan => "TSAN_OPTIONS",
-            Sanitizer::Ubsan => "UBSAN_OPTIONS",
-        }
+        self.names()[3]
     }
 
-    /// What the names of symbols begin with that only programs with it have; of
-    /// UndefinedBehaviorSanitizer also those with the runtime of another sanitizer or of libFuzzer.
+    /// Prefix of symbols that only programs with this sanitizer have. UBSan's symbols are also in
+    /// other runtimes and in libFuzzer.
     pub fn symbol(self) -> &'static str {
-        match self {
-            Sanitizer::Asan => "__asan_init",
-            Sanitizer::Hwasan => "__hwasan_init",
-            Sanitizer::Lsan => "__lsan_init",
-            Sanitizer::Msan => "__msan_init",
-            Sanitizer::Tsan => "__tsan_init",
-            Sanitizer::Ubsan => "__ubsan_handle_",
-        }
+        self.names()[4]
     }
 
-    /// Whether it keeps a shadow of all memory: terabytes of address space, for which no limit on
-    /// that leaves room, and another layout of stack and heap.
+    /// Whether the sanitizer has a shadow of all memory: terabytes of address space, and another
+    /// layout of stack and heap.
     pub fn shadows(self) -> bool {
         !matches!(self, Sanitizer::Lsan | Sanitizer::Ubsan)
     }
 
-    /// The sanitizer whose reports make this class (`asan:KIND`).
+    /// The sanitizer whose reports have the crash class `class` (`asan:KIND`); `None` for other
+    /// classes.
     pub fn of_class(class: &str) -> Option<Sanitizer> {
         let (tool, _) = class.split_once(':')?;
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.name() == tool)
     }
 
-    /// The sanitizer that a symbol of this name belongs to.
+    /// The sanitizer that a symbol belongs to; `None` for other symbols.
     pub(crate) fn of_symbol(name: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| name.starts_with(sanitizer.symbol()))
     }
 
-    /// The sanitizer of this flag.
+    /// The sanitizer with this compiler flag; `None` for an unknown flag.
     pub fn of_flag(flag: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.flag() == flag)

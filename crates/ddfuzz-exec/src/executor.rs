@@ -2,11 +2,8 @@
 //! a target runs.
 
 use ddfuzz_delta::Comparison;
-use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use crate::{
     CoverageReporting, CrashSnapshots, Freshness, Limits, Run, RunCoverage, Signature, Stuck, Way,
@@ -17,24 +14,19 @@ use crate::{
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
 pub trait Executor: Send {
-    /// Runs the target once on `input`.
-    ///
-    /// # Errors
-    /// When the target, or the server that runs it, cannot be started or answers nonsense.
+    /// Runs the target once on `input`. Fails when the target, or the server that runs it, cannot
+    /// be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
     /// The way in which this executor runs its target.
     fn way(&self) -> Way;
 
-    /// Whether runs may share a process.
+    /// Whether each run has a new process or runs may share one.
     fn freshness(&self) -> Freshness;
 
-    /// Runs the target on the first of `inputs`, and on as many of the next ones as the way
-    /// takes at once, up to the first that does not come back. Gives one run for each, and none
-    /// only where there are no inputs.
-    ///
-    /// # Errors
-    /// As [`run`](Executor::run).
+    /// Runs the target on the first of `inputs` and on as many of the next ones as the way takes at
+    /// once. Stops after the first run that does not return normally. Returns one `Run` per input
+    /// that was run, at least one unless `inputs` is empty. Fails as [`run`](Executor::run) does.
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         match inputs.first() {
             Some(input) => Ok(vec![self.run(input)?]),
@@ -42,71 +34,69 @@ pub trait Executor: Send {
         }
     }
 
-    /// Ends the process after the runs of the next call, so that later runs have a new one and do
-    /// not depend on earlier runs. Does nothing where each run has its own process.
+    /// Ends the process after the runs of the next call, so that later runs start in a new process.
+    /// Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
-    /// How many places of the target its compiler counts; `None` where runs tell no coverage.
+    /// Number of coverage counters in the target; `None` where runs do not report coverage.
     fn places(&self) -> Option<usize> {
         None
     }
 
-    /// Sets of which runs [`covered`](Executor::covered) reports coverage from here on. A way or a
-    /// target without coverage reports none.
-    fn tell_coverage(&mut self, _telling: CoverageReporting) {}
+    /// Selects the runs whose coverage [`covered`](Executor::covered) reports from now on. Has no
+    /// effect without coverage.
+    fn report_coverage(&mut self, _reporting: CoverageReporting) {}
 
-    /// The coverage of the runs of the last call, in their order, except of those that died.
+    /// Coverage of the runs of the last call, in order, without the runs that died.
     fn covered(&self) -> &[RunCoverage] {
         &[]
     }
 
-    /// Sets whether [`compared`](Executor::compared) reports comparisons from here on. Only a harness
-    /// that runs many inputs in one process can; it then takes one at a time. For all others there
-    /// is [`observe`](crate::observe).
-    ///
-    /// # Errors
-    /// When memory cannot be shared.
-    fn tell_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
+    /// Sets whether [`compared`](Executor::compared) reports comparisons from now on. Only a
+    /// harness that runs many inputs in one process supports this; it then takes one input at a
+    /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
+    fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
 
-    /// What the last run compared: the last comparisons (at most 256, each pair of operands once)
-    /// whose operands differed, oldest first, each operand of at most 64 bytes.
+    /// Comparisons of the last run whose operands differed, oldest first: at most 256, each pair of
+    /// operands once, each operand of at most 64 bytes.
     fn compared(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
 
-    /// How often the last run passed each instrumented place: the compiler's counters (modulo 256).
-    /// `None` where they were not reported.
+    /// Coverage counters of the last run: how often each instrumented place was passed (modulo
+    /// 256). `None` if they were not reported.
     fn coverage(&mut self) -> Option<&[u8]> {
         self.covered().last().map(|last| &last.counters[..])
     }
 
-    /// The inputs that the process of the last run may have run before it, oldest first: the last
-    /// few (at most 32, none longer than 64 KiB). Empty where each run has its own process.
+    /// Inputs that ran before the last one in the same process, oldest first: at most 32, each of
+    /// at most 64 KiB. Empty where each run has its own process.
     fn preceding(&self) -> Vec<Vec<u8>> {
         Vec::new()
     }
 
-    /// The snapshots that the process of the last run left of itself, if it was shared with earlier
-    /// runs and has died: a crash may not come again. `None` where there can be none.
+    /// Snapshots that the process of the last run took of itself when it crashed. Only a process
+    /// shared by several runs takes them, because its crash may not be reproducible. `None` without
+    /// snapshots.
     fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 
-    /// Sets the time limit of all runs from here on. An executor without limits does nothing.
+    /// Sets the time limit of all later runs. An executor without limits ignores it.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
-    /// From here on observes runs that take long, in windows of this CPU time, and stops early those
-    /// that have one of the signatures `known`. They end by [`Ended::Timeout`];
-    /// [`stuck`](Executor::stuck) tells them from runs over their limits. A way or a target without
-    /// coverage does nothing.
+    /// Starts hang detection: observes long runs in windows of `window` CPU time, and stops runs
+    /// early whose signature is in `known`. Such runs end by [`Ended::Timeout`];
+    /// [`stuck`](Executor::stuck) distinguishes them from runs over their limits. Has no effect
+    /// without coverage.
     ///
     /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
-    /// What was observed of the last run of the last call, where it ended by a timeout. It has no
-    /// signature where the run could not be observed.
+    /// Observations of hang detection about the last run, if the run timed out. The signature is
+    /// `None` if the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }
@@ -118,68 +108,68 @@ pub enum ExecError {
     /// The program does not exist.
     #[error("there is no program {}", path.display())]
     Missing {
-        /// The path, or the name looked for in PATH.
+        /// The path, or the name that was looked for in PATH.
         path: PathBuf,
     },
     /// The program is there but cannot be executed.
     #[error("{} cannot be executed: {why}", path.display())]
     NotExecutable {
-        /// The program.
+        /// Path of the program that cannot be executed.
         path: PathBuf,
-        /// What stands in the way.
+        /// Why the program cannot be executed.
         why: String,
     },
     /// No bundled target has this name.
     #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
     UnknownBundled {
-        /// The name asked for.
+        /// The name that the user gave.
         name: String,
-        /// The names that exist.
+        /// Names of all bundled targets, for the message.
         known: String,
     },
-    /// The user whom root gives targets to cannot reach the program or its directory, and a target
-    /// in a sandbox never runs as root.
+    /// ddfuzz runs as root, and the user nobody, as whom it runs targets, cannot access the program
+    /// or its directory. A sandboxed target never runs as root.
     #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
     RootOnly {
-        /// The first path on the way that is closed.
+        /// The first path that the user nobody cannot access.
         path: PathBuf,
     },
     /// This way of execution does not work for this target.
     #[error("--exec {way} does not work for {}: {why}", path.display())]
     WayUnfit {
-        /// The way's name.
+        /// Name of the way of execution.
         way: &'static str,
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
-        /// What stands in the way.
+        /// Why the way does not work.
         why: String,
     },
-    /// A server stopped answering, or answered something that is not of the protocol.
+    /// A fork server stopped answering, or broke the protocol.
     #[error("the fork server of {} failed: {why}", path.display())]
     Server {
-        /// The program served.
+        /// Path of the program behind the server.
         path: PathBuf,
-        /// What happened.
+        /// Why the server failed.
         why: String,
     },
-    /// The system refused something that running targets needs.
+    /// The operating system refused something that running targets needs.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed, for the message.
         what: String,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl ExecError {
-    /// Makes errors of the system, which happened while doing `what`.
+    /// Returns a function that makes an [`ExecError::System`] for the operation `what`.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
         let what = what.into();
         |source| ExecError::System { what, source }
     }
 
-    /// The error that `way` does not work for the program at `path`.
+    /// Makes an [`ExecError::WayUnfit`] for the program at `path`.
     pub(crate) fn unfit(way: Way, path: &Path, why: impl Into<String>) -> ExecError {
         ExecError::WayUnfit {
             way: way.name(),
@@ -194,12 +184,12 @@ impl ExecError {
 pub struct TimeLimit {
     /// CPU time of the run's process tree.
     pub cpu: Duration,
-    /// Wall time, which only catches sleepers.
+    /// Wall time, a larger limit that stops sleeping runs.
     pub wall: Duration,
 }
 
 impl TimeLimit {
-    /// So many times as long.
+    /// Both limits, multiplied by `factor`.
     pub fn times(self, factor: u32) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu.saturating_mul(factor),
@@ -207,7 +197,7 @@ impl TimeLimit {
         }
     }
 
-    /// Limits with these times in place of their own.
+    /// Returns `limits` with these time limits.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,
@@ -223,5 +213,34 @@ impl From<Limits> for TimeLimit {
             cpu: limits.cpu,
             wall: limits.wall,
         }
+    }
+}
+
+/// An executor without processes for tests: a closure computes its runs.
+pub struct Mock<F> {
+    script: F,
+    /// Number of runs that the mock has made.
+    pub runs: u64,
+}
+
+impl<F: FnMut(&[u8]) -> Run + Send> Mock<F> {
+    /// Makes a mock that answers each input with `script`.
+    pub fn new(script: F) -> Mock<F> {
+        Mock { script, runs: 0 }
+    }
+}
+
+impl<F: FnMut(&[u8]) -> Run + Send> Executor for Mock<F> {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.runs += 1;
+        Ok((self.script)(input))
+    }
+
+    fn way(&self) -> Way {
+        Way::Mock
+    }
+
+    fn freshness(&self) -> Freshness {
+        Freshness::Fresh
     }
 }

@@ -1,10 +1,10 @@
-//! Recognises a run that hangs where an earlier one hung, long before its time is over.
+//! Recognises a run that hangs where an earlier run hung, long before its time limit.
 //!
-//! A run that does not end passes the same few places of the program again and again. The
-//! compiler's counters tell which: those that change while the run is looked at. What changes
-//! within a short window of the run's own CPU time is hashed to a [`Signature`]; of a run that
-//! sleeps it is what it has reached. A run is stopped as soon as one of its windows has a known
-//! signature. Runs that are over before the first look cost nothing.
+//! A run that hangs passes the same few places of the program again and again. The compiler's
+//! coverage counters show which: those that change while the run is observed. The counters that
+//! change within a short window of the run's CPU time are hashed to a [`Signature`]; for a sleeping
+//! run, those that it has reached. A run is stopped as soon as a window has a known signature. Runs
+//! that end before the first look cost nothing.
 
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -12,93 +12,93 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Windows before the first look at a request: most are answered by then. Each look costs a switch of
-/// processes, and on a busy machine two.
+/// Windows before the first look at a request; most requests are answered by then. Each look costs
+/// one or two context switches.
 const FIRST: u32 = 8;
-/// Windows between two looks while no run takes long. They double each time that another run is met,
-/// this many times.
+/// Windows between two looks while each look meets another run. The pause doubles `NEXT` times at
+/// most.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
-/// Looks of a window: a counter that has come back to its value at one look differs at another.
+/// Looks per window: a counter that wraps around to its old value at one look differs at another.
 const LOOKS: u32 = 4;
-/// A run with this many signatures, or windows, is not observed any more.
+/// Maximum number of signatures, and of windows, of one run.
 const MOST: usize = 64;
 const LONGEST: usize = 512;
-/// A run sleeps if it has used no CPU time for this long, and none of its threads is runnable.
+/// A run counts as asleep after this time without CPU use, if none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);
 
-/// What a run did within a short window, as a hash: the same for all runs of one program that
-/// pass the same places there.
+/// Hash of what a run did within a short window. Runs of one program that pass the same places have
+/// the same signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What was observed of a run that was stopped because it took too long.
+/// Observations about a run that took too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// The signatures of its windows, each once. Those that do not occur in its later half are left
-    /// out: they are the way to where it hangs.
+    /// Signatures of the run's windows, each once, without those that occur in the first half only:
+    /// they belong to the way to the hang.
     pub signatures: Vec<Signature>,
-    /// The known one for which it was stopped; `None` where it was over its limits.
+    /// The known signature for which the run was stopped; `None` if the run was over its limits.
     pub known: Option<Signature>,
-    /// The counters of the compiler at the last look.
+    /// The coverage counters at the last look.
     pub counters: Vec<u8>,
 }
 
-/// The process of a run as it can be observed from outside.
+/// The process of a run, as it can be observed from outside.
 pub(crate) trait ObservedProcess {
-    /// Its process id.
+    /// Id of the process; `None` if it is unknown.
     fn process(&self) -> Option<Pid>;
 
-    /// CPU time that it has used so far, for this run and for those before it.
+    /// CPU time of the process so far, earlier runs included.
     fn cpu(&self) -> Option<Duration>;
 
-    /// Copies its counters, as many as there are. False where that cannot be done.
+    /// Copies the coverage counters of the process to `to`. Returns false where that is impossible.
     fn counters(&self, to: &mut Vec<u8>) -> bool;
 
-    /// Whether none of its threads runs, or waits for a processor.
+    /// Whether no thread of the process is running or runnable.
     fn sleeps(&self) -> bool;
 }
 
-/// Observes runs that take long, and recognises those that hang in a known way.
+/// Observes runs that take long, and recognises those with a known hang.
 #[derive(Default)]
 pub(crate) struct HangDetector {
-    /// The CPU time of a window; nothing is looked at where it is zero.
+    /// CPU time of a window; zero disables observation.
     window: Duration,
     known: HashSet<Signature>,
-    /// The run of the last look. A run takes long if the next look meets it again.
+    /// The run that the last look met. A run takes long if the next look meets it again.
     met: Option<u64>,
-    /// How many looks have met another run than the last.
+    /// Number of looks in a row that met a new run.
     passing: u32,
-    /// The open window of that run.
+    /// The current window of the run `met`.
     open: Option<Window>,
-    /// How many windows it has had.
+    /// Number of windows that the run has completed.
     windows: usize,
-    /// Their signatures, and which window had each of them last.
+    /// Signatures of the run, each with the last window that had it.
     seen: Vec<(Signature, usize)>,
     known_one: Option<Signature>,
     counters: Vec<u8>,
 }
 
-/// A window of a run.
+/// A window of CPU time of an observed run.
 struct Window {
-    /// CPU time at its first look and at its last.
+    /// CPU time of the process at the first and at the last look.
     began: Duration,
     looked: Duration,
-    /// When the run was last seen to use any, and how many looks ago.
+    /// When the process last used CPU time, and the number of looks since then.
     moved: Instant,
     idle: u32,
-    /// Which counters have changed since the first look.
+    /// For each counter, whether it has changed since the first look.
     changed: Vec<bool>,
 }
 
 impl HangDetector {
-    /// From here on observes runs in windows of this CPU time, and recognises these signatures.
+    /// Starts observing later runs, in windows of `window` CPU time, for the signatures `known`.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
         self.window = window;
         self.known.clone_from(known);
     }
 
-    /// What was seen of the last run, if it was stopped.
+    /// Returns what was observed of the last run, if it was stopped, and forgets it.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -113,7 +113,7 @@ impl HangDetector {
         stuck
     }
 
-    /// Begins the wait for a request.
+    /// Prepares for waiting for a new request.
     pub(crate) fn begin(&mut self) {
         (self.met, self.passing) = (None, 0);
         self.forget();
@@ -125,17 +125,17 @@ impl HangDetector {
         self.counters.clear();
     }
 
-    /// How long to wait before the next look; `None` where there is no more.
+    /// Time until the next look; `None` if no more looks are needed.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
         looks.then(|| match &self.open {
-            // Who does not get a processor is not looked at as often.
+            // A process that gets no CPU time is observed less often.
             Some(window) => (self.window / LOOKS) * (1 << window.idle.min(6)),
             None => self.window * (NEXT << self.passing.min(DOUBLINGS)),
         })
     }
 
-    /// The same before the first look at a run. There is no early look while no signature is known.
+    /// Time until the first look at a run; `None` while no signature is known.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)
@@ -147,7 +147,7 @@ impl HangDetector {
         begins && (self.met != Some(run) || self.open.is_some())
     }
 
-    /// Looks at the run `run`; returns whether it must be stopped.
+    /// Looks at the run `run`; returns whether the run must be stopped.
     pub(crate) fn look(&mut self, run: u64, process: &dyn ObservedProcess) -> bool {
         if self.met.replace(run) != Some(run) {
             self.passing += 1;
@@ -195,7 +195,7 @@ impl HangDetector {
         }
     }
 
-    /// Closes the window and opens the next one; returns whether its signature is known.
+    /// Closes the window and opens the next one; returns whether the signature is known.
     fn close(&mut self, activity: Activity, cpu: Duration) -> bool {
         let Some(window) = &mut self.open else {
             return false;
@@ -215,15 +215,14 @@ impl HangDetector {
     }
 }
 
-/// What a run does in a window.
+/// Whether a run computes or sleeps in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Activity {
     Running,
     Sleeping,
 }
 
-/// The signature of a window: a hash of the changed counters, or of the reached ones where none
-/// changed.
+/// Signature of a window: a hash of the changed counters, or of the reached ones if none changed.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);
@@ -248,7 +247,7 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_micros(400);
 
-    /// A process that is made to run.
+    /// A simulated process for tests.
     #[derive(Default)]
     struct Made {
         cpu: Cell<Duration>,
@@ -293,7 +292,7 @@ mod tests {
         }
     }
 
-    /// The signatures of a run that passes `before`, and then `looping` again and again.
+    /// The signatures of a run that passes `before` and then loops through `looping`.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
         let (made, mut detector) = (Made::new(), HangDetector::default());
         detector.recognise(WINDOW, &HashSet::new());
@@ -339,7 +338,7 @@ mod tests {
             made.pass(if look < 20 { &[5, 6] } else { &[10, 11] });
             detector.look(1, &made);
         }
-        // The window between the two is of both.
+        // One window covers parts of both phases.
         let seen = detector.take().signatures;
         assert!(!seen.contains(&signatures(&[], &[5, 6], 1)[0]), "{seen:?}");
         assert!(seen.contains(&signatures(&[], &[10, 11], 1)[0]), "{seen:?}");
@@ -415,7 +414,7 @@ mod tests {
         });
         let pauses: Vec<u128> = pauses.collect();
         assert_eq!(pauses, [4, 8, 16, 16, 16, 16, 16, 16, 16]);
-        // The second look at one run opens a window.
+        // The second look at a run opens a window.
         detector.look(9, &made);
         assert_eq!(detector.pause(), Some(WINDOW / LOOKS));
         detector.begin();

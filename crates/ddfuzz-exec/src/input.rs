@@ -2,48 +2,44 @@
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};
-use std::ffi::CStr;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::{ffi::CStr, io};
 
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files, ways};
 
-/// Mode of a named input. Everybody may read it: the target may be another user.
+/// Mode of named input files: readable by everybody, because the target may run as another user.
 const MODE: u32 = 0o644;
 
-/// A new anonymous memory file.
 pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
-/// The input of a target that takes one at a time. Its files are rewritten for each run and not
+/// The input of a target that takes one input at a time. Its files are rewritten for each run, not
 /// replaced, so that a fork server can hold them open.
 pub(crate) struct Input {
-    /// Of the memory file on stdin; `None` where the input is in files, and stdin empty.
+    /// The memory file on stdin, opened for writing; `None` if the input is in named files and
+    /// stdin is empty.
     writer: Option<File>,
-    /// What stands on the target's stdin: its own read-only opening of the memory file, so that
-    /// a target that writes to its stdin fails as it does elsewhere.
+    /// The memory file on stdin, opened read-only: writing to stdin fails in the target.
     stdin: File,
     length: u64,
     files: NamedFiles,
 }
 
-/// The named files that hold an input.
 enum NamedFiles {
     None,
     One(NamedFile),
-    /// The input in two parts, as [`two_files`] has them.
+    /// The input split into two files ([`two_files`]).
     Two([NamedFile; 2]),
-    /// None, or another text: the input goes to a terminal.
+    /// The input is typed at a terminal; a file, if any, holds the sample text.
     Elsewhere(Option<NamedFile>),
 }
 
 impl Input {
-    /// An input on stdin.
     pub(crate) fn on_stdin() -> io::Result<Input> {
         let (writer, stdin) = read_only_file(c"ddfuzz-input")?;
         Ok(Input {
@@ -54,19 +50,18 @@ impl Input {
         })
     }
 
-    /// An input in a new file at `path`; stdin is empty.
+    /// Makes an input in a new file at `path`, with an empty stdin.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
         Input::in_files(NamedFiles::One(NamedFile::create(path)?))
     }
 
-    /// An input in two new files; stdin is empty.
+    /// Makes an input that is split into two new files, with an empty stdin.
     pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
         let files = [NamedFile::create(first)?, NamedFile::create(second)?];
         Input::in_files(NamedFiles::Two(files))
     }
 
-    /// An input that goes to a terminal, and at `path`, where that is given, the text to work on;
-    /// stdin is the terminal, too.
+    /// Makes an input for a terminal. `path`: where to put the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
         Input::in_files(NamedFiles::Elsewhere(file))
@@ -82,7 +77,7 @@ impl Input {
         })
     }
 
-    /// Makes `bytes` the input of the next run.
+    /// Writes `bytes` as the input of the next run.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
             NamedFiles::None => {}
@@ -93,7 +88,7 @@ impl Input {
                 second.write(behind)?;
             }
             NamedFiles::Elsewhere(None) => {}
-            // The last run may have changed it.
+            // The last run may have changed the sample text.
             NamedFiles::Elsewhere(Some(file)) => file.write(sample_text())?,
         }
         if let Some(writer) = &self.writer {
@@ -103,37 +98,36 @@ impl Input {
         Ok(())
     }
 
-    /// Replaces the files by new ones, because somebody may still hold them open.
+    /// Replaces all files by new ones: processes of earlier runs may hold the old files open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
             NamedFiles::None => Input::on_stdin()?,
-            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.again()?))?,
+            NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.recreate()?))?,
             NamedFiles::Two([first, second]) => {
-                Input::in_files(NamedFiles::Two([first.again()?, second.again()?]))?
+                Input::in_files(NamedFiles::Two([first.recreate()?, second.recreate()?]))?
             }
             NamedFiles::Elsewhere(file) => {
-                let again = file.as_mut().map(NamedFile::again).transpose()?;
+                let again = file.as_mut().map(NamedFile::recreate).transpose()?;
                 Input::in_files(NamedFiles::Elsewhere(again))?
             }
         };
         Ok(())
     }
 
-    /// Asks for the file's length again: the last run may have changed it, where it ran as root.
-    fn distrust(&mut self) -> io::Result<()> {
+    /// Reads the length of the memory file again, which a run as root may have changed.
+    fn refresh_length(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
         }
         Ok(())
     }
 
-    /// What the server puts on the target's stdin.
+    /// The file that the server puts on the target's stdin.
     pub(crate) fn stdin(&self) -> &File {
         &self.stdin
     }
 
-    /// Lets the next run read its stdin from the beginning, where no server of ours does that:
-    /// the target shares this opening's offset.
+    /// Sets the shared file offset of stdin to 0. ddfuzz's own servers do so themselves.
     pub(crate) fn rewind(&self) -> io::Result<()> {
         lseek(&self.stdin, 0, Whence::SeekSet)?;
         Ok(())
@@ -151,7 +145,7 @@ impl Input {
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
     }
 
-    /// How far the last run read its stdin, in bytes; `None` for named files.
+    /// Number of bytes that the last run read from stdin; `None` for other inputs.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         self.writer.as_ref()?;
         let at = lseek(&self.stdin, 0, Whence::SeekCur).ok()?;
@@ -159,7 +153,7 @@ impl Input {
     }
 }
 
-/// A file that holds an input, or a part of one. Dropping it removes it.
+/// A file with an input or a part of it. Dropping it deletes the file.
 struct NamedFile {
     writer: File,
     path: PathBuf,
@@ -173,14 +167,14 @@ impl NamedFile {
         })
     }
 
-    /// Another file at the same place.
-    fn again(&mut self) -> io::Result<NamedFile> {
+    /// Deletes the file and creates a new one at the same path.
+    fn recreate(&mut self) -> io::Result<NamedFile> {
         scratch::remove(&self.path);
         NamedFile::create(&std::mem::take(&mut self.path))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // The target may own the file: it may have changed, moved or removed it.
+        // If the target owns the file, it may have changed, moved or deleted it.
         if !is_at(&self.writer, &self.path) {
             scratch::remove(&self.path);
             self.writer = create(&self.path)?;
@@ -197,7 +191,6 @@ impl Drop for NamedFile {
     }
 }
 
-/// Writes `bytes` over a file of `length` bytes.
 fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     file.write_all_at(bytes, 0)?;
     match bytes.len() as u64 {
@@ -212,7 +205,7 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether `path` still names this file, readable as it was made.
+/// Whether `path` still names this file with unchanged permissions.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(named)) => {
@@ -222,8 +215,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// A memory file to write, and its read-only opening. Nobody can open it for writing by /dev/stdin:
-/// it loses the write permission that a memory file begins with.
+/// Creates a memory file; returns it opened for writing and opened read-only. The file has no write
+/// permission, so that nobody can open it for writing by /dev/stdin.
 fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;
@@ -231,21 +224,21 @@ fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     Ok((writer, reader))
 }
 
-/// How much of the file is mapped, on both sides (`MAPPED_INPUT` of `runtime/loop.c`).
+/// Number of bytes of the file that both sides map (`MAPPED_INPUT` of `runtime/loop.c`).
 const MAPPED: usize = 4 << 20;
 
 /// Many inputs for a loop, one after the other in one memory file.
 pub(crate) struct InputBatch {
     writer: File,
-    /// The read-only opening for the server.
+    /// The memory file, opened read-only for the server.
     reader: File,
     mapping: Mapping,
-    /// Offsets and lengths of the inputs in the file, in bytes.
-    places: Vec<(u64, u64)>,
+    /// Offset and length of each input in the file, in bytes.
+    pub(crate) places: Vec<(u64, u64)>,
 }
 
 impl InputBatch {
-    /// Makes the file.
+    /// Creates the memory file and maps it.
     pub(crate) fn create() -> io::Result<InputBatch> {
         let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
         writer.set_len(MAPPED as u64)?;
@@ -259,8 +252,8 @@ impl InputBatch {
         })
     }
 
-    /// Writes as many of `inputs` as one request takes, at least one. A first one that is larger
-    /// than the mapping is written after it.
+    /// Writes as many of `inputs` as one request takes, at least one. A first input that is larger
+    /// than the mapping is written after the mapping.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -278,40 +271,27 @@ impl InputBatch {
         }
         Ok(())
     }
-
-    /// Offsets and lengths of the inputs in the file.
-    pub(crate) fn places(&self) -> &[(u64, u64)] {
-        &self.places
-    }
-
-    /// The opening that the server reads.
-    pub(crate) fn reader(&self) -> &File {
-        &self.reader
-    }
 }
 
 /// How inputs reach a server: one per request, or many.
 pub(crate) enum InputChannel {
-    /// One input per request.
     Single {
-        /// The input.
         input: Input,
-        /// The path at which an interestingness test also finds the input.
+        /// Path of the input file for an interestingness test; `None` for other targets.
         test_file: Option<PathBuf>,
     },
-    /// Many inputs per request, for a loop.
     Batch(InputBatch),
 }
 
 impl InputChannel {
-    /// Puts the first of `inputs` in place, and as many of the others as one request takes.
+    /// Writes the first of `inputs`, and as many of the others as one request takes.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
             InputChannel::Single { input, test_file } => {
                 let bytes = inputs.first().copied().unwrap_or_default();
                 if let Some(path) = test_file {
                     ways::write_test_input(path, bytes)?;
-                    input.distrust()?;
+                    input.refresh_length()?;
                 }
                 input.write(bytes)
             }
@@ -319,7 +299,7 @@ impl InputChannel {
         }
     }
 
-    /// Replaces the files by new ones, because somebody may still hold them open.
+    /// Replaces all files by new ones: processes of earlier runs may hold the old files open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         match self {
             InputChannel::Single { input, .. } => input.renew()?,
@@ -328,15 +308,14 @@ impl InputChannel {
         Ok(())
     }
 
-    /// The file that the server inherits.
     pub(crate) fn file(&self) -> &File {
         match self {
             InputChannel::Single { input, .. } => input.stdin(),
-            InputChannel::Batch(many) => many.reader(),
+            InputChannel::Batch(many) => &many.reader,
         }
     }
 
-    /// How far the last run read its stdin, in bytes; `None` where that is not known.
+    /// Number of bytes that the last run read from stdin; `None` where unknown.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
             InputChannel::Single { input, .. } => input.read_so_far(),
@@ -429,14 +408,14 @@ mod tests {
     fn as_many_inputs_as_fit_stand_one_behind_the_other() {
         let mut inputs = InputBatch::create().unwrap();
         inputs.write(&[b"one", b"", b"three"]).unwrap();
-        assert_eq!(inputs.places(), [(0, 3), (3, 0), (3, 5)]);
+        assert_eq!(inputs.places, [(0, 3), (3, 0), (3, 5)]);
         assert_eq!(written(&inputs, 2), b"three");
         let half = vec![7; MAPPED / 2 + 1];
         inputs.write(&[&half, &half]).unwrap();
-        assert_eq!(inputs.places().len(), 1);
+        assert_eq!(inputs.places.len(), 1);
         let many = vec![&b"x"[..]; MOST_INPUTS + 1];
         inputs.write(&many).unwrap();
-        assert_eq!(inputs.places().len(), MOST_INPUTS);
+        assert_eq!(inputs.places.len(), MOST_INPUTS);
     }
 
     #[test]
@@ -444,7 +423,7 @@ mod tests {
         let mut inputs = InputBatch::create().unwrap();
         let large = vec![9; MAPPED + 1];
         inputs.write(&[&large, b"other"]).unwrap();
-        assert_eq!(inputs.places(), [(MAPPED as u64, MAPPED as u64 + 1)]);
+        assert_eq!(inputs.places, [(MAPPED as u64, MAPPED as u64 + 1)]);
         assert_eq!(written(&inputs, 0), large);
     }
 }

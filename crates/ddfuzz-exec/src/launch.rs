@@ -1,85 +1,76 @@
-//! Starts the launcher (`runtime/launcher.c`), by `posix_spawn`: never by a fork of this
-//! process, whose size would make each start slow.
+//! Starts the launcher process (`runtime/launcher.c`) with `posix_spawn`; a fork of this process
+//! would be slow because of its size.
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
-use nix::sys::stat::Mode;
+use nix::{errno::Errno, sys::stat::Mode};
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    fs::File, os::unix::ffi::OsStrExt, os::unix::net::UnixStream, sync::Arc, time::Duration,
+};
 
-use crate::cgroup::Cgroup;
-use crate::crash_snapshots::CrashSnapshots;
-use crate::elf::EntryFunction;
-use crate::environment::SanitizerSettings;
-use crate::identity::Identity;
-use crate::private_dir::PrivateDir;
-use crate::protocol::fd;
 use crate::sandbox::{Handover, SandboxPolicy};
 use crate::shared_page::{Page, PageLayout};
-use crate::supervisor::Supervisor;
-use crate::watch::SLICE;
-use crate::{ExecError, Limits, environment, sandbox};
+use crate::supervisor::{Cgroup, Supervisor};
+use crate::{
+    ExecError, Limits, crash_snapshots::CrashSnapshots, elf::EntryFunction, environment,
+    environment::SanitizerSettings, prepared_target::Identity, private_dir::PrivateDir,
+    protocol::fd, sandbox, watch::SLICE,
+};
 
-/// What the launcher's child becomes.
+/// The role of the process that the launcher starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A server that runs the program with `execve` for each request.
     Serve,
-    /// The same, each child waiting to be seized by a tracer.
+    /// A server like `Serve`, whose children wait to be seized by a tracer.
     Trace,
-    /// The program itself, serving by the injected runtime.
+    /// The program itself, which serves requests by the injected runtime.
     Program,
-    /// The program itself, serving by the fork server that AFL++ compiled into it.
+    /// The program itself, which serves requests by AFL++'s fork server.
     Afl,
 }
 
-/// What the injected runtime does.
+/// The task of the injected runtime in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
-    /// Forks at `main`.
+    /// Forks a child at `main` for each run.
     Fork,
-    /// Forks, and calls the entry function in the child.
+    /// Forks a child for each run, which calls the entry function.
     Entry(EntryFunction),
-    /// Calls the entry function again and again in one child.
+    /// Calls the entry function for many inputs in one child.
     Loop(EntryFunction),
-    /// Calls the entry function once, on stdin, without serving.
+    /// Calls the entry function once, on stdin, without a server.
     Once(EntryFunction),
-    /// Goes on into `main`.
+    /// Continues into `main`, without a server.
     Pass,
 }
 
-/// How to start a launcher. The executor keeps it to start again.
+/// How to start a launcher, as often as needed.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
-    /// The file in which runs report comparisons; preloads the library that observes.
+    /// The file to which runs write comparisons; if set, the observing library is preloaded.
     pub(crate) observed: Option<File>,
-    /// The file in which runs leave snapshots when they die; preloads the library that takes them.
+    /// The file to which crashing runs write snapshots; if set, the snapshot library is preloaded.
     pub(crate) copied: Option<File>,
-    /// The terminal of each run, where they have one.
     pub(crate) terminal: Option<File>,
-    /// Where the target's standard output goes; nowhere where `None`.
+    /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
-    /// The settings of its sanitizer, if it has one or may start a program that has one.
+    /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
-    /// Whether that sanitizer may need terabytes of address space.
+    /// Whether the sanitizer may need terabytes of address space.
     pub(crate) shadowed: bool,
-    /// Where the target's temporary files go.
+    /// Directory for temporary files of the target.
     pub(crate) scratch: PathBuf,
-    /// The policy of its sandbox, where it is in one.
     pub(crate) policy: Option<SandboxPolicy>,
-    /// Directories besides the scratch directory in which it may write.
+    /// Directories outside the scratch directory in which the target may write.
     pub(crate) open: Vec<PathBuf>,
-    /// The program's arguments, its name first.
+    /// The program's arguments; the first one is its name.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) env_only: bool,
@@ -89,63 +80,55 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// Room in RLIMIT_NPROC beyond the processes that the user has now: the limit also counts those
-/// started later, and the targets of other workers. A server that finds no room is restarted.
+/// Number of processes that RLIMIT_NPROC allows beyond the present ones: the limit counts all
+/// processes of the user, also those of other workers. A server that reaches the limit is
+/// restarted.
 const HEADROOM: u64 = 256;
-/// How often, and how far apart, a start is tried while the launcher's file is busy: a thread that
-/// forks holds files that are being written open for a moment.
+/// How often a start is tried while the launcher's file is busy: a concurrent fork may hold the
+/// file open for writing for a moment.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Our ends of the pipes to a launched server.
 pub(crate) struct ServerPipes {
     pub(crate) request: File,
     pub(crate) reply: File,
 }
 
 impl Launch {
-    /// The error where the target's directory cannot be recreated.
-    pub(crate) fn lost(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!("making the directory of {} again", self.program.display()),
-            source,
-        }
+    /// The error for a working directory that cannot be recreated.
+    pub(crate) fn directory_error(&self, source: std::io::Error) -> ExecError {
+        let what = format!("making the directory of {} again", self.program.display());
+        ExecError::System { what, source }
     }
 
-    /// Memory to share with a server.
+    /// The error for a terminal that cannot be opened.
+    pub(crate) fn terminal_error(&self, source: std::io::Error) -> ExecError {
+        let program = self.program.display();
+        let what = format!("opening a terminal for {program} (is /dev/pts mounted?)");
+        ExecError::System { what, source }
+    }
+
+    /// The error for memory that cannot be shared.
+    pub(crate) fn sharing_error(&self, source: std::io::Error) -> ExecError {
+        let what = format!("sharing memory with {}", self.program.display());
+        ExecError::System { what, source }
+    }
+
+    /// Creates the memory to share with a server.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
-        Page::create(shape).map_err(|source| self.not_sharing(source))
+        Page::create(shape).map_err(|source| self.sharing_error(source))
     }
 
-    /// Lets the target leave snapshots when it dies; returns where.
+    /// Prepares the target to leave snapshots when it crashes; returns the memory of the snapshots.
     pub(crate) fn leave_snapshots(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
         let made = CrashSnapshots::create().and_then(|copies| {
             self.copied = Some(copies.file()?);
             Ok(Arc::new(copies))
         });
-        made.map_err(|source| self.not_sharing(source))
+        made.map_err(|source| self.sharing_error(source))
     }
 
-    /// The error where there is no terminal for it.
-    pub(crate) fn without_terminal(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!(
-                "opening a terminal for {} (is /dev/pts mounted?)",
-                self.program.display()
-            ),
-            source,
-        }
-    }
-
-    /// The error where memory cannot be shared.
-    pub(crate) fn not_sharing(&self, source: std::io::Error) -> ExecError {
-        ExecError::System {
-            what: format!("sharing memory with {}", self.program.display()),
-            source,
-        }
-    }
-
-    /// Starts the launcher. `stderr`: where the target's standard error goes; nowhere where `None`.
+    /// Starts the launcher. `stderr`: where the target's stderr goes; `None` for /dev/null.
     pub(crate) fn start(
         &self,
         stdin: &File,
@@ -156,7 +139,7 @@ impl Launch {
         let system =
             |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let (reply_read, reply_write) = match self.role {
-            Role::Afl => answers().map_err(system)?,
+            Role::Afl => reply_socket().map_err(system)?,
             _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
         };
         let (supervisor_pipe, supervisors) = UnixStream::pair().map_err(system)?;
@@ -167,7 +150,7 @@ impl Launch {
             (page, fd::PAGE),
             (&supervisors, fd::SUPERVISOR_PIPE),
         ];
-        let mut handed = self.lift(&fixed)?;
+        let mut handed = self.duplicate_descriptors(&fixed)?;
         let policy = self.sandbox_handover().map_err(system)?;
         for (held, number) in &policy.descriptors {
             handed.push((above(held)?, *number));
@@ -202,9 +185,11 @@ impl Launch {
         ))
     }
 
-    /// Duplicates these descriptors, and those that the role needs, above the numbers that servers
-    /// inherit.
-    fn lift(&self, fixed: &[(&dyn AsFd, i32)]) -> nix::Result<Vec<(OwnedFd, i32)>> {
+    /// Duplicates `fixed` and the role's descriptors to numbers above those that servers inherit.
+    fn duplicate_descriptors(
+        &self,
+        fixed: &[(&dyn AsFd, i32)],
+    ) -> nix::Result<Vec<(OwnedFd, i32)>> {
         let wanted = [
             (&self.observed, fd::OBSERVED),
             (&self.copied, fd::COPY),
@@ -225,12 +210,12 @@ impl Launch {
         environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
     }
 
-    /// The descriptors and options of a start in a sandbox.
+    /// The descriptors and options for a sandboxed start.
     fn sandbox_handover(&self) -> std::io::Result<Handover> {
         let Some(policy) = &self.policy else {
             return Ok(Handover::default());
         };
-        // Its sanitizer writes there.
+        // The target's sanitizer writes reports to this directory.
         let log = self
             .sanitizer_settings
             .as_ref()
@@ -242,7 +227,7 @@ impl Launch {
         policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
-    /// The directories for temporary files that the scratch directory replaces in a sandbox.
+    /// Directories for temporary files that the sandbox replaces by the scratch directory.
     fn covered(&self) -> Vec<PathBuf> {
         let launcher = self.private.launcher();
         let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
@@ -250,30 +235,26 @@ impl Launch {
         let values = self.env.iter().map(|(_, value)| value);
         let path = environment::path(&self.env, self.env_only);
         let texts = self.argv.iter().chain(values).chain(&path);
-        sandbox::covers(&needed, texts.map(OsString::as_os_str))
+        sandbox::replaceable_directories(&needed, texts.map(OsString::as_os_str))
     }
 
-    /// Whether it has a PID namespace, so that its process ids differ outside.
+    /// Whether the server is in a PID namespace, so that process ids differ outside.
     pub(crate) fn numbers_processes(&self) -> bool {
-        self.policy
-            .as_ref()
-            .is_some_and(SandboxPolicy::numbers_processes)
+        matches!(&self.policy, Some(policy) if policy.numbers_processes())
     }
 
-    /// Whether its scratch directory is a mount, which its supervisor sends by the supervisor pipe.
+    /// Whether the scratch directory is a private mount, which the supervisor passes to ddfuzz.
     pub(crate) fn hides_scratch(&self) -> bool {
-        self.policy
-            .as_ref()
-            .is_some_and(SandboxPolicy::hides_scratch)
+        matches!(&self.policy, Some(policy) if policy.hides_scratch())
     }
 
-    /// The scratch directory, where its size must be watched because no mount bounds it.
+    /// The scratch directory, if no mount limits its size, so that ddfuzz must check it.
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
         let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
     }
 
-    /// The preloaded libraries, as the value of `LD_PRELOAD`.
+    /// The value of `LD_PRELOAD`: the preloaded libraries.
     fn preload(&self) -> OsString {
         let mut list = self.private.runtime().into_os_string();
         if self.observed.is_some() {
@@ -287,7 +268,7 @@ impl Launch {
         list
     }
 
-    /// The launcher's command line; `None` if something in it holds a NUL byte.
+    /// The launcher's command line; `None` if an argument contains a NUL byte.
     fn launcher_argv(&self, policy: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
         words.push(match self.role {
@@ -298,8 +279,8 @@ impl Launch {
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
-        // A backstop to the watched limit: twice the memory, as writable private memory. A
-        // sanitizer's shadow would not fit.
+        // A second line of defence behind the watched limit: twice the memory, as writable private
+        // memory. A sanitizer's shadow memory would not fit.
         if !self.shadowed {
             number("-w", self.limits.memory.saturating_mul(2));
         }
@@ -327,15 +308,13 @@ impl Launch {
         }
         option("-d", self.cwd.as_os_str());
         words.push("-A".into());
-        if self.observed.is_some() {
-            words.push("-O".into());
-        }
-        if self.copied.is_some() {
-            words.push("-C".into());
-        }
-        if self.terminal.is_some() {
-            words.push("-T".into());
-        }
+        let files = [
+            (&self.observed, "-O"),
+            (&self.copied, "-C"),
+            (&self.terminal, "-T"),
+        ];
+        let passed = files.into_iter().filter(|(file, _)| file.is_some());
+        words.extend(passed.map(|(_, flag)| flag.into()));
         words.extend_from_slice(policy);
         words.push("--".into());
         words.push(self.program.clone().into_os_string());
@@ -359,22 +338,22 @@ impl Inject {
     }
 }
 
-/// The reply channel of a server that reports each run by two words: one call on a socket waits for
-/// both, and not for long.
-fn answers() -> std::io::Result<(OwnedFd, OwnedFd)> {
+/// The reply channel of AFL++'s server, which reports a run by two words: a read from a socket can
+/// wait for both words, with a timeout.
+fn reply_socket() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))
 }
 
-/// A duplicate of our descriptor, above the numbers that servers inherit.
+/// Duplicates a descriptor to a number above those that servers inherit.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
     let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(rerun) })
 }
 
-/// How many processes and threads the target's user has now: RLIMIT_NPROC counts them all.
+/// Number of processes and threads that the target's user has now; RLIMIT_NPROC counts them all.
 fn processes_of(identity: Option<Identity>) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let uid = identity.map_or_else(|| nix::unistd::getuid().as_raw(), |identity| identity.uid);

@@ -3,14 +3,13 @@
 //! - In: a [`Target`] (program, arguments, input channel, limits, sandbox) and the bytes of an input.
 //! - Out: a [`Run`] (how it ended, CPU time); on request coverage, comparisons and captured output.
 //! - Central type: the trait [`Executor`], a started target. [`start`] chooses one of the ways of
-//!   execution ([`Way`]) and returns an executor; [`mock`] is one without processes, for tests.
+//!   execution ([`Way`]) and returns an executor; [`Mock`] is one without processes, for tests.
 //! - Tracers use a [`Traceable`] instead: each run waits until it has been seized.
 //! - Read `target.rs`, `run.rs`, `executor.rs` and `ways.rs` first; then `prepared_target.rs`,
 //!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
 mod afl;
 pub mod bundled;
-mod cgroup;
 mod command_line;
 mod crash_snapshots;
 mod descendants;
@@ -19,11 +18,9 @@ mod environment;
 mod executor;
 pub mod facts;
 mod hang_detector;
-mod identity;
 mod input;
 mod launch;
 pub mod machine;
-pub mod mock;
 mod observations;
 pub mod observe;
 mod output_capture;
@@ -52,11 +49,11 @@ pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
 pub use elf::{facts as program_facts, is_libfuzzer, read as read_program};
 pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
-pub use executor::{ExecError, Executor, TimeLimit};
+pub use executor::{ExecError, Executor, Mock, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
-pub use identity::targets_reach;
 pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;
+pub use prepared_target::targets_reach;
 pub use private_dir::PrivateDir;
 pub use proc_tree::{
     is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
@@ -69,10 +66,3 @@ pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_test};
-
-// The names by which the other crates still call these.
-pub use CoverageReporting as Telling;
-pub use CrashMessages as Said;
-pub use CrashSnapshots as Copies;
-pub use RerunReason as Again;
-pub use SchedulingDelay as Starved;

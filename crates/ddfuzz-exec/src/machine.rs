@@ -1,5 +1,5 @@
-//! Checks what this machine allows of what running targets needs. Each thing is tried where that does
-//! no harm, and not only read off.
+//! Checks what this machine offers for running targets (`ddfuzz doctor`). Most checks try the
+//! operation.
 
 use nix::sys::ptrace::{Options, seize};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -9,36 +9,35 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, Uid, User, fork};
 use serde::Serialize;
 
-use crate::cgroup::Cgroup;
-use crate::sandbox;
+use crate::{sandbox, supervisor::Cgroup};
 
-/// What a check is about.
+/// Whether a check concerns the machine or a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum About {
     /// The machine, and what it allows its users.
     Machine,
-    /// The target.
+    /// The check concerns a target.
     Target,
 }
 
 /// The result of checking one thing that running targets needs or profits from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Its name, for scripts.
+    /// Name of the check, for scripts.
     pub name: &'static str,
-    /// What it is about.
+    /// Whether the check concerns the machine or a target.
     pub about: About,
-    /// Whether all is well.
+    /// Whether the check has passed.
     pub ok: bool,
-    /// What was found, in one line.
+    /// Result of the check, in one line.
     pub detail: String,
-    /// What would mend it: a command or a sentence; `None` where all is well.
+    /// How to solve the problem: a command or a sentence; `None` if the check has passed.
     pub fix: Option<String>,
 }
 
 impl Check {
-    /// All is well.
+    /// Makes a check that has passed.
     pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
         Check {
             name,
@@ -49,7 +48,7 @@ impl Check {
         }
     }
 
-    /// Something is missing, and `fix` would mend it.
+    /// A check that has failed; `fix` says how to solve the problem.
     pub fn bad(
         about: About,
         name: &'static str,
@@ -66,7 +65,7 @@ impl Check {
     }
 }
 
-/// Checks the machine.
+/// Runs all checks of the machine.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![ptrace(), core_pattern(), addresses(), memory_files()];
     checks.extend([cgroup(), user()]);
@@ -89,19 +88,18 @@ fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) ->
     Check::bad(About::Machine, name, detail, fix)
 }
 
-/// The text of a small file of the kernel's, trimmed.
+/// Reads a small file of /proc or /sys, without surrounding white space.
 fn kernel_text(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// A child that sleeps until it is ended.
+/// A child process that sleeps until it is dropped, to be traced by a check.
 struct Sleeper {
     pid: Pid,
 }
 
 impl Sleeper {
-    /// Starts one.
     fn start() -> nix::Result<Sleeper> {
         // SAFETY: the child does nothing but system calls.
         match unsafe { fork()? } {
@@ -126,10 +124,10 @@ impl Drop for Sleeper {
     }
 }
 
-/// Whether `attempt` succeeds in a child.
+/// Runs `attempt` in a child process and returns whether it succeeded.
 ///
 /// # Safety
-/// `attempt` does nothing but system calls: other threads' locks may be held in the child.
+/// `attempt` makes system calls only: in the child, locks of other threads may be held for ever.
 unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
     // SAFETY: what the caller promises.
     match unsafe { fork()? } {
@@ -148,7 +146,7 @@ unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
     }
 }
 
-/// Whether targets can be traced: a tracer reads their crashes.
+/// Checks whether ddfuzz can trace targets, which reading their crashes needs.
 fn ptrace() -> Check {
     let name = "ptrace";
     let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
@@ -180,7 +178,8 @@ fn ptrace() -> Check {
     }
 }
 
-/// What the kernel does with core dumps. Our limit of one byte prevents all of it, pipes included (`docs/decisions/0010-core-limit-of-one.md`).
+/// Reports what the kernel does with core dumps. ddfuzz's limit of one byte prevents all of them,
+/// also those that are piped to a program (`docs/decisions/0010-core-limit-of-one.md`).
 fn core_pattern() -> Check {
     let name = "core-pattern";
     match kernel_text("/proc/sys/kernel/core_pattern") {
@@ -196,10 +195,10 @@ fn core_pattern() -> Check {
     }
 }
 
-/// Fixes the addresses of whatever the process executes next.
+/// Disables address-space layout randomization for the next `execve` of this process.
 ///
 /// # Safety
-/// Only for a child that ends after it.
+/// Only for a child process that exits afterwards.
 unsafe fn fix_addresses() -> bool {
     // SAFETY: system calls that change a flag of this process.
     unsafe {
@@ -210,7 +209,7 @@ unsafe fn fix_addresses() -> bool {
     }
 }
 
-/// Whether runs can have the same addresses each time.
+/// Checks whether ddfuzz can disable address-space layout randomization.
 fn addresses() -> Check {
     let name = "addresses";
     let random = kernel_text("/proc/sys/kernel/randomize_va_space");
@@ -229,7 +228,7 @@ fn addresses() -> Check {
     }
 }
 
-/// Whether memory files can be made: inputs are such files.
+/// Checks whether memory files can be created: inputs are passed in memory files.
 fn memory_files() -> Check {
     let name = "memfd";
     match crate::input::memory_file(c"ddfuzz-doctor") {
@@ -250,10 +249,10 @@ fn not_tried(name: &'static str, errno: nix::Error) -> Check {
     )
 }
 
-/// The limit of the control group that is tried.
+/// The limit on processes of the control group that the check creates.
 const TRIED_PROCESSES: u32 = 64;
 
-/// Whether a control group can bound the processes of a target.
+/// Checks whether a control group can limit the processes of a target.
 fn cgroup() -> Check {
     match Cgroup::create(TRIED_PROCESSES) {
         Some(_) => good(
@@ -268,30 +267,32 @@ fn cgroup() -> Check {
     }
 }
 
-/// The parts of `--sandbox`, a check for each.
+/// Checks each part of `--sandbox`.
 fn sandbox() -> Vec<Check> {
-    let parts = sandbox::offers().into_iter().filter_map(|offered| {
-        let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
-        Some(match offered.why_not {
-            None if *name == "landlock" => {
-                let version = sandbox::landlock_version().unwrap_or_default();
-                good(name, format!("supported (version {version}): {holds}"))
-            }
-            None => good(name, format!("supported: {holds}")),
-            Some(why) => bad(
-                name,
-                format!("not supported ({why}), so this is not guaranteed: {holds}"),
-                *fix,
-            ),
-        })
-    });
+    let parts = sandbox::supported_parts()
+        .into_iter()
+        .filter_map(|offered| {
+            let (_, name, holds, fix) = PARTS.iter().find(|part| part.0 == offered.what)?;
+            Some(match offered.why_not {
+                None if *name == "landlock" => {
+                    let version = sandbox::landlock_version().unwrap_or_default();
+                    good(name, format!("supported (version {version}): {holds}"))
+                }
+                None => good(name, format!("supported: {holds}")),
+                Some(why) => bad(
+                    name,
+                    format!("not supported ({why}), so this is not guaranteed: {holds}"),
+                    *fix,
+                ),
+            })
+        });
     parts.collect()
 }
 
 const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (as root; Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0); in a container: one that may make namespaces (--cap-add=SYS_ADMIN, or a seccomp profile that allows unshare)";
 
-/// The parts of a sandbox: their name in `sandbox::support`, the name of the check, what they
-/// guarantee, and how to get support.
+/// Parts of the sandbox: name in `sandbox::support`, name of the check, guarantee of the part, and
+/// how to get support.
 const PARTS: [(&str, &str, &str, &str); 9] = [
     (
         "landlock",
@@ -349,7 +350,7 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// The users that ddfuzz and its targets run as.
+/// Reports the users that ddfuzz and its targets run as.
 fn user() -> Check {
     let user = Uid::effective();
     if !user.is_root() {
@@ -370,14 +371,14 @@ fn user() -> Check {
     }
 }
 
-/// Room in /dev/shm, in bytes: enough for a few workers with inputs of a megabyte.
+/// Required free space in /dev/shm, in bytes: enough for a few workers with inputs of 1 MiB.
 const ROOM: u64 = 64 << 20;
-/// Descriptors that a server needs: those of the runtime begin at 190.
+/// Required limit on file descriptors: a server uses numbers from 190 on.
 const DESCRIPTORS: u64 = 256;
-/// Processes of a target, and a few of ours.
+/// Required limit on the user's processes: those of a target and a few of ddfuzz.
 const PROCESSES: u64 = 128;
 
-/// The room in /dev/shm, where programs are unpacked and targets have their files.
+/// Checks the free space in /dev/shm, where ddfuzz unpacks programs and targets write files.
 fn shared_memory() -> Check {
     let name = "dev-shm";
     let facts = match statvfs("/dev/shm") {
@@ -390,7 +391,7 @@ fn shared_memory() -> Check {
             );
         }
     };
-    // Types differ between C libraries.
+    // The type differs between C libraries.
     let unit = facts.fragment_size() as u64;
     let mebibytes = |blocks: u64| blocks.saturating_mul(unit) >> 20;
     let (size, free) = (facts.blocks() as u64, facts.blocks_available() as u64);
@@ -413,13 +414,13 @@ fn shared_memory() -> Check {
     good(name, says)
 }
 
-/// The soft limit; `None` where there is none.
+/// The soft limit on a resource; `None` if it is unlimited.
 fn limit(resource: Resource) -> Option<u64> {
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// The limit on descriptors: servers use those from 190 on.
+/// Checks the limit on file descriptors.
 fn descriptors() -> Check {
     match limit(Resource::RLIMIT_NOFILE) {
         Some(few) if few < DESCRIPTORS => bad(
@@ -435,7 +436,7 @@ fn descriptors() -> Check {
     }
 }
 
-/// The limit on the processes of the user.
+/// Checks the limit on the user's processes.
 fn processes() -> Check {
     match limit(Resource::RLIMIT_NPROC) {
         Some(few) if few < PROCESSES => bad(
@@ -450,7 +451,7 @@ fn processes() -> Check {
     }
 }
 
-/// The processors, and so the default number of workers.
+/// Reports the number of processors, the default number of workers.
 fn processors() -> Check {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if count == 1 { "worker" } else { "workers" };
@@ -460,7 +461,7 @@ fn processors() -> Check {
     )
 }
 
-/// The frequency governor: a processor that saves power reacts too late to runs of a millisecond.
+/// Checks the CPU frequency governor: a power-saving processor is slow for runs of a millisecond.
 fn governor() -> Check {
     let name = "governor";
     match kernel_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {

@@ -1,24 +1,20 @@
-//! What a loop reports of its runs beside how they ended: coverage, comparisons, and the inputs that
-//! ran before.
+//! Observations of a loop's runs: coverage, comparisons, and the inputs that ran before in the same
+//! process.
 
 use ddfuzz_delta::Comparison;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::{collections::VecDeque, fs::File, io, path::Path};
 
-use crate::observe::LoopObserver;
-use crate::protocol::flag;
 use crate::shared_page::{CounterSlot, Page};
+use crate::{observe::LoopObserver, protocol::flag};
 
-/// What is observed of the runs of a server.
+/// Requests and collects observations of a server's runs: coverage, comparisons, preceding inputs.
 #[derive(Default)]
 pub(crate) struct RunObservations {
-    pub(crate) telling: CoverageReporting,
+    pub(crate) reporting: CoverageReporting,
     comparing: Option<LoopObserver>,
-    /// Each run has a process of its own.
+    /// Whether each run has its own process.
     pub(crate) fresh: bool,
-    /// The process ends after the runs of the next call.
+    /// Whether the process ends after the runs of the next call.
     pub(crate) last: bool,
     covered: Vec<RunCoverage>,
     reached: ReachedRanges,
@@ -26,12 +22,11 @@ pub(crate) struct RunObservations {
 }
 
 impl RunObservations {
-    /// Whether comparisons are reported.
     pub(crate) fn compares(&self) -> bool {
         self.comparing.is_some()
     }
 
-    /// Whether a loop takes one input at a time.
+    /// Whether the loop takes one input at a time, because comparisons are reported.
     pub(crate) fn takes_one(&self) -> bool {
         self.compares() || self.fresh
     }
@@ -45,16 +40,17 @@ impl RunObservations {
         Ok(())
     }
 
-    /// Prepares the page of a new server; returns the file in which it reports comparisons.
+    /// Prepares the shared page of a new server; returns the file to which the server writes
+    /// comparisons.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
-        page.set_reached(self.reached.ranges())?;
+        page.set_reached(&self.reached.ranges)?;
         self.recent.clear();
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// The flags of the next request.
+    /// Returns the flags of the next request ([`flag`](crate::protocol::flag)).
     pub(crate) fn begin_request(&mut self) -> u64 {
-        let counters = match self.telling {
+        let counters = match self.reporting {
             CoverageReporting::Nothing => 0,
             CoverageReporting::Every => flag::COUNTERS,
             CoverageReporting::Novel => flag::NOVEL,
@@ -77,7 +73,7 @@ impl RunObservations {
         self.covered.clear();
     }
 
-    /// Takes the counters of a run that came back from their slot.
+    /// Reads the counters of run number `run`, which returned normally, from their slot.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
@@ -90,31 +86,30 @@ impl RunObservations {
         &self.covered
     }
 
-    /// What the last run compared.
     pub(crate) fn compared(&mut self) -> Vec<Comparison> {
         let comparing = self.comparing.as_mut();
         comparing.map_or(Vec::new(), LoopObserver::comparisons)
     }
 }
 
-/// Which runs report their coverage. A report reads each counter of the target.
+/// Which runs report their coverage. Reporting reads all counters of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
-    /// Of none.
+    /// No run reports coverage.
     #[default]
     Nothing,
-    /// Of every run that came back.
+    /// Every run that returns normally reports coverage.
     Every,
-    /// Of those that have reached what no run of the same executor has reached before: another
-    /// counter, or one in another range of its values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to
-    /// 127, and more).
+    /// Runs that reach a counter range that no earlier run of the executor has reached: a new
+    /// counter, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31,
+    /// 32 to 127, and more).
     Novel,
 }
 
 /// The coverage of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
-    /// Its number in the last call, from 0.
+    /// Index of the run in the last call, from 0.
     pub run: usize,
     /// How often each instrumented place was passed, modulo 256.
     pub counters: Vec<u8>,
@@ -123,12 +118,12 @@ pub struct RunCoverage {
 /// The counter ranges that the runs of an executor have reached.
 #[derive(Default)]
 pub(crate) struct ReachedRanges {
-    /// For each counter, a bit for each range.
+    /// For each counter, one bit per range.
     ranges: Vec<u8>,
 }
 
 impl ReachedRanges {
-    /// Adds the counters of a run.
+    /// Adds the ranges of a run's counters.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -138,14 +133,14 @@ impl ReachedRanges {
         }
     }
 
-    /// The same; returns whether any range was not reached before.
+    /// Adds the ranges of a run's counters; returns whether one of them is new.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
         }
         let mut novel = false;
         for (known, eight) in self.ranges.chunks_mut(8).zip(counters.chunks(8)) {
-            // Most places are not passed by most runs.
+            // Most runs pass few of the places.
             if eight.iter().all(|count| *count == 0) {
                 continue;
             }
@@ -157,14 +152,9 @@ impl ReachedRanges {
         }
         novel
     }
-
-    /// The bits.
-    pub(crate) fn ranges(&self) -> &[u8] {
-        &self.ranges
-    }
 }
 
-/// The same as `range_of` of `runtime/counters.c`.
+/// The range bit of a counter value, as `range_of` of `runtime/counters.c` computes it.
 fn range_of(count: u8) -> u8 {
     match count {
         0 => 0,
@@ -179,23 +169,25 @@ fn range_of(count: u8) -> u8 {
     }
 }
 
-/// Inputs that are kept, at most.
+/// Maximum number of inputs that are kept.
 const MOST: usize = 32;
-/// Bytes of an input that is kept. A longer one is dropped, with those before it.
+/// Maximum size of a kept input in bytes. A longer input is dropped together with all inputs before
+/// it.
 const LONGEST: usize = 64 << 10;
 
-/// The last inputs that a process has run, oldest first: its memory of them may be why it dies.
+/// The last inputs that a process has run, oldest first. A crash may depend on them.
 #[derive(Default)]
 pub(crate) struct RecentInputs {
     inputs: VecDeque<Vec<u8>>,
-    /// The process has died of its last input, which is not among them.
+    /// Whether the process has died of its last input, which is not in the list.
     died: bool,
-    /// The process has ended by itself; its last input is among them.
+    /// Whether the process has exited by itself; its last input is in the list.
     ended: bool,
 }
 
 impl RecentInputs {
-    /// Adds inputs that were run; the process `lives`, or has died of the last one.
+    /// Adds inputs that were run. `lives`: the process survived all of them; otherwise it died of
+    /// the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();
@@ -221,20 +213,20 @@ impl RecentInputs {
         self.inputs.push_back(oldest);
     }
 
-    /// The process has ended with its last input, which it survived.
+    /// Records that the process has exited after its last input, which it survived.
     pub(crate) fn end(&mut self) {
         if !self.died {
             self.ended = true;
         }
     }
 
-    /// A new process has run nothing.
+    /// Forgets all inputs: a new process has run none.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
         (self.died, self.ended) = (false, false);
     }
 
-    /// The inputs before the last one.
+    /// All kept inputs except the last one that was run.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()
@@ -264,7 +256,7 @@ mod tests {
         let mut reached = ReachedRanges::default();
         reached.add(&[0, 1, 200]);
         reached.add(&[0, 5, 255]);
-        assert_eq!(reached.ranges(), [0, 1 | 8, 128]);
+        assert_eq!(reached.ranges, [0, 1 | 8, 128]);
     }
 
     #[test]

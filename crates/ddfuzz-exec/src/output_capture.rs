@@ -1,8 +1,7 @@
-//! Captures what runs write: all of it as length and hash, or the beginning and the end of it.
+//! Captures what runs write: length and hash of all output, or its beginning and its end.
 //!
-//! The output goes to a pipe that a thread drains: however much a target writes, it takes no room
-//! here. A file would meet the limit on file sizes, and a target that floods its stderr would die
-//! of that.
+//! A thread reads the output from a pipe, so that it takes no space. A file would be subject to the
+//! file size limit, of which a verbose target would die.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -11,23 +10,22 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a run has written to stdout or to stderr.
+/// Length and hash of what a run has written to stdout or to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// How much, in bytes.
+    /// Number of bytes written.
     pub bytes: u64,
-    /// Its blake3 hash.
+    /// blake3 hash of the bytes written.
     pub hash: [u8; 32],
 }
 
-/// Captures stdout and stderr of runs as length and hash.
+/// Captures length and hash of stdout and stderr of runs.
 pub(crate) struct OutputCapture {
     pub(crate) stdout: DrainedPipe<Digest>,
     pub(crate) stderr: DrainedPipe<Digest>,
 }
 
 impl OutputCapture {
-    /// Makes the pipes and begins to drain them.
     pub(crate) fn open() -> io::Result<OutputCapture> {
         Ok(OutputCapture {
             stdout: DrainedPipe::open("ddfuzz-output")?,
@@ -35,35 +33,32 @@ impl OutputCapture {
         })
     }
 
-    /// Forgets what earlier runs wrote, and their server before them.
     pub(crate) fn clear(&self) {
         self.stdout.clear();
         self.stderr.clear();
     }
 }
 
-/// A pipe that a thread drains into a sink.
+/// A pipe whose content a thread reads into a sink.
 pub(crate) struct DrainedPipe<S> {
-    /// Our copy of the write end, which every server inherits. With the last copy gone the
-    /// draining thread ends.
+    /// ddfuzz's copy of the write end, which every server inherits. The thread ends when all copies
+    /// are closed.
     writer: File,
     drain: Arc<Mutex<Drain<S>>>,
 }
 
-/// The read end, and what becomes of the bytes.
 struct Drain<S> {
     reader: File,
     sink: S,
 }
 
-/// What takes the bytes of a pipe.
+/// Takes the bytes of a pipe.
 pub(crate) trait Sink: Default + Send + 'static {
-    /// Takes the next bytes.
     fn push(&mut self, bytes: &[u8]);
 }
 
 impl<S: Sink> DrainedPipe<S> {
-    /// Makes the pipe and a thread of this name that drains it.
+    /// Creates the pipe and the thread, called `thread`, that reads it.
     pub(crate) fn open(thread: &str) -> io::Result<DrainedPipe<S>> {
         let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -82,17 +77,15 @@ impl<S: Sink> DrainedPipe<S> {
         })
     }
 
-    /// The write end, for a server.
     pub(crate) fn writer(&self) -> &File {
         &self.writer
     }
 
-    /// Forgets what was written so far.
     pub(crate) fn clear(&self) {
         self.drained().sink = S::default();
     }
 
-    /// The sink with all that was written so far.
+    /// The sink, after all bytes in the pipe have been read.
     fn drained(&self) -> MutexGuard<'_, Drain<S>> {
         let mut drain = lock(&self.drain);
         drain.take();
@@ -101,7 +94,7 @@ impl<S: Sink> DrainedPipe<S> {
 }
 
 impl DrainedPipe<Digest> {
-    /// What was written; complete once no process of the run is left.
+    /// Length and hash of the output, complete once all processes of the run have ended.
     pub(crate) fn written(&self) -> Written {
         let digest = &self.drained().sink;
         Written {
@@ -112,14 +105,14 @@ impl DrainedPipe<Digest> {
 }
 
 impl DrainedPipe<Excerpt> {
-    /// The beginning and the end of what was written; complete once no process of the run is left.
+    /// Beginning and end of the output, complete once all processes of the run have ended.
     pub(crate) fn excerpt(&self) -> Vec<u8> {
         self.drained().sink.bytes()
     }
 }
 
 impl<S: Sink> Drain<S> {
-    /// Takes all there is; false at the end of the pipe.
+    /// Reads all bytes in the pipe; returns false at the end of the pipe.
     fn take(&mut self) -> bool {
         let mut block = [0; 1 << 16];
         loop {
@@ -133,7 +126,7 @@ impl<S: Sink> Drain<S> {
     }
 }
 
-/// Length and hash of what was written.
+/// Computes length and hash of the output.
 #[derive(Default)]
 pub(crate) struct Digest {
     bytes: u64,
@@ -147,22 +140,22 @@ impl Sink for Digest {
     }
 }
 
-/// How much of the beginning is kept, in bytes.
+/// Bytes kept of the beginning.
 const BEGINNING: usize = 4096;
-/// How much of the end is kept, in bytes: a backtrace follows the message of a panic.
+/// Bytes kept of the end: a backtrace follows the message of a panic.
 const END: usize = 1 << 16;
-/// How much of the end a [`tail`] has, in bytes.
+/// Length of a [`tail`] in bytes.
 const TAIL: usize = 4096;
-/// Stands for what is missing between beginning and end.
+/// Marks bytes that are missing between beginning and end.
 const GAP: &[u8] = b"\n[...]\n";
 
-/// The beginning (4 KiB) and the end (64 KiB) of what was written.
+/// The first 4 KiB and the last 64 KiB of the output.
 #[derive(Default)]
 pub(crate) struct Excerpt {
     beginning: Vec<u8>,
-    /// What came after the beginning, or the end of that.
+    /// The bytes after `beginning`, or the last of them.
     end: Vec<u8>,
-    /// Something between the two is dropped.
+    /// Whether bytes between beginning and end were dropped.
     has_gap: bool,
 }
 
@@ -172,7 +165,7 @@ impl Sink for Excerpt {
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         self.beginning.extend_from_slice(first);
         self.end.extend_from_slice(rest);
-        // Twice as much is kept before bytes are moved.
+        // Up to twice the size is kept, so that bytes are moved rarely.
         if self.end.len() > 2 * END {
             self.has_gap = true;
             self.end.drain(..self.end.len() - END);
@@ -181,7 +174,7 @@ impl Sink for Excerpt {
 }
 
 impl Excerpt {
-    /// Both parts, and a line between them where something is missing.
+    /// Beginning and end, with a line between them if bytes are missing.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let surplus = self.end.len().saturating_sub(END);
         let gap = if self.has_gap || surplus > 0 {
@@ -193,7 +186,7 @@ impl Excerpt {
     }
 }
 
-/// The last 4 KiB.
+/// The last 4 KiB of `all`.
 pub(crate) fn tail(mut all: Vec<u8>) -> Vec<u8> {
     all.split_off(all.len().saturating_sub(TAIL))
 }
@@ -202,7 +195,7 @@ fn lock<D>(drain: &Mutex<D>) -> MutexGuard<'_, D> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until there is something to read, or nobody left to write it.
+/// Waits until the pipe can be read or its write end is closed.
 fn readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     loop {

@@ -1,48 +1,48 @@
-//! Prepares a target alike for all ways of execution: finds its program, decides which user runs it,
-//! and makes its scratch directory and its input.
+//! Prepares a target, the same for all ways of execution: finds its program, chooses its user, and
+//! creates its scratch directory and its input.
 
+use nix::unistd::{Uid, User};
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cgroup::Cgroup;
 use crate::command_line::{CommandLine, FuzzerLimits};
-use crate::environment::SanitizerSettings;
-use crate::input::Input;
 use crate::launch::{Inject, Launch, Role};
-use crate::private_dir::PrivateDir;
-use crate::sandbox::SandboxPolicy;
 use crate::scratch::{Reports, Scratch};
-use crate::{Channel, ExecError, Sandbox, Target, Way, elf, environment, identity, program};
+use crate::{
+    Channel, ExecError, Sandbox, Target, Way, elf, environment, environment::SanitizerSettings,
+    input::Input, private_dir::PrivateDir, program, sandbox::SandboxPolicy, supervisor::Cgroup,
+};
 
-/// A target with its program found, and its directory and input made.
+/// A target with its program found, and its directory and input created.
 pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
-    /// `None` where the program is not an ELF file of this machine.
+    /// Facts of the program; `None` if it is no ELF file for this machine.
     pub(crate) facts: Option<elf::ElfFacts>,
-    /// `sanitized`: it has a sanitizer, or may start a program that has one; `shadowed`: one that
-    /// needs terabytes of address space.
+    /// `sanitized`: the program has a sanitizer, or may start a program that has one. `shadowed`:
+    /// the sanitizer needs terabytes of address space.
     sanitized: bool,
     shadowed: bool,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     private: Arc<PrivateDir>,
-    identity: Option<identity::Identity>,
+    identity: Option<Identity>,
     argv: Vec<OsString>,
     sandbox: Sandbox,
-    /// Other directories in which it may write.
+    /// Directories outside the scratch directory in which the target may write.
     open: Vec<PathBuf>,
 }
 
-/// The user that runs the target, and a path of the program that this user can reach: in a sandbox a
-/// copy, where the program itself is closed to it.
+/// Chooses the user that runs the target. Returns also a path that this user can execute: in a
+/// sandbox, a copy of an inaccessible program.
 fn within_reach(
     program: PathBuf,
     target: &Target,
     private: &PrivateDir,
-) -> Result<(PathBuf, Option<identity::Identity>), ExecError> {
+) -> Result<(PathBuf, Option<Identity>), ExecError> {
     let cwd = target.cwd.as_deref();
-    let chosen = identity::choose(&program, cwd, target.sandbox);
+    let chosen = choose_identity(&program, cwd, target.sandbox);
     if !matches!(chosen, Err(ExecError::RootOnly { .. })) {
         return Ok((program, chosen?));
     }
@@ -52,12 +52,12 @@ fn within_reach(
             "copying {} for another user",
             program.display()
         )))?;
-    let identity = identity::choose(&copy, cwd, target.sandbox)?;
+    let identity = choose_identity(&copy, cwd, target.sandbox)?;
     Ok((copy, identity))
 }
 
 impl PreparedTarget {
-    /// Finds the program and makes its directory and input, to be run by `way`.
+    /// Finds the program and creates directory and input for the way `way`.
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
@@ -69,7 +69,7 @@ impl PreparedTarget {
         let (program, identity) = within_reach(program, target, &private)?;
         let facts = elf::facts(&program);
         let args = match way {
-            // What its entry function is given is the input alone.
+            // An entry function gets the input and no arguments.
             Way::Harness => CommandLine::of(target).without_input(),
             _ => CommandLine::for_main(target, facts.as_ref()),
         };
@@ -78,8 +78,8 @@ impl PreparedTarget {
         Ok(prepared)
     }
 
-    /// The same for an interestingness test: it runs as the user who started ddfuzz, in no sandbox,
-    /// with the file `name` in its directory as the last argument. Also returns that file.
+    /// Prepares an interestingness test, which runs as the current user without a sandbox, with the
+    /// file `name` in its directory as last argument. Returns also the path of that file.
     pub(crate) fn for_test(
         target: &Target,
         name: &OsStr,
@@ -99,19 +99,15 @@ impl PreparedTarget {
         private: Arc<PrivateDir>,
         program: PathBuf,
         facts: Option<elf::ElfFacts>,
-        identity: Option<identity::Identity>,
+        identity: Option<Identity>,
     ) -> Result<PreparedTarget, ExecError> {
-        let failed = |source| ExecError::System {
-            what: format!(
-                "creating the input and the temporary directory of {}",
-                program.display()
-            ),
-            source,
-        };
+        let path = program.display();
+        let what = format!("creating the input and the temporary directory of {path}");
+        let failed = |source| ExecError::system(what.as_str())(source);
         let scratch = Scratch::create(&private.fresh("scratch"), identity).map_err(failed)?;
         let (input, argv) = args.in_place(&program, &private).map_err(failed)?;
         Ok(PreparedTarget {
-            // What a script starts cannot be known.
+            // A script may start any program.
             sanitized: facts.as_ref().is_none_or(|facts| facts.sanitized),
             shadowed: facts.as_ref().is_none_or(|facts| facts.shadowed),
             facts,
@@ -126,7 +122,7 @@ impl PreparedTarget {
         })
     }
 
-    /// Replaces a script by its interpreter; changes nothing where its `#!` line is not understood.
+    /// Replaces a script by its interpreter, unless its `#!` line is not understood.
     pub(crate) fn see_through_script(&mut self, target: &Target) {
         let path = environment::path(&target.env, target.env_only);
         if self.facts.is_none()
@@ -138,18 +134,18 @@ impl PreparedTarget {
         }
     }
 
-    /// The variables to set: those of `target`, after those that make a panic cheap (a backtrace that
-    /// nobody reads takes longer than a thousand runs).
+    /// The variables to set: first those that make a panic cheap, since a backtrace takes longer
+    /// than a thousand runs, then those of `target`.
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
             facts.is_some_and(|facts| facts.sanitized || facts.is_fuzzer || facts.entry.is_some());
         let is_rust = facts.is_some_and(|facts| facts.rust);
         let quiet = (is_harness || is_rust).then(|| ("RUST_BACKTRACE".into(), "0".into()));
-        // Else a panic of Go is an exit with status 2, like so many others.
+        // By default a panic of Go is an exit with status 2, like many other failures.
         let is_go = facts.is_some_and(|facts| facts.go);
         let aborting = is_go.then(|| ("GOTRACEBACK".into(), "crash".into()));
-        // Not that of whoever started us, who may have none.
+        // The inherited TERM may be missing, or describe another terminal.
         let is_terminal = matches!(target.channel, Channel::Terminal(_));
         let terminal = is_terminal.then(|| ("TERM".into(), "xterm".into()));
         quiet
@@ -160,7 +156,7 @@ impl PreparedTarget {
             .collect()
     }
 
-    /// Makes a directory for the reports of its sanitizer; `None` where it has none.
+    /// Creates a directory for sanitizer reports; `None` without a sanitizer.
     pub(crate) fn reports(&mut self) -> Result<Option<Reports>, ExecError> {
         match self.sanitized {
             true => self.texts().map(Some),
@@ -168,7 +164,7 @@ impl PreparedTarget {
         }
     }
 
-    /// Makes a directory for one text that it is asked to write.
+    /// Creates a directory for the debug text of libfuzzer-sys.
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());
@@ -178,20 +174,18 @@ impl PreparedTarget {
         )))
     }
 
-    /// Whether the program can end by a Rust panic, as far as its file tells.
+    /// Whether the program can end by a Rust panic, according to its ELF file.
     pub(crate) fn may_panic(&self) -> bool {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
-    /// The largest allocation that libFuzzer allows, in MiB, where it is linked into the program.
+    /// libFuzzer's limit on one allocation in MiB; `None` if it is not linked into the program.
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
-        facts
-            .shadowed
-            .then(|| FuzzerLimits::of(&target.args).allocation)?
+        let limits = FuzzerLimits::of(&target.args);
+        limits.allocation.filter(|_| facts.shadowed)
     }
 
-    /// How to launch it in this role.
     pub(crate) fn launch(&self, target: &Target, role: Role, inject: Option<Inject>) -> Launch {
         let scratch = self.scratch.path().to_owned();
         let policy = SandboxPolicy::of(self.sandbox, &role);
@@ -223,10 +217,71 @@ impl PreparedTarget {
     }
 }
 
-/// Whether this way runs a `main` by a server of ours.
+/// Whether this way runs a `main` by ddfuzz's own server.
 fn by_main(way: Way) -> bool {
     match way {
         Way::Command | Way::Inject | Way::Mock => true,
         Way::Forkserver | Way::Harness => false,
     }
+}
+
+/// The user and group of a target's processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// Chooses the user that runs `program` in `cwd`; `None` keeps the current user. If ddfuzz is root,
+/// targets run as the user nobody, unless nobody cannot access the program or the directory, for
+/// example in a private home directory: then they run as root, or in a sandbox fail. Errors:
+/// [`ExecError::RootOnly`].
+pub(crate) fn choose_identity(
+    program: &Path,
+    cwd: Option<&Path>,
+    sandbox: Sandbox,
+) -> Result<Option<Identity>, ExecError> {
+    if !Uid::effective().is_root() {
+        return Ok(None);
+    }
+    match first_closed(program).or_else(|| cwd.and_then(first_closed)) {
+        Some(path) if sandbox == Sandbox::On => Err(ExecError::RootOnly { path }),
+        Some(_) => Ok(None),
+        None => Ok(Some(nobody())),
+    }
+}
+
+/// Whether targets can reach `path`: always, unless they run as another user.
+pub fn targets_reach(path: &Path) -> bool {
+    !Uid::effective().is_root() || first_closed(path).is_none()
+}
+
+fn nobody() -> Identity {
+    let nobody = User::from_name("nobody").ok().flatten();
+    match nobody {
+        Some(user) => Identity {
+            uid: user.uid.as_raw(),
+            gid: user.gid.as_raw(),
+        },
+        None => Identity {
+            uid: 65534,
+            gid: 65534,
+        },
+    }
+}
+
+/// The first of `path` and its parent directories that not everybody may execute or search.
+fn first_closed(path: &Path) -> Option<PathBuf> {
+    let Ok(path) = path.canonicalize() else {
+        return Some(path.to_owned());
+    };
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.reverse();
+    let found = parts.into_iter().find(|part| {
+        !std::fs::metadata(part).is_ok_and(|facts| {
+            let wanted = if facts.is_dir() { 0o001 } else { 0o005 };
+            facts.permissions().mode() & wanted == wanted || facts.uid() == 65534
+        })
+    });
+    found.map(Path::to_owned)
 }

@@ -1,16 +1,13 @@
-//! The private directory of this process: the launcher, the runtime and the bundled programs are
-//! unpacked there, and targets have their files there.
+//! The private directory of this process, for the unpacked launcher, runtime and bundled programs,
+//! and for files of targets.
 
 use nix::sys::statvfs::{FsFlags, statvfs};
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::SystemTime;
-use std::{fs, io};
+use std::{collections::HashMap, fs, io, io::Write, time::SystemTime};
 
 use crate::ExecError;
 
@@ -20,19 +17,19 @@ const OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-observe.
 const COPY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-copy.so"));
 const PREFIX: &str = "ddfuzz-";
 
-/// The private directory; removed when the last user of it is gone. One that a killed ddfuzz
-/// left behind is removed by the next.
+/// The private directory, removed with its last owner. If ddfuzz was killed, the next ddfuzz
+/// removes its directory.
 pub struct PrivateDir {
     path: PathBuf,
-    /// Locked as long as we live, which shows other ddfuzz processes that the directory is in use.
+    /// A locked file, which shows other ddfuzz processes that the directory is in use.
     _lock: File,
     names: AtomicU64,
-    /// Copies of programs, by their paths, lengths and times.
+    /// Copies of programs, by path, length and time of change.
     copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
 }
 
 impl PrivateDir {
-    /// The directory of this process, made at the first call.
+    /// Returns the directory of this process, which the first call creates.
     pub fn get() -> Result<Arc<PrivateDir>, ExecError> {
         static CURRENT: Mutex<Weak<PrivateDir>> = Mutex::new(Weak::new());
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,9 +60,9 @@ impl PrivateDir {
             .prefix(PREFIX)
             .tempdir_in(root)?
             .keep();
-        // Others may open paths in it that they know, but not list it.
+        // Other users may open paths that they know, but not list the directory.
         fs::set_permissions(&path, Permissions::from_mode(0o711))?;
-        // Locked before it has its name: an unlocked one would look left behind.
+        // Locked before it gets its name: an unlocked file would look abandoned.
         let lock = File::create(path.join("lock.new"))?;
         lock.lock()?;
         fs::rename(path.join("lock.new"), path.join("lock"))?;
@@ -82,27 +79,27 @@ impl PrivateDir {
         Ok(dir)
     }
 
-    /// Writes an executable file, once.
+    /// Writes an executable file, unless it exists already.
     pub(crate) fn unpack(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         if path.exists() {
             return Ok(path);
         }
-        // Under another name first: a second thread must not execute half a file.
+        // Written under another name first: a concurrent thread must not execute half a file.
         let half = self.fresh("unpacking");
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .open(&half)?;
         file.write_all(bytes)?;
-        // Whatever our umask: the target may be another user.
+        // Independent of the umask: the target may run as another user.
         file.set_permissions(Permissions::from_mode(0o755))?;
         drop(file);
         fs::rename(&half, &path)?;
         Ok(path)
     }
 
-    /// A copy of a program of the same name that everybody may execute, made once.
+    /// Copies a program, once, so that everybody may execute it; the name stays.
     pub(crate) fn copy_of(&self, program: &Path) -> io::Result<PathBuf> {
         let facts = fs::metadata(program)?;
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,17 +117,15 @@ impl PrivateDir {
         Ok(copy)
     }
 
-    /// Path of the launcher.
     pub(crate) fn launcher(&self) -> PathBuf {
         self.path.join("launcher")
     }
 
-    /// Path of the runtime that is injected.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.path.join("ddfuzz-runtime.so")
     }
 
-    /// Path of the library that observes, preloaded after the runtime.
+    /// Path of the library that observes comparisons, preloaded after the runtime.
     pub(crate) fn observe(&self) -> PathBuf {
         self.path.join("ddfuzz-observe.so")
     }
@@ -140,7 +135,7 @@ impl PrivateDir {
         self.path.join("ddfuzz-copy.so")
     }
 
-    /// A path in it that was never returned before, also not in a forked process.
+    /// A new path in the directory, unique even among forked processes.
     pub fn fresh(&self, what: &str) -> PathBuf {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
@@ -154,12 +149,12 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Where it may be: tmpfs, else the usual places for temporary files.
+/// Candidates for the parent directory: tmpfs first, then the usual places for temporary files.
 fn places() -> [PathBuf; 3] {
     ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
 }
 
-/// The first place where we may write, and programs be executed.
+/// The first place where this process may write and execute programs.
 fn root(places: &[PathBuf]) -> Option<&Path> {
     places.iter().map(PathBuf::as_path).find(|place| {
         statvfs(*place).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))
@@ -167,11 +162,11 @@ fn root(places: &[PathBuf]) -> Option<&Path> {
     })
 }
 
-/// Removes the directories of processes that are gone.
+/// Removes the directories of dead processes.
 fn remove_stale(root: &Path) {
     let us = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        // Others may put here what they like.
+        // Other users may create anything here.
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
             && entry
                 .metadata()
@@ -183,7 +178,7 @@ fn remove_stale(root: &Path) {
             .read(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(entry.path().join("lock"));
-        // No lock file: made this moment by another ddfuzz, or not ours.
+        // Without a lock file, another ddfuzz is just creating it, or it is not ddfuzz's.
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,26 +1,21 @@
-//! Reads from /proc what a process and its descendants use and do. Only runs that take longer than
-//! most are looked at.
+//! Reads from /proc what a process and its descendants use and do. Only long runs are looked at.
 
 use nix::unistd::{Pid, SysconfVar, sysconf};
-use std::collections::HashMap;
-use std::fs::DirEntry;
-use std::path::Path;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::{collections::HashMap, fs::DirEntry, path::Path, sync::LazyLock, time::Duration};
 
-/// Usage of a process tree.
+/// CPU time and memory of a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time, user and system, with that of reaped children.
+    /// CPU time (user and system), including that of reaped children.
     pub(crate) cpu: Duration,
-    /// Resident memory, in bytes; what several processes share counts for each of them.
+    /// Resident memory in bytes; a page shared by several processes counts for each of them.
     pub(crate) memory: u64,
 }
 
-/// How many processes of a tree are followed.
+/// Maximum number of processes of a tree that are read.
 const MOST: usize = 4096;
 
-/// The usage of all that descend from `root`, without its own.
+/// CPU time and memory of all descendants of `root`, without those of `root` itself.
 pub(crate) fn usage_below(root: Pid) -> Usage {
     let mut total = Usage::default();
     for pid in descendants(root) {
@@ -32,14 +27,14 @@ pub(crate) fn usage_below(root: Pid) -> Usage {
     total
 }
 
-/// CPU time of `root` and of all that descend from it, with that of reaped children.
+/// CPU time of `root` and of its descendants, including reaped children.
 pub fn tree_cpu(root: Pid) -> Duration {
     let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
     own.cpu + usage_below(root).cpu
 }
 
-/// Whether `root` and all that descends from it have more resident memory than `limit`, in bytes.
-/// Measured exactly only where the sum that counts shared pages for each process is more.
+/// Whether `root` and its descendants have more than `limit` bytes of resident memory. Shared pages
+/// are counted once, if counting them for each process exceeds the limit.
 pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
     let resident = |pid| stat(pid).and_then(|stat| stat.usage()).map(|it| it.memory);
     let own = resident(root).unwrap_or(0);
@@ -47,19 +42,19 @@ pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
     sum > limit && shared_memory_below(root).is_none_or(|below| below.saturating_add(own) > limit)
 }
 
-/// Resident memory of one process, in bytes; 0 once it has ended.
+/// Resident memory of one process, in bytes; 0 after it has ended.
 pub fn resident_memory(pid: Pid) -> u64 {
     let usage = stat(pid).and_then(|stat| stat.usage());
     usage.map_or(0, |usage| usage.memory)
 }
 
-/// Resident memory of all that descend from `root`, in bytes, each page counted once among those
-/// that share it; `None` where the system does not report it.
+/// Resident memory of all descendants of `root`, in bytes, each shared page counted once. `None`
+/// where the kernel does not report it.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
     descendants(root).into_iter().try_fold(0u64, |sum, pid| {
         match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
             Ok(text) => Some(sum.saturating_add(proportional(&text))),
-            // It has ended since, and uses nothing.
+            // The process has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Some(sum),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(sum),
             Err(_) => None,
@@ -76,8 +71,8 @@ fn proportional(rollup: &str) -> u64 {
         .saturating_mul(1024)
 }
 
-/// How long each thread of `root` and of its descendants has waited for a processor, where the system
-/// reports it.
+/// Time for which each thread of `root` and its descendants has waited for a processor. Empty where
+/// the kernel does not report it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     each_thread(root, "schedstat", |line| {
         let waited = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -85,7 +80,7 @@ pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     })
 }
 
-/// How often each thread of `root` and of all that descends from it has given up a processor.
+/// Number of context switches of each thread of `root` and its descendants, as text.
 pub fn switches(root: Pid) -> HashMap<Pid, String> {
     each_thread(root, "status", |status| {
         let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
@@ -93,7 +88,7 @@ pub fn switches(root: Pid) -> HashMap<Pid, String> {
     })
 }
 
-/// Applies `read` to the file `name` of each thread of `root` and of its descendants.
+/// Applies `read` to the /proc file `name` of each thread of `root` and its descendants.
 fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> HashMap<Pid, T> {
     let processes = descendants(root).into_iter().chain([root]);
     processes
@@ -106,13 +101,12 @@ fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> Ha
         .collect()
 }
 
-/// The folders of a process's threads.
 fn threads(process: Pid) -> impl Iterator<Item = DirEntry> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten()
 }
 
-/// Whether a thread of `root`, or of what descends from it, runs or waits for a processor.
+/// Whether a thread of `root` or of its descendants is running or runnable.
 pub fn is_runnable(root: Pid) -> bool {
     let processes = descendants(root).into_iter().chain([root]);
     let mut threads = processes.flat_map(threads);
@@ -123,13 +117,13 @@ pub fn is_runnable(root: Pid) -> bool {
     })
 }
 
-/// CPU time of all the children of `root` that it has waited for, and of theirs.
+/// CPU time of all children that `root` has reaped, and of their reaped children.
 pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
     let stat = stat(root)?;
     Some(ticks(stat.field(16)? + stat.field(17)?))
 }
 
-/// CPU time of the children of `root` that are dead and that it has not waited for.
+/// CPU time of the children of `root` that are zombies.
 pub(crate) fn dead_cpu(root: Pid) -> Duration {
     let children = children(root).into_iter().filter_map(stat);
     let dead = children.filter(Stat::has_ended);
@@ -138,16 +132,14 @@ pub(crate) fn dead_cpu(root: Pid) -> Duration {
         .sum()
 }
 
-/// The processes whose parent is `root`.
 pub(crate) fn children(root: Pid) -> Vec<Pid> {
     listed_children(root).unwrap_or_else(|| scanned_children(root))
 }
 
-/// Whether `ancestor` is `pid`'s parent, or its parent's, and so on.
 pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     let mut at = pid;
     for _ in 0..MOST {
-        match stat(at).and_then(|stat| stat.parent()) {
+        match parent(at) {
             Some(parent) if parent == ancestor => return true,
             Some(parent) if parent.as_raw() > 0 => at = parent,
             _ => return false,
@@ -156,45 +148,39 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     false
 }
 
-/// Whether `pid` has not ended. A zombie has.
+/// Whether the process `pid` exists and is no zombie.
 pub fn lives(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| !stat.has_ended())
 }
 
 /// Whether `parent` is the parent of `pid`.
 pub fn is_child(pid: Pid, parent: Pid) -> bool {
-    stat(pid).and_then(|stat| stat.parent()) == Some(parent)
+    self::parent(pid) == Some(parent)
 }
 
-/// The parent of a process, if that is there.
+/// The parent of `pid`; `None` if the process is gone.
 pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid).and_then(|stat| stat.parent())
 }
 
-/// The states of the threads of all descendants of `root`, as proc(5) names them, each with the number
-/// of threads in it.
-pub(crate) fn states_below(root: Pid) -> Vec<(u8, u64)> {
+/// The state of each thread of the descendants of `root`, as a letter of proc(5).
+pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     let mut states = Vec::new();
     for pid in descendants(root) {
         let Some(stat) = stat(pid) else { continue };
         match stat.field(20) {
-            Some(0 | 1) | None => states.push((stat.first_of_state(), 1)),
-            Some(_) => states.extend(thread_states(pid).into_iter().map(|state| (state, 1))),
+            Some(0 | 1) | None => states.push(stat.first_of_state()),
+            Some(_) => states.extend(threads(pid).filter_map(|thread| {
+                let bytes = std::fs::read(thread.path().join("stat")).ok()?;
+                let line = String::from_utf8_lossy(&bytes).into_owned();
+                Some(Stat { line }.first_of_state())
+            })),
         }
     }
     states
 }
 
-fn thread_states(pid: Pid) -> Vec<u8> {
-    let lines = threads(pid).filter_map(|thread| {
-        let bytes = std::fs::read(thread.path().join("stat")).ok()?;
-        let line = String::from_utf8_lossy(&bytes).into_owned();
-        Some(Stat { line }.first_of_state())
-    });
-    lines.collect()
-}
-
-/// The processes below `root`, those above others first.
+/// All descendants of `root`, parents before their children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);
     let mut at = 0;
@@ -205,8 +191,7 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// The children that the kernel lists, thread by thread; `None` for kernels that list none
-/// (`CONFIG_PROC_CHILDREN`).
+/// The children that the kernel lists for each thread; `None` without `CONFIG_PROC_CHILDREN`.
 fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     static LISTS: LazyLock<bool> =
         LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
@@ -215,28 +200,24 @@ fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     }
     let lists = threads(root)
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    Some(
-        lists
-            .flat_map(|list| {
-                list.split_whitespace()
-                    .flat_map(str::parse)
-                    .map(Pid::from_raw)
-                    .collect::<Vec<Pid>>()
-            })
-            .collect(),
-    )
+    let mut children = Vec::new();
+    for list in lists {
+        let ids = list.split_whitespace().flat_map(str::parse);
+        children.extend(ids.map(Pid::from_raw));
+    }
+    Some(children)
 }
 
-/// The children, found by reading every process's parent.
+/// The children of `root`, found by reading the parent of every process.
 fn scanned_children(root: Pid) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-        .filter(|pid| stat(*pid).and_then(|stat| stat.parent()) == Some(root))
+        .filter(|pid| parent(*pid) == Some(root))
         .collect()
 }
 
-/// A line of /proc/PID/stat.
+/// The content of /proc/PID/stat.
 struct Stat {
     line: String,
 }
@@ -249,9 +230,9 @@ fn stat(pid: Pid) -> Option<Stat> {
 }
 
 impl Stat {
-    /// A field by its number in proc(5), from 4 on.
+    /// A numeric field by its number in proc(5), from 4 on.
     fn field(&self, number: usize) -> Option<u64> {
-        // The command's name stands in brackets and may hold anything, brackets too.
+        // The command name is in brackets and may contain brackets.
         let rest = self.line.get(self.line.rfind(')')? + 2..)?;
         rest.split_whitespace().nth(number - 3)?.parse().ok()
     }
@@ -261,7 +242,7 @@ impl Stat {
         rest.split_whitespace().next()
     }
 
-    /// Its state's letter; `R` where there is none.
+    /// The letter of the process's state; `R` if it is missing.
     fn first_of_state(&self) -> u8 {
         let letter = self.state().and_then(|state| state.bytes().next());
         letter.unwrap_or(b'R')
@@ -276,7 +257,7 @@ impl Stat {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
 
-    /// utime, stime, cutime, cstime (ticks) and rss (pages).
+    /// CPU time and memory of the process and its reaped children.
     fn usage(&self) -> Option<Usage> {
         let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
         Some(Usage {
@@ -290,11 +271,8 @@ fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(1000) / units().ticks)
 }
 
-/// The units in which the kernel counts.
 struct Units {
-    /// Clock ticks in a second.
     ticks: u64,
-    /// Bytes in a page.
     page: u64,
 }
 
@@ -312,8 +290,8 @@ fn units() -> &'static Units {
     &UNITS
 }
 
-/// The process below `root` whose id in its innermost PID namespace is `inner`; `None` where there is
-/// none, or the system does not report it. Below one root there is one namespace.
+/// Finds the descendant of `root` whose id in its innermost PID namespace is `inner`. `None` if
+/// there is none. All descendants of `root` share one namespace.
 pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     let mut below = descendants(root).into_iter();
     below.find(|pid| {
@@ -322,7 +300,8 @@ pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     })
 }
 
-/// The id in the innermost namespace, of a process that is in more than one.
+/// The id of a process in its innermost PID namespace; `None` if the process is in our namespace
+/// only.
 fn innermost(status: &str) -> Option<i32> {
     let line = status
         .lines()
@@ -373,7 +352,7 @@ mod tests {
 
     #[test]
     fn the_scheduler_tells_of_every_thread() {
-        // Kernels may be built without it; then nothing is told.
+        // Kernels without CONFIG_SCHEDSTATS report no delays.
         let tells = Path::new("/proc/self/schedstat").exists();
         assert_eq!(run_delays(Pid::this()).contains_key(&Pid::this()), tells);
     }

@@ -1,19 +1,13 @@
-//! Finds the program that the user named, and the interpreter that runs it if it is a script.
+//! Finds the program that the user named, and the interpreter of a script.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{io::Read, os::unix::ffi::OsStrExt, os::unix::fs::PermissionsExt};
 
-use crate::private_dir::PrivateDir;
-use crate::{ExecError, Program, bundled};
+use crate::{ExecError, Program, bundled, private_dir::PrivateDir};
 
-/// Finds a program as a shell would: a name with a slash is a path, any other is looked for in
-/// PATH. The result is absolute.
-///
-/// # Errors
-/// [`ExecError::Missing`] and [`ExecError::NotExecutable`].
+/// Finds a program as a shell does: a name with a slash is a path, any other name is looked for in
+/// PATH. Returns an absolute path. Errors: [`ExecError::Missing`] and [`ExecError::NotExecutable`].
 pub fn find_program(name: &Path) -> Result<PathBuf, ExecError> {
     if name.components().count() > 1 || name.is_absolute() {
         return checked(name);
@@ -55,7 +49,7 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
 }
 
-/// The file to execute for `program`; a bundled one is unpacked first.
+/// Path of the file to execute for `program`; a bundled program is unpacked first.
 pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf, ExecError> {
     match program {
         Program::Path(path) => find_program(path),
@@ -73,23 +67,23 @@ pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf,
     }
 }
 
-/// How many `#!` lines are followed, each naming the next script.
+/// Maximum number of nested scripts, each the interpreter of the one before.
 const DEEPEST: usize = 8;
-/// How much of the first line the kernel reads, in bytes.
+/// Bytes of the first line that the kernel reads.
 const LINE: usize = 256;
 
-/// The interpreter of a script, with its command line.
+/// The interpreter that executes a script, with its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     /// The program at the end of all `#!` lines.
     pub(crate) program: PathBuf,
-    /// Its arguments, its name first, and the script's own last.
+    /// Arguments: the interpreter's name first, the script's arguments last.
     pub(crate) argv: Vec<OsString>,
 }
 
-/// What executing the script `program` with `argv` executes, by the rules of the kernel and of env(1);
-/// `None` if it is no script, or one whose line is not understood. `path`: the PATH of its
-/// environment.
+/// Finds the program that executes the script `program` with `argv`, by the rules of the kernel and
+/// of env(1). `None` if it is no script, or its `#!` line is not understood. `path`: the PATH of
+/// its environment.
 pub(crate) fn interpreter(
     program: &Path,
     argv: &[OsString],
@@ -124,12 +118,12 @@ pub(crate) fn interpreter(
     None
 }
 
-/// Whether executing the program means to execute an interpreter.
+/// Whether the file begins with a `#!` line.
 pub fn is_script(program: &Path) -> bool {
     first_line(program).is_some()
 }
 
-/// The interpreter that a `#!` line names, and its one argument.
+/// The interpreter in the `#!` line of a file, and its one argument.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(program).ok()?;
@@ -137,7 +131,7 @@ fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     words(&bytes)
 }
 
-/// The interpreter that a script beginning with these bytes names, with its argument, as text.
+/// The interpreter and its argument in a script that begins with `bytes`, as text.
 pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
     let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
     let mut text = program.to_string_lossy().into_owned();
@@ -152,7 +146,7 @@ pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
 fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = bytes.strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n');
-    // A line that is longer, the kernel cuts, or refuses.
+    // The kernel truncates or refuses a longer line.
     let line = match end {
         Some(end) => &line[..end],
         None if bytes.len() < LINE => line,
@@ -169,8 +163,8 @@ fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     Some((OsStr::from_bytes(name).into(), argument))
 }
 
-/// What `env` executes. Of its options only `-S` without quotes is understood; `None` where it sets
-/// variables.
+/// The program that `env` executes. Of its options only `-S` without quotes is supported; `None` if
+/// it sets variables.
 fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter> {
     let mut words = argv.into_iter().skip(1);
     let first = words.next()?;
@@ -230,8 +224,8 @@ fn trim(mut text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// What executing a script with this first line, and the argument `x`, comes to; `DIR` stands
-    /// for a directory in which `tool` can be executed.
+    /// The interpreter of a script with this first line and the argument `x`; `DIR` stands for a
+    /// directory with an executable `tool`.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

@@ -1,8 +1,8 @@
 //! The messages between ddfuzz and its servers. The C side is `runtime/protocol.h`.
 
-/// File descriptors that a server is born with.
+/// Numbers of the file descriptors that a server inherits.
 pub(crate) mod fd {
-    /// Of a sandbox: filters of system calls, and a ruleset of Landlock.
+    /// System call filters and Landlock ruleset of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
     pub(crate) const RULES: i32 = 187;
     pub(crate) const REQUEST: i32 = 190;
@@ -10,41 +10,41 @@ pub(crate) mod fd {
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
     pub(crate) const SUPERVISOR_PIPE: i32 = 194;
-    /// Of a child that is observed: `runtime/observe.h`.
+    /// Memory file with the comparisons of an observed run (`runtime/observe.h`).
     pub(crate) const OBSERVED: i32 = 195;
-    // 196 and 197 are a spare child's: `runtime/spare.h`.
-    /// Of a program that is copied when it dies: `runtime/copy.h`.
+    // 196 and 197 belong to a spare child (`runtime/spare.h`).
+    /// Memory file for the snapshots of a crashing process (`runtime/snapshot.h`).
     pub(crate) const COPY: i32 = 189;
-    /// Of a target at a terminal: `runtime/terminal.h`.
+    /// Terminal of the target (`runtime/terminal.h`).
     pub(crate) const TERMINAL: i32 = 188;
-    /// Descriptors on our side are moved up to here first, so that none stands where one of
-    /// those above goes.
+    /// Lowest number to which ddfuzz moves its own descriptors first, so that none has a number
+    /// from this list.
     pub(crate) const ABOVE: i32 = 256;
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
 const VERSION: u32 = 4;
 
-/// Why a server cannot serve, as it says itself.
+/// Why a server cannot serve, as its hello reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The program could not be executed (errno).
+    /// The program could not be executed; holds the errno.
     Exec(i32),
-    /// It had threads before `main`.
+    /// The program had threads before `main`.
     Threads,
-    /// The launcher could not set limits, identity or directory (errno).
+    /// The launcher could not set limits, identity or directory; holds the errno.
     Setup(i32),
-    /// It had child processes before `main`.
+    /// The program had child processes before `main`.
     Children,
-    /// It closed descriptors of ours before `main`.
+    /// The program closed descriptors of the protocol before `main`.
     Descriptors,
-    /// Not a hello of this protocol and version.
+    /// The bytes are not a hello of this protocol and version.
     Nonsense,
 }
 
 pub(crate) const HELLO_SIZE: usize = 24;
 
-/// Reads a server's hello: its process id, or why it cannot serve.
+/// Parses a server's hello: its process id, or why it cannot serve.
 pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     let word =
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -60,18 +60,19 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     }
 }
 
-/// Requests one run; of a loop, one or more.
+/// A request for one run; to a loop, for one or more runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// Counts the runs of one server, from 1: the first of this request.
+    /// Number of the first run of this request; a server's runs are numbered from 1.
     pub(crate) seq: u64,
-    /// Bytes of the input; of a loop, inputs, each with an entry in the page.
+    /// Length of the input in bytes; for a loop, number of inputs, each with an entry in the shared
+    /// page.
     pub(crate) count: u64,
     /// Bits of [`flag`].
     pub(crate) flags: u64,
 }
 
-/// `enum request_flags` of `runtime/protocol.h`.
+/// Request flags: `enum request_flags` of `runtime/protocol.h`.
 pub(crate) mod flag {
     pub(crate) const RANDOM_ADDRESSES: u64 = 1;
     pub(crate) const COUNTERS: u64 = 2;
@@ -82,7 +83,6 @@ pub(crate) mod flag {
 }
 
 impl Request {
-    /// The request as the server reads it.
     pub(crate) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.seq.to_ne_bytes());
@@ -94,21 +94,19 @@ impl Request {
 
 pub(crate) const REPLY_SIZE: usize = 24;
 
-/// A server's answer to one request.
+/// A server's reply to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// The last run that it answers for.
+    /// Number of the last run that the reply covers.
     pub(crate) seq: u64,
-    /// The status as `wait(2)` gives it; the process id where `ready`.
+    /// Status as `wait(2)` gives it; the process id if `ready` is true.
     pub(crate) status: i32,
-    /// Not 0: the program could not be executed.
+    /// The errno if the program could not be executed, else 0.
     pub(crate) exec_errno: i32,
-    /// CPU time, in microseconds.
     pub(crate) cpu_us: u64,
 }
 
 impl Reply {
-    /// Reads an answer.
     pub(crate) fn from_bytes(bytes: &[u8; REPLY_SIZE]) -> Reply {
         let half = |at: usize| {
             i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -126,7 +124,7 @@ impl Reply {
         }
     }
 
-    /// Whether a child to be traced waits for the message to go on.
+    /// Whether a child is ready to be traced and waits for the message to continue.
     pub(crate) fn ready(&self) -> bool {
         self.cpu_us == u64::MAX
     }

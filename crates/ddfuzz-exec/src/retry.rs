@@ -1,70 +1,62 @@
-//! Repeats a run with another server where one died, is silent or breaks the protocol. All servers
-//! share this, whatever protocol they speak.
+//! Repeats a run with another server when a server has died, does not answer or breaks the
+//! protocol. The servers of ddfuzz's own protocol and of AFL++ share this code.
 
-use std::io;
-use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use std::{io, io::ErrorKind, path::PathBuf};
 
-use crate::launch::Launch;
 use crate::scratch::{Cleaned, Scratch};
 use crate::server::{Answer, RequestError};
-use crate::{Ended, ExecError};
+use crate::{Ended, ExecError, launch::Launch};
 
-/// A server is replaced after this many runs, which bounds what it leaks.
+/// Runs after which a server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
-/// How many servers in turn are asked for a run: the first may have been killed by somebody else.
+/// How many servers are tried if they do not answer, before the run counts as failed.
 const MOST_RUNS: u32 = 3;
-/// How many of them may fail to start. The program is known to start: an executor has started it
-/// before.
+/// How many servers are tried if they do not start, before the run counts as failed.
 const MOST_STARTS: u32 = 10;
-/// The pause between two tries, for troubles that pass.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a full disk is waited for: another worker's target may fill it until its run ends.
+/// How long writing an input waits for space on a full disk: another worker's target may fill the
+/// disk until its run ends.
 const FULL: Duration = Duration::from_secs(10);
 
-/// A target behind a server, for which runs can be repeated with another server.
+/// A target behind a server, which can be replaced by a new server to repeat a run.
 pub(crate) trait Retriable {
-    /// Writes the first of the inputs where the target finds it, and as many others as one request
-    /// takes.
+    /// Writes the first input to where the target reads it, and as many further inputs as one
+    /// request takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// Tries one run on the inputs in place, of which `input` is the first. Starts a server where
-    /// there is none.
+    /// Tries to run the inputs in place, of which `input` is the first. Starts a server if none
+    /// runs.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
-    /// The error that every further try would meet.
+    /// Returns the error that every further try would meet as well; `None` if a retry may succeed.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
-    /// Ends the server.
     fn stop(&mut self);
-    /// How to start the server.
     fn launch(&self) -> &Launch;
-    /// The working directory.
     fn scratch(&mut self) -> &mut Scratch;
 
-    /// Empties the working directory after the run's processes have ended.
+    /// Empties the working directory after all processes of the run have ended.
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch().clean();
-        if cleaned.map_err(|source| self.launch().lost(source))? == Cleaned::Replaced {
+        if cleaned.map_err(|source| self.launch().directory_error(source))? == Cleaned::Replaced {
             self.stop(); // it stands in a directory that is gone
         }
         Ok(())
     }
 
-    /// The program, for errors.
     fn program(&self) -> PathBuf {
         self.launch().program.clone()
     }
 }
 
-/// Why a try at a run has failed.
+/// Why one try at a run has failed.
 pub(crate) enum Failure {
-    /// No server came up.
+    /// The server could not be started.
     Start(ExecError),
     /// The server did not answer as it should.
     Request(RequestError),
 }
 
-/// Runs the target on the first of `inputs`, and on as many others as one request takes, with as many
-/// servers as that needs.
+/// Runs the target on the first of `inputs` and on as many others as one request takes. Retries
+/// with new servers.
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
@@ -89,18 +81,18 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
             return give_up(target.program(), failure);
         }
         std::thread::sleep(PAUSE);
-        // The next one must not see what this one has left, or still writes.
+        // The next run must not see files of a failed one.
         let renewed = target.scratch().renew();
-        renewed.map_err(|source| target.launch().lost(source))?;
+        renewed.map_err(|source| target.launch().directory_error(source))?;
     }
 }
 
-/// The answer or error for a run that several servers have not answered.
+/// The answer or the error after several servers did not answer the same run.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),
-        // The target has killed each of them, which from the outside is a death by SIGKILL
-        // like any other; or it has made them stop, and was killed at its limit.
+        // If each server died, the target killed it: that counts as a death by SIGKILL. If each was
+        // silent, the target stopped it until it was killed at its limit.
         Failure::Request(RequestError::Died) => Ended::Signal(libc::SIGKILL),
         Failure::Request(RequestError::Silent(ended)) => ended,
         Failure::Request(broken) => {

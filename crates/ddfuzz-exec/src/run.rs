@@ -6,17 +6,17 @@ use std::time::Duration;
 /// One run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
     /// CPU time (user and system) of the run's process and its reaped children; of all its
     /// processes where the run was killed at a limit.
     pub cpu: Duration,
-    /// Bytes of the input that the target read, where the way of execution can tell.
+    /// Number of input bytes that the target read; `None` where the way of execution cannot tell.
     pub read: Option<u64>,
 }
 
 impl Run {
-    /// A run that ended so, with nothing else known.
+    /// A run that ended in this way, without CPU time and bytes read.
     pub fn ended(ended: Ended) -> Run {
         Run {
             ended,
@@ -30,20 +30,20 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It exited with this status (0–255).
+    /// The process exited with this status (0–255).
     Exit(i32),
-    /// It died of this signal (a Linux signal number).
+    /// The process died of this signal (a Linux signal number).
     Signal(i32),
-    /// It used up its CPU time, or its wall time.
+    /// The run was killed at its limit of CPU time or wall time.
     Timeout,
-    /// It went over its memory limit.
+    /// The run was killed at its memory limit.
     OutOfMemory,
 }
 
 /// The exit status of a Rust program of which the main thread panicked.
 pub const RUST_PANIC: i32 = 101;
 
-/// Signals that are a crash (crash-keys.md, "What a crash is").
+/// Signals that count as a crash (crash-keys.md, "What a crash is").
 const CRASH_SIGNALS: [i32; 7] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -64,24 +64,25 @@ impl Ended {
         }
     }
 
-    /// Whether the process came to its own end, with whatever status.
+    /// Whether the process exited by itself, with any status.
     pub fn is_exit(self) -> bool {
         matches!(self, Ended::Exit(_))
     }
 
-    /// Whether it died of a signal by which processes are ended on purpose.
+    /// Whether the process died of a signal that is used to end processes on purpose, such as
+    /// SIGKILL.
     pub fn is_killing(self) -> bool {
         let signals = [libc::SIGKILL, libc::SIGTERM, libc::SIGHUP, libc::SIGINT];
         matches!(self, Ended::Signal(signal) if signals.contains(&signal))
     }
 
-    /// Whether this ending may be a crash, depending on what the run wrote: a crash, or the exit
-    /// status by which Rust programs end after a panic.
+    /// Whether this ending is a crash, or the exit status after a Rust panic; what the run wrote
+    /// decides the latter.
     pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
         self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
     }
 
-    /// Reads a status as `wait(2)` gives it.
+    /// Converts a status of `wait(2)`.
     pub fn from_wait_status(status: i32) -> Ended {
         if libc::WIFSIGNALED(status) {
             Ended::Signal(libc::WTERMSIG(status))
@@ -105,25 +106,25 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// What a run wrote about its crash: its stderr and the report of its sanitizer.
+/// Messages of a run about its crash: stderr and the report of a sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashMessages {
-    /// The beginning and the end of what it wrote to stderr: 4 KiB and 64 KiB at most. Where
-    /// something between them is missing a line says so.
+    /// The first 4 KiB and the last 64 KiB written to stderr. A line marks the gap, if there is
+    /// one.
     pub stderr: Vec<u8>,
     /// The report that a sanitizer wrote to its file, 64 KiB of it at most; empty without one.
     pub report: Vec<u8>,
 }
 
-/// Why an input is run again, with other settings.
+/// Why an input is run again with other settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
-    /// To see the backtrace of a Rust panic.
+    /// Get the backtrace of a Rust panic.
     Backtrace,
-    /// To look for leaks with LeakSanitizer.
+    /// Look for leaks with LeakSanitizer.
     Leaks,
-    /// To get the sanitizer's report of a deadly signal, because the run is not traced.
+    /// Get a sanitizer's report of a deadly signal, because the run is not traced.
     Signals,
-    /// To learn which sanitizers its processes have: each prints its options.
+    /// Learn which sanitizers the processes contain: each sanitizer prints its options.
     Introductions,
 }

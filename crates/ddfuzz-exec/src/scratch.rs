@@ -1,43 +1,40 @@
-//! A target's working directory, emptied after each run that left something in it; and the directory
-//! of its sanitizer's reports.
+//! A target's working directory, emptied after each run, and the directory of its sanitizer's
+//! reports.
 
 use nix::dir::Dir;
 use nix::sys::stat::{Mode, fstat};
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-use std::{fs, io};
+use std::{ffi::OsString, fs, io, io::Read, time::SystemTime};
 
-use crate::identity::Identity;
+use crate::prepared_target::Identity;
 
 const MODE: u32 = 0o755;
-/// The prefix of names for directories that are moved while one is emptied.
+/// Prefix of the names that nested directories get while they are moved up.
 const MOVED: &str = ".ddfuzz-moved-";
 
-/// A scratch directory.
+/// The working directory of a target.
 pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The directory that the target sees in its place, where that is a mount.
+    /// The directory that the target sees at the same path, if the sandbox mounts one there.
     inside: Option<Dir>,
 }
 
-/// Whether a server that stands in a directory may stay there.
+/// Whether the directory was replaced when it was cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cleaned {
-    /// It is the same directory, and empty.
+    /// The directory is the same as before.
     Same,
-    /// The target had removed it, so there is another now.
+    /// The target had removed the directory, and a new one was created.
     Replaced,
 }
 
 impl Scratch {
-    /// Makes the directory `path`, owned by the target's user.
+    /// Creates the directory `path`, owned by the target's user.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Scratch> {
         Ok(Scratch {
             path: path.to_owned(),
@@ -47,22 +44,18 @@ impl Scratch {
         })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Notes that a new server sees the directory `inside` in its place; `None`: it sees the place
-    /// itself.
-    ///
-    /// # Errors
-    /// When it cannot be listed.
+    /// Sets the directory `inside` that a new server has mounted at the same path; `None` without a
+    /// mount. Fails when the directory cannot be listed.
     pub(crate) fn enter(&mut self, inside: Option<OwnedFd>) -> io::Result<()> {
         self.inside = inside.map(Dir::from_fd).transpose()?;
         Ok(())
     }
 
-    /// The path at which we reach what a run left behind.
+    /// The path by which ddfuzz reaches the files of a run.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -70,10 +63,8 @@ impl Scratch {
         }
     }
 
-    /// Removes whatever a run left behind; three system calls where it left nothing.
-    ///
-    /// # Errors
-    /// When the target had removed the directory, and no other can be made.
+    /// Deletes all files of a run; an empty directory costs three system calls. Fails when the
+    /// target has removed the directory, and no other can be created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;
@@ -82,7 +73,7 @@ impl Scratch {
             return Ok(Cleaned::Replaced);
         }
         if facts.st_mode & 0o7777 != MODE {
-            // As its owner we may; where the target is its owner, we are root.
+            // Allowed for the owner, and for root if the target is the owner.
             let _ = nix::sys::stat::fchmod(&*listing, Mode::from_bits_truncate(MODE));
         }
         let left = listing
@@ -95,11 +86,8 @@ impl Scratch {
         Ok(Cleaned::Same)
     }
 
-    /// Replaces it by an empty directory. A process that still runs in the old one does not reach
-    /// the new one by its working directory.
-    ///
-    /// # Errors
-    /// When no other can be made.
+    /// Replaces the directory by an empty one at the same path. Processes still running in the old
+    /// directory do not see the new one. Fails when no other directory can be created.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         let old = self.path.with_extension("old");
         let _ = fs::rename(&self.path, &old);
@@ -109,9 +97,9 @@ impl Scratch {
         Ok(())
     }
 
-    /// Recreates it where a target has removed it.
+    /// Creates the directory again after a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
-        // The target may have put something else in its place.
+        // The target may have put a file in its place.
         remove(&self.path);
         if let Some(above) = self.path.parent() {
             fs::create_dir_all(above)?;
@@ -130,7 +118,7 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Removes what a target has put at `path`, whatever it is.
+/// Deletes a file, a link or a whole directory that a target has made at `path`.
 pub(crate) fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
         let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
@@ -141,8 +129,8 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// Empties a directory. A target may have nested others more deeply than descriptors, stack or a path
-/// allow, so the contents of each directory are moved up first.
+/// Empties a directory. Nesting may exceed what descriptors, stack or path lengths allow, so the
+/// contents of each directory are moved to `top` first.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -151,7 +139,7 @@ fn empty(top: &Path) {
         for entry in &entries {
             let path = entry.path();
             let gone = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // Gives back the permissions that the target took away.
+                // Restores permissions that the target has removed.
                 let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
                 move_up(&path, top, &mut moved);
                 fs::remove_dir(&path)
@@ -166,7 +154,7 @@ fn empty(top: &Path) {
     }
 }
 
-/// Moves the directories in `from` to `top`, and removes its files.
+/// Moves the directories in `from` to `top`, and deletes its files.
 fn move_up(from: &Path, top: &Path, moved: &mut u64) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -174,7 +162,7 @@ fn move_up(from: &Path, top: &Path, moved: &mut u64) {
             let _ = fs::remove_file(&path);
             continue;
         }
-        // To move a directory, one must be allowed to write in it.
+        // Moving a directory needs write permission in it.
         let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
         while fs::rename(&path, top.join(name(*moved))).is_err_and(|error| is_taken(&error)) {
             *moved += 1;
@@ -187,7 +175,7 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// Whether the name is in use: a target may have used it for a file of its own.
+/// Whether the error says that the name exists: a target may have used it.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -202,30 +190,30 @@ impl Drop for Scratch {
     }
 }
 
-/// How much of a report is read, in bytes.
+/// Maximum number of bytes read from a report.
 const READ: u64 = 1 << 16;
-/// The files' name, before the process id.
+/// Name of the report files, before the process id.
 const NAME: &str = "report";
-/// How many files are looked at: a target may make any number.
+/// Maximum number of files in the directory that are looked at.
 const MOST: usize = 256;
 
-/// A directory for sanitizer reports, emptied after each run. A server reads the path once, when it
-/// starts; the sanitizer adds its process id, so that each run has a file of its own.
+/// A directory for sanitizer reports, emptied after each run. A server reads the path when it
+/// starts; the sanitizer appends its process id, so that each run writes its own file.
 pub(crate) struct Reports(Scratch);
 
 impl Reports {
-    /// Makes the directory `path`, in which the target's user can write.
+    /// Creates the directory `path`, in which the target's user can write.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Reports> {
         Ok(Reports(Scratch::create(path, owner)?))
     }
 
-    /// The value of the sanitizers' option `log_path`.
+    /// The value of the sanitizer option `log_path`.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.0.path().join(NAME)
     }
 
-    /// The first report of a run: processes above the first to report die of it. Complete once no
-    /// process of the run is left.
+    /// Reads the oldest report of a run: later ones are of parents that failed because of it.
+    /// Complete once all processes of the run have ended.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries
@@ -242,14 +230,14 @@ impl Reports {
             .unwrap_or_default()
     }
 
-    /// Removes the reports.
     pub(crate) fn clear(&mut self) {
-        // Where the target has removed the directory, and no other can be made, there are none.
+        // If the target has removed the directory and no other can be created, there are no
+        // reports.
         let _ = self.0.clean();
     }
 }
 
-/// Reads a file that a target has written, whatever kind of file it is by now.
+/// Reads the beginning of a file that a target has written; fails for other kinds of files.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = OpenOptions::new()
         .read(true)
@@ -272,7 +260,7 @@ mod tests {
         let private = PrivateDir::get().unwrap();
         let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
         fs::write(scratch.path().join("file"), "x").unwrap();
-        // What a process keeps as its working directory.
+        // A process holds its working directory like this.
         let old = fs::File::open(scratch.path()).unwrap();
         scratch.renew().unwrap();
         let late = format!("/proc/self/fd/{}/late", old.as_raw_fd());
@@ -284,7 +272,7 @@ mod tests {
     fn directories_nested_beyond_any_path_are_removed() {
         let private = PrivateDir::get().unwrap();
         let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
-        // From the bottom up: no path here gets long.
+        // Built from the bottom up, so that no path gets too long.
         let (top, other) = (scratch.path().join("d"), scratch.path().join("e"));
         fs::create_dir(&top).unwrap();
         for _ in 0..3000 {

@@ -1,57 +1,54 @@
-//! A running server of our own protocol: one request, one reply.
+//! A running server of ddfuzz's own protocol: ddfuzz sends a request, and the server runs the
+//! target and replies.
 
-use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
-use std::cell::OnceCell;
-use std::fs::File;
+use nix::{errno::Errno, unistd::Pid};
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
 
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
-use crate::proc_tree::outer_pid;
 use crate::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
 use crate::shared_page::{Page, PageLayout, RunOutcome};
-use crate::supervisor::Supervisor;
 use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
-use crate::{Ended, ExecError, Limits, Way, proc_tree, watch};
+use crate::{
+    Ended, ExecError, Limits, Way, proc_tree, proc_tree::outer_pid, supervisor::Supervisor, watch,
+};
 
-/// How long a server may take to come up.
+/// How long a server may take to start.
 pub(crate) const STARTUP: Duration = Duration::from_secs(10);
-/// How long the rest of a reply may take whose beginning is there.
+/// How long the rest of a reply may take once its first byte has arrived.
 const REST: Duration = Duration::from_secs(1);
 
-/// A running server.
+/// A running server process, and the pipes and memory shared with it.
 pub(crate) struct Server {
     pipes: ServerPipes,
-    page: Page,
-    /// The last run requested, and the first of the same request.
+    pub(crate) page: Page,
+    /// Numbers of the last run requested and of the first run of the same request.
     seq: u64,
     first: u64,
     pid: Pid,
-    /// Its scratch directory, where its size must be watched.
+    /// The scratch directory, if ddfuzz must check its size; `None` if the kernel limits it.
     watched: Option<PathBuf>,
-    /// Its process ids are those of a PID namespace.
+    /// Whether the server reports process ids of its own PID namespace.
     numbers_processes: bool,
-    /// Its scratch directory, where that is a mount of its own.
+    /// The scratch directory, opened, if only the server's mount namespace shows it.
     scratch: Option<OwnedFd>,
-    // Dropped last: it kills what the closed pipes did not end.
+    // Dropped last: kills what did not end when the pipes closed.
     supervisor: Supervisor,
 }
 
-/// Why a request was not answered.
+/// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The server died.
     #[error("it died")]
     Died,
-    /// It was silent after its run was killed at a limit, with this ending.
+    /// The server did not reply after its run was killed at a limit; holds how the run ended.
     #[error("it does not answer")]
     Silent(Ended),
-    /// It broke the protocol.
+    /// The server broke the protocol; the text says how.
     #[error("{0}")]
     Nonsense(String),
     /// The program could not be executed.
@@ -59,19 +56,19 @@ pub(crate) enum RequestError {
     Exec(nix::Error),
 }
 
-/// The answer to a request.
+/// How one run of a request ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    /// Which run of the request, from 0.
+    /// Index of the run in its request, from 0.
     pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
-    /// Whether the run had descendants.
+    /// Whether the run started other processes.
     pub(crate) forked: bool,
 }
 
 impl Server {
-    /// Starts a server and waits for its hello. `page`: a fresh one.
+    /// Starts a server and waits for its hello. `page`: new shared memory.
     pub(crate) fn start(
         launch: &Launch,
         stdin: &File,
@@ -79,11 +76,11 @@ impl Server {
         page: Page,
     ) -> Result<Server, ExecError> {
         let (supervisor, mut pipes) = launch
-            .start(stdin, page.file(), stderr)
+            .start(stdin, &page.file, stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
         let told = await_hello(launch, &mut pipes.reply)?;
         let pid = match launch.numbers_processes() {
-            true => outer_pid(told, supervisor.pid()).unwrap_or(told),
+            true => outer_pid(told, supervisor.pid).unwrap_or(told),
             false => told,
         };
         check_descent(launch, &supervisor, pid)?;
@@ -100,14 +97,15 @@ impl Server {
         })
     }
 
-    /// Requests one run on the input that is in place, of `length` bytes, and waits for its end.
+    /// Requests one run on the input in place, `length` bytes long, and waits until the run ends.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
     }
 
-    /// Requests runs of a loop on the inputs in these places. The answer is about one of them: those
-    /// before it came back, and those after it were not made.
+    /// Requests runs of a loop on the inputs at `places` (offset and length in bytes). The answer
+    /// is about one run: all earlier runs of the request returned normally, and later inputs were
+    /// not run.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
@@ -126,7 +124,7 @@ impl Server {
         let before = used(self);
         self.request(self.first, places.len(), flags)?;
         let mut answer = self.answer(limits, Some(detector))?;
-        // In a new process it is all that this has used.
+        // A new process has used CPU time for these runs only.
         if let Some((process, now)) = used(self) {
             let before = before.filter(|(other, _)| *other == process);
             let cpu = now.saturating_sub(before.map_or(Duration::ZERO, |(_, before)| before));
@@ -148,7 +146,7 @@ impl Server {
                 process: &looping,
             });
             let waited = self.watch(limits, look)?;
-            // The answer to a run before, given twice, is no answer.
+            // A repeated answer to an earlier run is ignored.
             let Some(reply) = self.next_reply()? else {
                 continue;
             };
@@ -163,9 +161,9 @@ impl Server {
                     cpu = cpu.max(killed.cpu);
                     killed.why
                 }
-                // The one before it was meant, and came back in time.
+                // The kill was for the previous run, which had just returned.
                 (Some(_), Ended::Signal(libc::SIGKILL)) if number > 0 => {
-                    return self.came_back(number - 1);
+                    return self.returned_answer(number - 1);
                 }
                 (_, ended) => ended,
             };
@@ -178,8 +176,8 @@ impl Server {
         }
     }
 
-    /// The answer about a run that came back, from the page.
-    fn came_back(&self, number: usize) -> Result<Answer, RequestError> {
+    /// Makes the answer for run `number`, which returned normally, from the shared page.
+    fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
@@ -190,7 +188,7 @@ impl Server {
         })
     }
 
-    /// Sends the next request, for one run.
+    /// Sends a request for one run on an input of `length` bytes.
     pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), RequestError> {
         self.seq += 1;
         self.first = self.seq;
@@ -206,12 +204,13 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
-    /// Takes its scratch directory, where that is a mount that only it sees.
+    /// Takes the handle of the scratch directory that only the server's mount namespace shows.
     pub(crate) fn take_scratch(&mut self) -> Option<OwnedFd> {
         self.scratch.take()
     }
 
-    /// The process that has this id in the server's namespace; `None` where it is gone.
+    /// Translates a process id of the server's namespace into ours; `None` where the process is
+    /// gone.
     pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
         match self.numbers_processes {
             true => outer_pid(told, self.pid),
@@ -219,12 +218,6 @@ impl Server {
         }
     }
 
-    /// The memory shared with it.
-    pub(crate) fn page(&self) -> &Page {
-        &self.page
-    }
-
-    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
         self.pipes
             .request
@@ -232,7 +225,8 @@ impl Server {
             .map_err(|_| RequestError::Died)
     }
 
-    /// Waits for the reply to the last request, and kills its run at its limits; returns why.
+    /// Waits for the reply to the last request and kills the run at its limits. Returns why it was
+    /// killed.
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }
@@ -247,9 +241,9 @@ impl Server {
             page: Some(&self.page),
             first: self.first,
             server: self.pid,
-            supervisor: self.supervisor.pid(),
+            supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
-            warm: self.page.layout() != PageLayout::Single,
+            warm: self.page.layout != PageLayout::Single,
         };
         match watch.wait(limits, look) {
             WaitOutcome::Ready => Ok(None),
@@ -275,7 +269,7 @@ impl Server {
         }
     }
 
-    /// Reads the reply that is there; `None` if it is to an earlier request or run.
+    /// Reads one reply; returns `None` if the reply belongs to an earlier request or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
         match read_within(&mut self.pipes.reply, &mut bytes, REST) {
@@ -300,10 +294,10 @@ impl Server {
     }
 }
 
-/// The process of a loop that runs inputs.
+/// The process of a loop that runs the inputs, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Read once per request, which one process serves.
+    /// Process id of the loop's process, looked up once per request.
     process: OnceCell<Option<Pid>>,
 }
 
@@ -313,7 +307,7 @@ impl LoopProcess<'_> {
         LoopProcess { server, process }
     }
 
-    /// Its id, and the CPU time that it has used so far.
+    /// The process id and the CPU time that the process has used so far.
     fn used(&self) -> Option<(Pid, Duration)> {
         Some((self.process()?, self.cpu()?))
     }
@@ -334,7 +328,7 @@ impl ObservedProcess for LoopProcess<'_> {
         let (Some(process), Some(base)) = (self.process(), page.counters_at()) else {
             return false;
         };
-        let len = page.layout().counters();
+        let len = page.layout.counters();
         to.resize(len, 0);
         let remote = [RemoteIoVec { base, len }];
         let read = process_vm_readv(process, &mut [IoSliceMut::new(to)], &remote);
@@ -351,7 +345,7 @@ fn not_shared(error: std::io::Error) -> RequestError {
     RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
-/// Waits for a server's hello, and returns its process id.
+/// Waits for a server's hello and returns the server's process id.
 pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
@@ -366,7 +360,8 @@ pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
     Ok(Pid::from_raw(pid))
 }
 
-/// The scratch directory of a server after its hello, where only the server sees that directory.
+/// Receives the opened scratch directory from the supervisor, if only the server's mount namespace
+/// shows it.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,
@@ -384,14 +379,14 @@ pub(crate) fn hidden_scratch(
     }
 }
 
-/// Fails where /proc does not show the living process `pid` below its supervisor.
+/// Fails if /proc does not show `pid` as a living descendant of the supervisor.
 pub(crate) fn check_descent(
     launch: &Launch,
     supervisor: &Supervisor,
     pid: Pid,
 ) -> Result<(), ExecError> {
-    if !proc_tree::descends(pid, supervisor.pid()) {
-        // Without /proc neither the run nor its processes could be observed.
+    if !proc_tree::descends(pid, supervisor.pid) {
+        // Without /proc, neither the run nor its processes can be observed.
         return Err(ExecError::Server {
             path: launch.program.clone(),
             why: "it is not in /proc (is /proc mounted for another PID namespace?)".to_owned(),
@@ -400,7 +395,7 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` within `timeout`, however slowly its bytes come.
+/// Fills `buffer` from a pipe within `timeout`.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],
@@ -425,7 +420,7 @@ pub(crate) fn read_within(
 
 pub(crate) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
-        // What these mean where a server's high descriptors are asked for.
+        // The errors of asking for the server's high descriptors.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
             " (too few file descriptors? raise `ulimit -n`)"
         }

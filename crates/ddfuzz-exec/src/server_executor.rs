@@ -1,59 +1,48 @@
-//! The executor of all ways that speak our own protocol. They differ in what the server is, and share
-//! how it is asked, watched and restarted.
+//! The executor of all ways that use ddfuzz's own protocol. The ways differ in the server;
+//! requests, limits and restarts are the same.
 
 use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
-use std::collections::HashSet;
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashSet, io, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::crash_snapshots::CrashSnapshots;
-use crate::hang_detector::HangDetector;
 use crate::input::{InputBatch, InputChannel};
 use crate::launch::{Inject, Launch, Role};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
-use crate::prepared_target::PreparedTarget;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
-use crate::scratch::Scratch;
 use crate::server::{Answer, RequestError, Server};
-use crate::shared_page::PageLayout;
-use crate::terminal::Console;
 use crate::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
-    retry,
+    crash_snapshots::CrashSnapshots, hang_detector::HangDetector, prepared_target::PreparedTarget,
+    retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
 };
 
-/// A target behind a server.
+/// A target behind a server of ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
-    // First, so that the server is gone before its directory and group are removed.
+    // The first field: the server ends before its directory and control group are removed.
     server: Option<Server>,
-    /// Processes that the server has forked for runs.
+    /// Number of processes that the server has forked for runs.
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// Whether the program may start others, by what its file shows.
-    may_fork: bool,
-    /// The last run had descendants.
-    forked: bool,
+    /// Whether the program may start others, according to its ELF file.
+    pub(crate) may_fork: bool,
+    pub(crate) forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed, where the target has one.
+    /// The terminal at which inputs are typed, if the target has one.
     console: Option<Console>,
     observations: RunObservations,
-    /// Of a loop: where its processes leave snapshots when they die.
+    /// Memory for the snapshots that crashing processes of a loop take; `None` without a loop.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Of a loop: observes runs that take long.
     detector: HangDetector,
-    /// Whether the last run has died, and so may have left a snapshot.
+    /// Whether the last run has died, and so may have written a snapshot.
     died: bool,
     scratch: Scratch,
 }
 
 impl ServerExecutor {
-    /// Starts the server at once, so that a target that cannot be run is an error now.
+    /// Starts the server at once, so that a target that cannot be run fails here.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -64,7 +53,8 @@ impl ServerExecutor {
         ServerExecutor::for_test(target, prepared, None, way, role, inject)
     }
 
-    /// The same, with the input also put into the file `offered` of the target's directory.
+    /// Starts an interestingness test; the input is also written to the file `offered` of its
+    /// directory.
     pub(crate) fn for_test(
         target: &Target,
         prepared: PreparedTarget,
@@ -85,19 +75,17 @@ impl ServerExecutor {
             }
             _ => {
                 let input = prepared.input;
-                (
-                    PageLayout::Single,
-                    InputChannel::Single { input, test_file },
-                )
+                let channel = InputChannel::Single { input, test_file };
+                (PageLayout::Single, channel)
             }
         };
         let console = Console::of(target, launch.identity);
-        let mut served = ServerExecutor {
+        let mut executor = ServerExecutor {
             server: None,
             runs: 0,
             way,
             layout,
-            // What a script does cannot be known.
+            // A script may start any program.
             may_fork: prepared.facts.is_none_or(|facts| facts.may_fork),
             forked: false,
             limits: target.limits,
@@ -110,37 +98,25 @@ impl ServerExecutor {
             died: false,
             scratch: prepared.scratch,
         };
-        served.server()?;
-        Ok(served)
+        executor.server()?;
+        Ok(executor)
     }
 
-    /// Whether the program may start others, by what its file shows.
-    pub(crate) fn may_fork(&self) -> bool {
-        self.may_fork
-    }
-
-    /// Whether the last run had descendants, as far as the server could see.
-    pub(crate) fn forked(&self) -> bool {
-        self.forked
-    }
-
-    /// The same loop, with a process of its own for each run.
+    /// Makes a loop start a new process for each run.
     pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
         self.observations.fresh = true;
         self
     }
 
-    /// The server is a loop over inputs.
     fn is_loop(&self) -> bool {
         self.layout != PageLayout::Single
     }
 
-    /// One process serves many runs.
     fn is_shared(&self) -> bool {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process ends with the current call.
+    /// Whether the process ends after the current call.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -156,43 +132,44 @@ impl ServerExecutor {
                 let page = self.launch.page(self.layout)?;
                 let observed = self.observations.begin_server(&page);
                 self.launch.observed =
-                    observed.map_err(|source| self.launch.not_sharing(source))?;
+                    observed.map_err(|source| self.launch.sharing_error(source))?;
                 if let Some(copies) = &self.copies {
                     let cleared = copies.clear();
-                    cleared.map_err(|source| self.launch.not_sharing(source))?;
+                    cleared.map_err(|source| self.launch.sharing_error(source))?;
                 }
                 if let Some(console) = &mut self.console {
                     let renewed = console.renew();
-                    let theirs = renewed.map_err(|source| self.launch.without_terminal(source))?;
+                    let theirs = renewed.map_err(|source| self.launch.terminal_error(source))?;
                     self.launch.terminal = Some(theirs);
                 }
                 let mut started =
                     Server::start(&self.launch, self.input_channel.file(), None, page)?;
                 let entered = self.scratch.enter(started.take_scratch());
-                entered.map_err(|source| self.launch.lost(source))?;
+                entered.map_err(|source| self.launch.directory_error(source))?;
                 Ok(empty.insert(started))
             }
         }
     }
 
-    /// The runs of an answer: its own, and those before it, which came back and are in the page.
+    /// The runs of an answer: the answered run, and the earlier runs of the request, which the
+    /// shared page describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
         let has_page = self.is_loop()
-            && (answer.number > 0 || self.observations.telling != CoverageReporting::Nothing);
+            && (answer.number > 0 || self.observations.reporting != CoverageReporting::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
-            let outcomes = server.page().outcomes(answer.number + 1);
-            let outcomes = outcomes.map_err(|source| self.launch.not_sharing(source))?;
-            let came_back = answer.number + usize::from(answer.ended.is_exit());
-            for (number, outcome) in outcomes.into_iter().enumerate().take(came_back) {
-                self.observations.take(number, server.page(), outcome.slot);
+            let outcomes = server.page.outcomes(answer.number + 1);
+            let outcomes = outcomes.map_err(|source| self.launch.sharing_error(source))?;
+            let returned = answer.number + usize::from(answer.ended.is_exit());
+            for (number, outcome) in outcomes.into_iter().enumerate().take(returned) {
+                self.observations.take(number, &server.page, outcome.slot);
                 match number < answer.number {
                     true => runs.push(Run {
                         cpu: outcome.cpu,
                         ..Run::ended(Ended::from_wait_status(outcome.status))
                     }),
-                    // Of the last one the answer itself tells, and more.
+                    // The answer describes the last run in more detail.
                     false => last = answer.cpu.max(outcome.cpu),
                 }
             }
@@ -205,7 +182,7 @@ impl ServerExecutor {
             cpu: last,
             read: self.input_channel.read_so_far(),
         });
-        // In a loop the server has seen the process end, and all that it had started.
+        // In a loop, the server has waited for the process and killed its descendants.
         let served = self.is_loop() && self.server.is_some();
         let is_gone = served && answer.ended == Ended::Timeout;
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
@@ -223,16 +200,12 @@ impl ServerExecutor {
     }
 }
 
-/// Whether an error of a fork or an execve is temporary: of the load, not of the program.
+/// Whether an error of fork or execve is temporary, caused by the load and not by the program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
     )
-}
-
-fn lost_terminal(error: &io::Error) -> String {
-    format!("its terminal cannot be used again: {error}")
 }
 
 impl Retriable for ServerExecutor {
@@ -245,29 +218,30 @@ impl Retriable for ServerExecutor {
         self.server().map_err(Failure::Start)?;
         if let (true, Some(copies)) = (self.died, &self.copies) {
             let forgotten = copies.forget();
-            forgotten.map_err(|source| Failure::Start(self.launch.not_sharing(source)))?;
+            forgotten.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
         }
         let flags = self.observations.begin_request();
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
-            let begun = console.begin(input);
-            begun
-                .map_err(|error| Failure::Request(RequestError::Nonsense(lost_terminal(&error))))?;
-            limits.wall = limits.wall.saturating_add(console.patience(input));
+            let begun = console.begin(input).map_err(|error| {
+                RequestError::Nonsense(format!("its terminal cannot be used again: {error}"))
+            });
+            begun.map_err(Failure::Request)?;
+            limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
         }
         let answer = match &self.input_channel {
             InputChannel::Single { .. } => server.run(input.len(), &limits),
             InputChannel::Batch(many) => {
                 self.detector.begin();
-                server.run_all(many.places(), flags, &limits, &mut self.detector)
+                server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
         };
         let mut answer = answer.map_err(Failure::Request)?;
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
-        // What a server may leak, it leaks with a fork. In a loop a run that comes back needs none.
+        // A server leaks with each fork. Runs of a loop that return normally need no fork.
         let forked = self.ends_process() || !answer.ended.is_exit();
         self.runs += u64::from(forked);
         self.died = !matches!(answer.ended, Ended::Exit(_));
@@ -276,7 +250,7 @@ impl Retriable for ServerExecutor {
 
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
-            // A loop whose target closed the input has an errno, too.
+            // A loop reports an errno also when the target has closed the input.
             Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
                 Some(ExecError::NotExecutable {
                     path: self.program(),
@@ -340,18 +314,18 @@ impl Executor for ServerExecutor {
         Some(self.layout.counters()).filter(|count| *count > 0)
     }
 
-    fn tell_coverage(&mut self, telling: CoverageReporting) {
-        self.observations.telling = telling;
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.observations.reporting = reporting;
     }
 
     fn covered(&self) -> &[RunCoverage] {
         self.observations.covered()
     }
 
-    fn tell_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
+    fn report_comparisons(&mut self, on: bool) -> Result<(), ExecError> {
         if self.is_loop() && on != self.observations.compares() {
             let changed = self.observations.compare(on, &self.launch.program);
-            changed.map_err(|source| self.launch.not_sharing(source))?;
+            changed.map_err(|source| self.launch.sharing_error(source))?;
             self.server = None; // what observes is loaded with the program
         }
         Ok(())

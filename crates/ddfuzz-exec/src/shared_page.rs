@@ -3,32 +3,29 @@
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::unistd::Pid;
-use std::fs::File;
-use std::io;
-use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    fs::File, io, num::NonZeroUsize, os::fd::AsFd, os::unix::fs::FileExt, ptr::NonNull,
+    time::Duration,
+};
 
-/// `runtime/protocol.h`: where the entries of a loop begin, how long each is, and where what all
-/// runs have reached begins.
+/// Offsets and sizes of `runtime/protocol.h`: start of a loop's entries, size of an entry, and
+/// start of the reached counter ranges.
 const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
 const COUNTERS: usize = 8192;
 
-/// Inputs of one request to a loop, at most.
+/// Maximum number of inputs in one request to a loop.
 pub(crate) const MOST_INPUTS: usize = 128;
 
-/// The layout of the shared memory: the page alone, or with the tables of a loop after it.
+/// The layout of the shared memory: the page alone, or followed by the tables of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageLayout {
-    /// One run a request.
+    /// One run per request.
     Single,
-    /// Many runs a request, of a target with this many counters.
+    /// Many runs per request.
     Loop {
-        /// Bytes.
+        /// Number of coverage counters of the target.
         counters: usize,
     },
 }
@@ -42,7 +39,6 @@ impl PageLayout {
         }
     }
 
-    /// How many counters there are.
     pub(crate) fn counters(self) -> usize {
         match self {
             PageLayout::Single => 0,
@@ -55,16 +51,16 @@ fn stride(counters: usize) -> usize {
     counters.next_multiple_of(64)
 }
 
-/// Our view of `struct page` of `runtime/protocol.h`, and of the tables after it.
+/// The Rust side of `struct page` in `runtime/protocol.h`, and of the tables that follow it.
 pub(crate) struct Page {
-    file: File,
+    pub(crate) file: File,
     header: Mapping,
-    layout: PageLayout,
+    pub(crate) layout: PageLayout,
 }
 
 impl Page {
-    /// Makes the memory file and maps its beginning. The rest is read and written as a file, so
-    /// that whatever the target does to its contents or length is an error here.
+    /// Creates the memory file and maps its beginning. The rest is read and written as a file, so
+    /// that a target that changes its length causes an error, not a crash.
     pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(layout.size() as u64)?;
@@ -77,17 +73,7 @@ impl Page {
         })
     }
 
-    /// The file, for the server.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Its layout.
-    pub(crate) fn layout(&self) -> PageLayout {
-        self.layout
-    }
-
-    /// The last run that the server, or a child of its, has taken.
+    /// Number of the last run that has begun.
     pub(crate) fn started(&self) -> u64 {
         self.header.word(0).load(Ordering::Acquire)
     }
@@ -97,8 +83,8 @@ impl Page {
         self.header.half(5).load(Ordering::Acquire) != 0
     }
 
-    /// The signal that a descendant died of, where the target has collected its status; `None` where
-    /// none is known.
+    /// The signal by which a descendant died whose status the target has reaped; `None` if there is
+    /// none.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
         crate::Ended::Signal(signal)
@@ -106,18 +92,18 @@ impl Page {
             .then_some(signal)
     }
 
-    /// In a loop: the process that runs the inputs, by its id in its own namespace.
+    /// Id of the process that runs a loop's inputs, in that process's PID namespace.
     pub(crate) fn child(&self) -> Pid {
         Pid::from_raw(self.header.half(7).load(Ordering::Acquire))
     }
 
-    /// In a loop: where in that process the counters are; `None` where there are none.
+    /// Address of the coverage counters in a loop's process; `None` without counters.
     pub(crate) fn counters_at(&self) -> Option<usize> {
         let at = self.header.word(4).load(Ordering::Acquire);
         usize::try_from(at).ok().filter(|at| *at != 0)
     }
 
-    /// Writes offsets and lengths of the inputs of the next request.
+    /// Writes offsets and lengths, in bytes, of the next request's inputs.
     pub(crate) fn put_inputs(&self, places: &[(u64, u64)]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(places.len() * ENTRY);
         for (offset, length) in places {
@@ -128,7 +114,7 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// The outcomes of the first `count` inputs of a request.
+    /// Reads the outcomes of the first `count` inputs of a request.
     pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
@@ -145,7 +131,7 @@ impl Page {
         Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
     }
 
-    /// The counters that were kept in a slot; `None` where none were.
+    /// The counters in a slot; `None` for an empty slot.
     pub(crate) fn kept(&self, slot: CounterSlot) -> Option<Vec<u8>> {
         let number = usize::try_from(slot.0).ok()?;
         if number == 0 || number > MOST_INPUTS {
@@ -160,7 +146,7 @@ impl Page {
         Some(counters)
     }
 
-    /// Writes what earlier runs have reached, a byte for each counter, for the runs from here on.
+    /// Writes the counter ranges that earlier runs have reached, one byte per counter.
     pub(crate) fn set_reached(&self, reached: &[u8]) -> io::Result<()> {
         let known = &reached[..reached.len().min(self.layout.counters())];
         self.file.write_all_at(known, COUNTERS as u64)
@@ -170,20 +156,20 @@ impl Page {
 /// The outcome of one run of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// Its status as wait(2) gives it.
+    /// Status as `wait(2)` gives it.
     pub(crate) status: i32,
-    /// Where its counters are kept.
+    /// The slot with the run's counters.
     pub(crate) slot: CounterSlot,
-    /// Its CPU time; zero where it was not measured.
+    /// CPU time of the run; zero if it was not measured.
     pub(crate) cpu: Duration,
 }
 
-/// Where the counters of a run are kept.
+/// The number of a slot for the counters of one run; 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterSlot(u32);
 
-/// The mapped beginning of a memory file. Others may change it at any time, so it is read by atomic
-/// loads only.
+/// The mapped beginning of a memory file. Other processes may change it at any time, so it is read
+/// by atomic loads only.
 pub(crate) struct Mapping {
     at: NonNull<libc::c_void>,
     size: NonZeroUsize,
@@ -193,7 +179,7 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `size` bytes of a file that is as long, and that nobody can shorten (`keep_length`).
+    /// Maps `size` bytes of a file whose length is sealed to at least that many (`keep_length`).
     pub(crate) fn shared(file: &File, size: usize) -> io::Result<Mapping> {
         let size = NonZeroUsize::new(size).ok_or(io::ErrorKind::InvalidInput)?;
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -202,7 +188,7 @@ impl Mapping {
         Ok(Mapping { at, size })
     }
 
-    /// The 64-bit word of this number.
+    /// The 64-bit word at index `number`.
     pub(crate) fn word(&self, number: usize) -> &AtomicU64 {
         assert!(number < self.size.get() / 8, "beyond the mapping");
         // SAFETY: within the mapping, as was just asserted, and aligned, for a mapping begins at
@@ -210,14 +196,13 @@ impl Mapping {
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
     }
 
-    /// The 32-bit word of this number.
+    /// The 32-bit word at index `number`.
     pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
         assert!(number < self.size.get() / 4, "beyond the mapping");
         // SAFETY: as for whole words.
         unsafe { &*self.at.as_ptr().cast::<AtomicI32>().add(number) }
     }
 
-    /// Writes `bytes` at `offset`.
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset.checked_add(bytes.len());
         assert!(
@@ -233,7 +218,7 @@ impl Mapping {
     }
 }
 
-/// Seals the length of a file: an access to the mapping of a shortened file is deadly.
+/// Seals the length of a file: access to a mapping beyond the end of its file raises SIGBUS.
 pub(crate) fn keep_length(file: &File) -> io::Result<()> {
     let seal = FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK);
     Ok(fcntl(file, seal).map(drop)?)

@@ -1,42 +1,42 @@
-//! The launcher's supervisor processes (`runtime/keeper.c`), and how the target ends with them.
+//! The launcher's supervisor processes (`runtime/supervisor.c`), which kill a target with all its
+//! descendants; and control groups, which limit the number of processes.
 //!
-//! Where both supervisors were killed, nobody is above the target's processes. They are then found by
-//! what none of them can change: the environment that they were started with.
+//! If both supervisors were killed, the target's processes are found by their initial environment,
+//! which they cannot change.
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
-use std::ffi::OsStr;
+use nix::{errno::Errno, unistd::Pid};
 use std::io::{IoSliceMut, Read};
-use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{
+    ffi::OsStr, fs, net::Shutdown, os::unix::ffi::OsStrExt, os::unix::net::UnixStream, sync::Once,
+};
 
-use crate::proc_tree;
-use crate::watch::readable;
+use crate::{proc_tree, watch::readable};
 
 /// How long the supervisors may take to kill everything.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The running launcher, whose process is the outer supervisor. Dropping it kills the target with all
-/// its descendants, and waits for that. If ddfuzz dies, the supervisor pipe closes, and the
-/// supervisors do the same.
+/// The running launcher, whose process is the outer supervisor. Dropping it kills the target with
+/// all its descendants and waits until they are gone. If ddfuzz dies, the supervisor pipe closes,
+/// and the supervisors do the same.
 pub(crate) struct Supervisor {
-    pid: Pid,
-    /// Its other end is held by both supervisors, as long as they live, and by nobody else.
+    /// Process id of the outer supervisor.
+    pub(crate) pid: Pid,
+    /// Socket to the two supervisors, which hold its other end as long as they live.
     supervisor_pipe: UnixStream,
-    /// The scratch directory. The environment of all processes of the target names it.
+    /// The scratch directory, which the environment of all the target's processes contains.
     scratch: PathBuf,
 }
 
 impl Supervisor {
-    /// The supervisor with this process id, at the other end of `supervisor_pipe`, of the target that
-    /// uses this scratch directory.
+    /// Makes the handle of the supervisor `pid`, at the other end of `supervisor_pipe`, for the
+    /// target that uses the directory `scratch`.
     pub(crate) fn new(pid: Pid, supervisor_pipe: UnixStream, scratch: PathBuf) -> Supervisor {
         Supervisor {
             pid,
@@ -45,12 +45,7 @@ impl Supervisor {
         }
     }
 
-    /// Its process id.
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
-    }
-
-    /// Takes the descriptor that the inner supervisor has sent; `None` where it has sent none.
+    /// Receives the descriptor that the inner supervisor has sent; `None` if it has sent none.
     pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
         let mut word = [0; 1];
         let mut part = [IoSliceMut::new(&mut word)];
@@ -66,15 +61,15 @@ impl Supervisor {
         Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits until both supervisors are gone; false if they do not go.
+    /// Waits until both supervisors have ended; false if they have not within 10 s.
     fn is_gone(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if !readable(&self.supervisor_pipe, left) {
                 return false;
             }
-            // A supervisor says nothing; its end is an end of file, or a reset.
+            // A supervisor sends nothing more; its end closes or resets the pipe.
             match self.supervisor_pipe.read(&mut [0; 16]) {
                 Ok(0) | Err(_) => return true,
                 Ok(_) => {}
@@ -87,7 +82,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         let _ = self.supervisor_pipe.shutdown(Shutdown::Write);
         if !self.is_gone() {
-            // Somebody has stopped it. What it kept, the other one sweeps.
+            // A supervisor that somebody has stopped is killed; the other one kills its processes.
             let _ = kill(self.pid, Signal::SIGKILL);
         }
         let ended = loop {
@@ -96,20 +91,20 @@ impl Drop for Supervisor {
                 ended => break ended,
             }
         };
-        // Who kills one of them may have killed the other before it could notice.
+        // If one supervisor was killed, the other may have been killed before it noticed.
         if !matches!(ended, Ok(WaitStatus::Exited(..))) {
             kill_marked(&self.scratch);
         }
     }
 }
 
-/// How many passes [`kill_marked`] makes, and how far apart: a killed process takes time to die, and
-/// the next pass meets what was forked meanwhile.
+/// Passes of [`kill_marked`]: a killed process takes time to die, and the next pass finds new
+/// forks.
 const PASSES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Kills all processes in whose first environment `scratch`, the scratch directory of one executor,
-/// is the value of a variable (docs/decisions/0001).
+/// Kills all processes whose initial environment has the value `scratch`, the scratch directory of
+/// one executor, in a variable (docs/decisions/0001).
 fn kill_marked(scratch: &Path) {
     let mark = mark(scratch);
     for _ in 0..PASSES {
@@ -117,7 +112,7 @@ fn kill_marked(scratch: &Path) {
         if left.is_empty() {
             return;
         }
-        // The stopped ones start no others while the rest is being killed.
+        // Stopped processes cannot fork while the others are being killed.
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
             for pid in &left {
                 let _ = kill(*pid, signal);
@@ -127,12 +122,12 @@ fn kill_marked(scratch: &Path) {
     }
 }
 
-/// The scratch directory as the end of a variable in an environment.
+/// The scratch directory as it ends a variable in an environment.
 fn mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }
 
-/// The living processes with this mark in their environment. The dead have none.
+/// The living processes with `mark` in their environment. Zombies have no environment.
 fn marked(mark: &[u8]) -> Vec<Pid> {
     let number = |name: &OsStr| name.to_str()?.parse().ok().map(Pid::from_raw);
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -144,6 +139,80 @@ fn marked(mark: &[u8]) -> Vec<Pid> {
             (bears && proc_tree::lives(pid)).then_some(pid)
         })
         .collect()
+}
+
+/// Mount points of the pids controller: version 1, then version 2.
+const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+const PREFIX: &str = "ddfuzz-";
+
+/// A control group that limits the number of a target's processes; dropping it kills its processes
+/// and removes it. Where none can be created, `RLIMIT_NPROC` limits the user that the target runs
+/// as.
+pub(crate) struct Cgroup {
+    path: PathBuf,
+}
+
+impl Cgroup {
+    /// Creates a group of at most `processes` processes and threads, where that is permitted.
+    pub(crate) fn create(processes: u32) -> Option<Cgroup> {
+        static STALE: Once = Once::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let roots = || ROOTS.iter().map(Path::new);
+        STALE.call_once(|| roots().for_each(remove_stale));
+        roots().find_map(|root| {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = root.join(format!("{PREFIX}{}-{count}", std::process::id()));
+            fs::create_dir(&path).ok()?;
+            let group = Cgroup { path };
+            fs::write(group.path.join("pids.max"), processes.to_string()).ok()?;
+            Some(group)
+        })
+    }
+
+    /// The file to which a process writes `0` to join the group.
+    pub(crate) fn procs(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        empty_and_remove(&self.path);
+    }
+}
+
+fn empty_and_remove(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    // Without new processes, killing ends even a fork bomb.
+    let _ = fs::write(path.join("pids.max"), "0");
+    while fs::remove_dir(path).is_err() && path.exists() && Instant::now() < deadline {
+        let listed = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        for pid in members(&listed) {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Parses process ids. A process outside our PID namespace is listed as 0, which `kill` would take
+/// for our own process group; it is skipped.
+fn members(listed: &str) -> impl Iterator<Item = Pid> {
+    let pids = listed.split_whitespace().flat_map(str::parse);
+    pids.filter(|pid| *pid > 0).map(Pid::from_raw)
+}
+
+/// Removes the groups of dead ddfuzz processes. Groups with processes belong to others: an owner in
+/// another namespace looks dead, and a dead owner has left no processes.
+fn remove_stale(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+        if owner.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -172,5 +241,11 @@ mod tests {
         assert_eq!(other.try_wait().unwrap(), None);
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_member_without_an_id_here_is_not_taken_for_our_group() {
+        let found: Vec<Pid> = members("0\n12\n-1\n0\n7\n").collect();
+        assert_eq!(found, [Pid::from_raw(12), Pid::from_raw(7)]);
     }
 }

@@ -1,12 +1,10 @@
-//! A target: its program, arguments, input channel, environment, limits and sandbox; and the
-//! record of it in logs and campaign files.
+//! A target: its program, arguments, input channel, environment, limits and sandbox; and its record
+//! in logs and campaign files.
 
 use ddfuzz_model::files::{Base64, OsText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::{Sandbox, Way};
 
@@ -19,28 +17,27 @@ pub enum Program {
     Bundled(String),
 }
 
-/// A program, its arguments, and everything else that a run of it depends on.
+/// A program with its arguments and everything else that its runs depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The program.
+    /// The program to run.
     pub program: Program,
-    /// Its arguments, without the program's name; `@@` stands for a file holding the input.
-    /// Without one the input goes to stdin.
+    /// Arguments without the program's name. `@@` stands for a file with the input; without `@@`
+    /// the input is on stdin.
     pub args: Vec<OsString>,
-    /// How the input gets there, more exactly.
+    /// How the input reaches the program.
     pub channel: Channel,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether `env` is all there is, but for `TMPDIR`: nothing is inherited.
+    /// Whether nothing is inherited: `env` and `TMPDIR` are the whole environment.
     pub env_only: bool,
-    /// The working directory; a scratch directory where `None`. `TMPDIR` is a scratch directory
-    /// in any case.
+    /// Working directory; `None` for a scratch directory. `TMPDIR` is always a scratch directory.
     pub cwd: Option<PathBuf>,
     /// Limits on each run.
     pub limits: Limits,
     /// The exit status that counts as a crash (`--crash-exit`).
     pub crash_exit: Option<i32>,
-    /// What it may do to the machine.
+    /// Whether the target runs in a sandbox.
     pub sandbox: Sandbox,
 }
 
@@ -60,12 +57,12 @@ impl Target {
         }
     }
 
-    /// Whether the input goes to a file named in the arguments instead of stdin.
+    /// Whether the input is in a file named in the arguments, not on stdin.
     pub fn takes_file(&self) -> bool {
         !matches!(self.channel, Channel::Terminal(_)) && self.names_file()
     }
 
-    /// Whether the arguments name a file: the input, or at a terminal a text to work on.
+    /// Whether the arguments name a file: the input, or the sample text at a terminal.
     pub fn names_file(&self) -> bool {
         let is_named = |arg: &OsString| arg.to_string_lossy().contains("@@");
         self.args.iter().any(is_named)
@@ -101,7 +98,7 @@ pub struct Terminal {
 }
 
 impl Default for Terminal {
-    /// 24 lines of 80 characters; no keystrokes that end anything.
+    /// 24 lines of 80 characters, without ending keystrokes.
     fn default() -> Terminal {
         Terminal {
             rows: 24,
@@ -111,16 +108,16 @@ impl Default for Terminal {
     }
 }
 
-/// ASCII's file separator: between the two files of [`Channel::TwoFiles`].
+/// ASCII's file separator, which splits an input for [`Channel::TwoFiles`].
 pub const SEPARATOR: u8 = 0x1c;
 
 impl Channel {
-    /// The channel with a file of this name.
+    /// The channel with an input file called `name`.
     pub fn named(name: impl Into<OsString>) -> Channel {
         Channel::Named(OsText(name.into()))
     }
 
-    /// The options by which the command line asks for it.
+    /// The command-line options that select this channel.
     pub fn options(&self) -> Vec<OsString> {
         match self {
             Channel::Plain => Vec::new(),
@@ -140,14 +137,14 @@ impl Channel {
         }
     }
 
-    /// Whether it is the one that needs no record.
+    /// Whether this is the default channel, which is not recorded.
     pub fn is_plain(&self) -> bool {
         *self == Channel::Plain
     }
 }
 
-/// The two files that an input of [`Channel::TwoFiles`] stands for; without a [`SEPARATOR`] the
-/// second one is empty.
+/// Splits an input for [`Channel::TwoFiles`] at the first [`SEPARATOR`]. Without one, the second
+/// file is empty.
 pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == SEPARATOR) {
         Some(at) => (&input[..at], &input[at + 1..]),
@@ -182,8 +179,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default limits with this CPU time, and the wall limit that belongs behind it:
-    /// twice as long, at least 2 s.
+    /// The default limits with this CPU time, and twice as much wall time, at least 2 s.
     pub fn with_cpu(cpu: Duration) -> Limits {
         Limits {
             cpu,
@@ -195,7 +191,7 @@ impl Limits {
     }
 }
 
-/// Durations as whole milliseconds.
+/// Serializes durations as whole milliseconds.
 mod millis {
     use std::time::Duration;
 
@@ -240,7 +236,7 @@ pub struct TargetRecord {
 }
 
 impl TargetRecord {
-    /// The record of a target run in this way.
+    /// Records `target`, run in the way `way`.
     pub fn new(target: &Target, way: Way) -> TargetRecord {
         let (program, bundled) = match &target.program {
             Program::Path(path) => (Some(OsText::from(path)), None),
@@ -264,7 +260,7 @@ impl TargetRecord {
         }
     }
 
-    /// The target again, with these limits; `None` where the record names no program.
+    /// Restores the target, with these limits; `None` if the record names no program.
     pub fn target(&self, limits: Limits) -> Option<Target> {
         let program = match (&self.program, &self.bundled) {
             (Some(path), _) => Program::Path(PathBuf::from(&path.0)),
@@ -285,8 +281,8 @@ impl TargetRecord {
         })
     }
 
-    /// Whether both run the same program on the same terms; the way of execution may differ,
-    /// because keys are equal by every way.
+    /// Whether both records describe the same program and settings. The way of execution may
+    /// differ: crash keys do not depend on it.
     pub fn same_target(&self, other: &TargetRecord) -> bool {
         *self
             == TargetRecord {
@@ -296,7 +292,7 @@ impl TargetRecord {
     }
 }
 
-/// Whether a field need not be written.
+/// Whether a field has its default and is not written.
 fn is_false(value: &bool) -> bool {
     !value
 }

@@ -1,51 +1,44 @@
 //! The server behind a [`Traceable`](crate::Traceable), with the input, the directories and the
 //! captured output of its runs.
 
-use nix::errno::Errno;
-use nix::unistd::Pid;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use nix::{errno::Errno, unistd::Pid};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
-use crate::input::Input;
-use crate::launch::Launch;
 use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture};
-use crate::protocol::flag;
 use crate::scratch::{Reports, Scratch};
 use crate::server::{RequestError, Server};
-use crate::shared_page::PageLayout;
-use crate::terminal::Console;
-use crate::traceable::Reruns;
-use crate::{Ended, ExecError, Limits, RerunReason, Way};
+use crate::{
+    Ended, ExecError, Limits, RerunReason, Way, input::Input, launch::Launch, protocol::flag,
+    shared_page::PageLayout, terminal::Console, traceable::Reruns,
+};
 
-/// How long the reply on a run may take after its tracer is done with it.
+/// How long the server's reply may take after the tracer has released a run.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// The server of a traceable target, and its resources.
+/// The server of a traceable target, and the resources that it uses.
 pub(crate) struct TraceServer {
-    // First, so that the server is gone before its directory and group are removed.
+    // The first field: the server ends before its directory and control group are removed.
     pub(crate) server: Option<Server>,
-    /// Re-runs inputs with other settings.
     pub(crate) reruns: Reruns,
     pub(crate) program: PathBuf,
     pub(crate) may_panic: bool,
-    /// The reports of the target's sanitizer, if it has one.
     pub(crate) reports: Option<Reports>,
-    /// What the server does for a run.
+    /// Which kind of server `server` is, or would be started as.
     pub(crate) mode: ServerMode,
     pub(crate) launch: Launch,
-    /// How to launch a server that forks runs at `main`, where that is possible: it saves the
-    /// `execve` and the start of the program. Addresses are the server's, and so fixed.
+    /// How to launch a server that forks runs at `main`, which saves the `execve`. All its runs
+    /// have the addresses of the server. `None` where forking does not work.
     pub(crate) forking: Option<Launch>,
-    /// How to launch a server whose runs leave snapshots, and where they leave them.
+    /// How to launch a server whose runs leave snapshots when they crash, and the memory of the
+    /// snapshots.
     pub(crate) copying: Option<(Launch, Arc<CrashSnapshots>)>,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     pub(crate) stderr: DrainedPipe<Excerpt>,
-    /// Captures what runs write, where that was asked for.
+    /// Captures stdout and stderr of runs; `None` if the output is not needed.
     pub(crate) capture: Option<OutputCapture>,
-    /// The terminal at which inputs are typed, where the target has one; and the next input.
+    /// The terminal at which inputs are typed; `None` where the target has none.
     pub(crate) console: Option<Console>,
     pub(crate) keys: Vec<u8>,
     pub(crate) way: Way,
@@ -54,7 +47,8 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Sets the sanitizer options from the next start of a server on.
+    /// Sets the sanitizer options for servers that start later. `why`: the reason of re-runs, if
+    /// any.
     pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
@@ -69,11 +63,8 @@ impl TraceServer {
     }
 
     pub(crate) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
-        let system = |source| ExecError::System {
-            what: "writing an input".to_owned(),
-            source,
-        };
-        self.input.write(input).map_err(system)?;
+        let written = self.input.write(input);
+        written.map_err(ExecError::system("writing an input"))?;
         self.stderr.clear();
         if self.console.is_some() {
             self.keys = input.to_owned();
@@ -89,7 +80,7 @@ impl TraceServer {
 
     fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
         let theirs = self.console.as_mut().map(Console::renew).transpose();
-        let theirs = theirs.map_err(|source| self.launch.without_terminal(source))?;
+        let theirs = theirs.map_err(|source| self.launch.terminal_error(source))?;
         let launch = match (mode, &mut self.forking, &mut self.copying) {
             (ServerMode::Forking, Some(forking), _) => forking,
             (ServerMode::Copying, _, Some((copying, _))) => copying,
@@ -104,7 +95,7 @@ impl TraceServer {
         match Server::start(launch, self.input.stdin(), Some(stderr), page) {
             Ok(mut server) => {
                 let entered = self.scratch.enter(server.take_scratch());
-                entered.map_err(|source| self.launch.lost(source))?;
+                entered.map_err(|source| self.launch.directory_error(source))?;
                 self.server = Some(server);
                 self.mode = mode;
                 Ok(())
@@ -136,7 +127,7 @@ impl TraceServer {
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Begins to type, where the target is at a terminal, just before its child goes on.
+    /// Starts typing the input, just before the child continues, if the target is at a terminal.
     pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
@@ -145,10 +136,10 @@ impl TraceServer {
             return Ok(());
         };
         let begun = console.begin(&self.keys);
-        begun.map_err(|source| self.launch.without_terminal(source))
+        begun.map_err(|source| self.launch.terminal_error(source))
     }
 
-    /// How a run ended, given what the server reports.
+    /// Corrects how the run ended: hanging up its terminal is not a failure.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
@@ -156,11 +147,13 @@ impl TraceServer {
         }
     }
 
-    /// Limits on the run of the current input.
+    /// Limits on the run of the current input; each key at a terminal extends the wall time.
     pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {
-            limits.wall = limits.wall.saturating_add(console.patience(&self.keys));
+            limits.wall = limits
+                .wall
+                .saturating_add(console.extra_wall_time(&self.keys));
         }
         limits
     }

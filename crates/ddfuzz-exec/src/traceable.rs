@@ -1,26 +1,21 @@
-//! Runs a target once under a tracer: the child waits just before its `execve` until it has been
-//! seized.
+//! Runs a target under a tracer: the child process waits just before its `execve` until the tracer
+//! has seized it.
 
 use nix::unistd::Pid;
-use std::fs::File;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{fs::File, path::PathBuf, time::Duration};
 
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
-use crate::facts::TargetFacts;
 use crate::launch::{Inject, Launch, Role};
 use crate::output_capture::{DrainedPipe, OutputCapture, Written, tail};
-use crate::prepared_target::PreparedTarget;
 use crate::scratch::{Cleaned, Reports};
-use crate::terminal::Console;
 use crate::trace_server::{GRACE, TraceServer, gone};
 use crate::{
     CrashMessages, Ended, ExecError, Limits, RerunReason, Run, Sanitizer, Target, TimeLimit, Way,
-    crash_snapshots, ways,
+    crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget, terminal::Console, ways,
 };
 
-/// How many servers in turn are asked for a child.
+/// How many servers are tried, one after the other, before `start` fails.
 const TRIES: u32 = 2;
 
 /// A target that can be run under a tracer, again and again, one run at a time.
@@ -30,19 +25,14 @@ pub struct Traceable {
 }
 
 impl Traceable {
-    /// Prepares `target` to be traced as the way `way` runs it: a harness by its entry
-    /// function, everything else by its `main`.
-    ///
-    /// # Errors
-    /// When the program is missing or cannot be executed.
+    /// Prepares `target` for tracing. For [`Way::Harness`] a run calls the entry function, else
+    /// `main`. Fails when the program is missing or cannot be executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
-    /// The same, but forks runs where the way of execution forks them.
-    ///
-    /// # Errors
-    /// As [`new`](Traceable::new).
+    /// Prepares `target` for tracing; runs are forked by a fork server where `way` uses one. Fails
+    /// as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
         if way == Way::Inject {
@@ -63,11 +53,9 @@ impl Traceable {
         Ok(traceable)
     }
 
-    /// As [`forking`](Traceable::forking), and captures what runs [write](Traced::written) as length
-    /// and hash.
-    ///
-    /// # Errors
-    /// As [`new`](Traceable::new); when there are no pipes.
+    /// Prepares `target` as [`forking`](Traceable::forking) does, and records length and hash of
+    /// what runs [write](Traced::written). Fails as [`new`](Traceable::new) does, and without
+    /// pipes.
     pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let traceable = Traceable::forking(target, way)?;
         let capture = OutputCapture::open().and_then(|capture| {
@@ -84,10 +72,8 @@ impl Traceable {
         Ok(traceable)
     }
 
-    /// The same for a prepared target. Each run reports its comparisons in `observed`, where given.
-    ///
-    /// # Errors
-    /// When the target has no entry function although it is a harness.
+    /// Makes a traceable target of a prepared one. Each run writes its comparisons to the file
+    /// `observed`, if given. Fails when the target is a harness without an entry function.
     pub(crate) fn at(
         mut prepared: PreparedTarget,
         target: &Target,
@@ -140,17 +126,18 @@ impl Traceable {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way whose runs these stand for.
+    /// The way of execution that the traced runs imitate.
     pub fn way(&self) -> Way {
         self.lock().way
     }
 
-    /// Limits on each run; at a terminal those of the last one, whose wall time its keys lengthen.
+    /// Limits on each run. At a terminal: limits on the last run, whose wall time grows with its
+    /// keys.
     pub fn limits(&self) -> Limits {
         self.lock().limits_now()
     }
 
-    /// Limits the time of all runs from here on.
+    /// Replaces the time limits of all later runs.
     pub fn limit_time(&self, time: TimeLimit) {
         let mut inner = self.lock();
         inner.limits = time.within(inner.limits);
@@ -161,17 +148,17 @@ impl Traceable {
         self.lock().crash_exit
     }
 
-    /// The program that runs: a script's is its interpreter, where that is plain.
+    /// Path of the program that runs; for a script, the interpreter where it is known.
     pub fn program(&self) -> PathBuf {
         self.lock().program.clone()
     }
 
-    /// Whether the program can end by a Rust panic, as far as its file tells.
+    /// Whether the program can end by a Rust panic, according to its ELF file.
     pub fn may_panic(&self) -> bool {
         self.lock().may_panic
     }
 
-    /// The target that re-runs inputs for this reason.
+    /// Returns the target whose server runs with the settings for `why`.
     fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
         let rerun = inner.reruns.get(why)?;
@@ -179,16 +166,13 @@ impl Traceable {
         Ok(rerun)
     }
 
-    /// Sets the sanitizer options of further runs for this reason.
+    /// Sets the sanitizer options of later re-runs for the reason `why`.
     fn set_sanitizer_options(&self, why: RerunReason) {
         self.lock().set_sanitizer_options(Some(why));
     }
 
-    /// Forks a child for `input` that waits to be seized. `random_addresses`: with
-    /// address-space randomisation.
-    ///
-    /// # Errors
-    /// When the server cannot be started or breaks.
+    /// Forks a child for `input` that waits to be seized. `random_addresses`: enables address-space
+    /// layout randomization. Fails when the server cannot be started or breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
         let mode = match self.lock().forking {
             Some(_) if !random_addresses => ServerMode::Forking,
@@ -197,11 +181,8 @@ impl Traceable {
         self.start_in_mode(input, random_addresses, mode)
     }
 
-    /// The same for a child that is not seized, and that leaves a snapshot when it dies. `None`
-    /// where the target cannot leave one: nothing can be preloaded into it.
-    ///
-    /// # Errors
-    /// As [`start`](Traceable::start).
+    /// Starts a run that is not traced and that leaves a snapshot when it crashes. `None` where no
+    /// library can be preloaded into the target. Fails as [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -210,7 +191,7 @@ impl Traceable {
         let copies = match &self.lock().copying {
             Some((launch, copies)) => {
                 let cleared = copies.clear();
-                cleared.map_err(|source| launch.not_sharing(source))?;
+                cleared.map_err(|source| launch.sharing_error(source))?;
                 Arc::clone(copies)
             }
             None => return Ok(None),
@@ -250,20 +231,17 @@ impl Traceable {
         }
     }
 
-    /// What the program was compiled with that decides which crashes it can show
-    /// ([`TargetFacts::instrumentation`]); `None` of a script.
+    /// Names the compiler instrumentation that decides which crashes the program can show
+    /// ([`TargetFacts::instrumentation`]); `None` for a script.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         self.lock().reruns.instrumentation()
     }
 
-    /// Of a script, the sanitizers of the programs that a run on `input` starts, as `-fsanitize=`
-    /// names them. UndefinedBehaviorSanitizer is not among them: that its runtime is there says
-    /// nothing of the code.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// Names the sanitizers in the programs that a script starts on `input`, as `-fsanitize=` does.
+    /// UndefinedBehaviorSanitizer is left out: its runtime can be linked without any checks. Fails
+    /// when the target cannot be run.
     pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
-        // Not by a server that forks: its sanitizers print that when it starts.
+        // Not with a fork server: its sanitizers print their options when the server starts.
         let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
         let text = String::from_utf8_lossy(&said.stderr);
         let introduced = |it: &Sanitizer| {
@@ -274,11 +252,9 @@ impl Traceable {
         Ok(found.map(|it| it.flag().to_owned()).collect())
     }
 
-    /// Runs an input again, untraced, with or without address-space randomisation. Returns how it
-    /// ended and what it wrote.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// Runs an input again without a tracer. Returns how the run ended and what it wrote.
+    /// `random_addresses`: enables address-space layout randomization. Fails when the target cannot
+    /// be run.
     pub fn run_again(
         &self,
         input: &[u8],
@@ -289,11 +265,12 @@ impl Traceable {
         let mut run = rerun.start(input, random_addresses)?;
         run.release()?;
         let ended = run.wait()?;
-        Ok((ended, run.said()))
+        Ok((ended, run.crash_messages()))
     }
 }
 
-/// A child that waits to be seized, and then is traced to its end. Dropping it ends it.
+/// A child process that waits to be seized and is then traced to its end. Dropping it kills the
+/// process.
 pub struct Traced {
     of: Traceable,
     pid: Pid,
@@ -303,20 +280,17 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The child's process id. Its parent is not this process.
+    /// The child's process id. The child's parent is the server, not this process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Whether the child is yet to execute the target; else it is the target already.
+    /// Whether the child still has to execute the target. False for a forked copy of the target.
     pub fn executes(&self) -> bool {
         self.executes
     }
 
-    /// Lets the child go on to its `execve`.
-    ///
-    /// # Errors
-    /// When the server is gone.
+    /// Lets the child continue to its `execve`. Fails when the server is gone.
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
         let mut inner = self.of.lock();
@@ -328,19 +302,14 @@ impl Traced {
         sent.map_err(|broken| inner.broken(&broken))
     }
 
-    /// Waits for the end of a released child that nobody traces, within its limits.
-    ///
-    /// # Errors
-    /// When the program could not be executed, or the server broke.
+    /// Waits for the end of a released child without a tracer, within its limits. Fails when the
+    /// program could not be executed, or the server broke.
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
         self.wait_for_run().map(|run| run.ended)
     }
 
-    /// Waits for the end of a released child within its limits. Who traces it, if anybody, must
-    /// let it die.
-    ///
-    /// # Errors
-    /// As [`wait`](Traced::wait).
+    /// Waits for the end of a released child within its limits. A tracer must let the child die.
+    /// Fails as [`wait`](Traced::wait) does.
     pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits_now();
@@ -364,7 +333,7 @@ impl Traced {
         Ok(Run { ended, cpu, read })
     }
 
-    /// Reads from the server how the run ended. The child must be dead or detached by then.
+    /// Reads from the server how the run ended. The child must be dead or detached before.
     fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
         if let Some(answer) = self.answer {
             return Ok(answer);
@@ -388,7 +357,7 @@ impl Traced {
         Ok(answer)
     }
 
-    /// The last 4 KiB that the run wrote to stderr, or to its terminal.
+    /// The last 4 KiB that the run wrote to stderr or to its terminal.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         let mut inner = self.of.lock();
         match &mut inner.console {
@@ -397,8 +366,8 @@ impl Traced {
         }
     }
 
-    /// What the run wrote about its crash.
-    pub fn said(&mut self) -> CrashMessages {
+    /// The messages of the run about its crash.
+    pub fn crash_messages(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
         CrashMessages {
@@ -410,8 +379,8 @@ impl Traced {
         }
     }
 
-    /// What the run wrote to its standard output and its standard error; complete only once no
-    /// process of the run is left. `None` where it is not captured, and at a terminal.
+    /// Length and hash of what the run wrote to stdout and to stderr, complete once all its
+    /// processes have ended. `None` where output is not captured, and at a terminal.
     pub fn written(&self) -> Option<(Written, Written)> {
         let inner = self.of.lock();
         let capture = inner.capture.as_ref()?;
@@ -419,7 +388,7 @@ impl Traced {
         (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
-    /// Device and inode of the files that the run finds its input in, stdin included; none at a
+    /// Device and inode of the files that hold the run's input, including stdin. Empty at a
     /// terminal.
     pub fn input_files(&self) -> Vec<(u64, u64)> {
         let inner = self.of.lock();
@@ -445,14 +414,14 @@ impl Drop for Traced {
         }
         match inner.scratch.clean() {
             Ok(Cleaned::Same) => {}
-            // A server would stand in a directory that is gone; the next start tells an error.
+            // The working directory of the server is gone; the next start reports an error.
             Ok(Cleaned::Replaced) | Err(_) => inner.server = None,
         }
     }
 }
 
-/// Re-runs inputs of one target with other settings. There is a server per reason, started when first
-/// needed, since servers read their environment when they start.
+/// Re-runs inputs of one target with other settings, with one server per reason. A server starts
+/// when it is first needed and reads its settings from its environment.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,
@@ -468,27 +437,28 @@ impl Reruns {
         }
     }
 
-    /// What the program was compiled with; `None` where what runs is not known.
+    /// Names the program's compiler instrumentation; `None` where the program is unknown.
     fn instrumentation(&self) -> Option<Vec<String>> {
         let facts = TargetFacts::of(&self.target).ok()?;
         facts.instrumentation()
     }
 
-    /// The target for this reason; a handle, so that it can be used while its owner is locked.
+    /// Returns a handle of the target for the reason `why`, which can be used while the owner is
+    /// locked.
     pub(crate) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());
         }
         let mut target = self.target.clone();
         if why == RerunReason::Backtrace {
-            // What is set last holds.
+            // The last definition of a variable wins.
             let variables = [("RUST_BACKTRACE", "1"), ("RUST_LIB_BACKTRACE", "0")];
             let set = variables.map(|(name, value)| (name.into(), value.into()));
             target.env.extend(set);
         }
         let mut way = self.way;
         if why == RerunReason::Leaks && way == Way::Harness {
-            // Calls of the entry end with `_exit`, and LeakSanitizer looks at `exit`.
+            // Harness runs end with `_exit`, but LeakSanitizer checks for leaks in `exit`.
             (target, way) = (target.by_main(), Way::Command);
         }
         let made = Traceable::forking(&target, way)?;

@@ -1,17 +1,15 @@
-//! What all tracers share: seizing, waiting, and letting a stopped thread go on.
+//! System calls that all tracers share: seizing a process, waiting, and resuming a stopped thread.
 //!
-//! A thread that traces has no children of its own, so that a wait for "any child of this thread"
-//! (`__WNOTHREAD`) gives exactly what it traces.
+//! A thread that traces has no children. A wait with `__WNOTHREAD` therefore returns only what the
+//! thread traces.
 
-use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
-use nix::unistd::Pid;
+use nix::{errno::Errno, unistd::Pid};
 
-/// Seizes a process that waits before its `execve`, and all that it starts. The calling thread must
-/// trace nothing else and have no children. With its end the kernel kills what it still traces.
-///
-/// # Errors
-/// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+/// Seizes a process that waits before its `execve`, and all processes that it starts later. The
+/// calling thread must trace nothing else and have no children. When the thread ends, the kernel
+/// kills the processes that it still traces. Errors: `EPERM` where tracing is refused, `ESRCH`
+/// where the process is gone.
 pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
     let options = Options::PTRACE_O_EXITKILL
         | Options::PTRACE_O_TRACEFORK
@@ -21,11 +19,8 @@ pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
     ptrace::seize(pid, options)
 }
 
-/// Waits for the next stop or end of what this thread traces: the thread, and its status as
-/// wait(2) gives it.
-///
-/// # Errors
-/// `ECHILD` where nothing is left.
+/// Waits for the next stop or end of a traced thread. Returns its id and its status of wait(2).
+/// Errors: `ECHILD` where nothing is traced any more.
 pub fn wait() -> nix::Result<(Pid, i32)> {
     loop {
         let mut status = 0;
@@ -39,17 +34,15 @@ pub fn wait() -> nix::Result<(Pid, i32)> {
     }
 }
 
-/// The process of a thread; `None` where that is gone.
+/// Id of the process that the thread `tid` belongs to; `None` where the thread is gone.
 pub fn process_of(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     process.trim().parse().ok().map(Pid::from_raw)
 }
 
-/// The next stop or end of what this thread traces, if there is one just now.
-///
-/// # Errors
-/// As [`wait`].
+/// Returns a stop or end of a traced thread as [`wait`] does, without waiting; `None` if there is
+/// none yet. Fails as [`wait`] does.
 pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     let mut status = 0;
     let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
@@ -62,8 +55,8 @@ pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     }
 }
 
-/// Resumes a stopped thread with `signal` (0 for none), which may be a real-time signal. A thread
-/// that was killed in the meantime is not there any more, which the next wait tells.
+/// Resumes a stopped thread with `signal` (0 for none). A thread that was killed in the meantime is
+/// ignored; the next wait reports its end.
 pub fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
     // SAFETY: these requests take no address and read or write no memory of ours.
     unsafe {

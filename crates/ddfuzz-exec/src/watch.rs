@@ -1,79 +1,72 @@
-//! Waits for a server's reply and enforces the limits that no rlimit can: CPU time of the process
-//! tree, wall time, and resident memory.
+//! Waits for a server's reply, and enforces limits without an rlimit: CPU time of a process tree,
+//! wall time, resident memory.
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::time::TimeSpec;
-use nix::unistd::Pid;
-use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::Path;
+use nix::{sys::time::TimeSpec, unistd::Pid};
 use std::time::{Duration, Instant};
+use std::{collections::HashMap, fs::File, os::fd::AsFd, path::Path};
 
 use crate::hang_detector::{HangDetector, ObservedProcess};
-use crate::sandbox::is_overfull;
-use crate::shared_page::Page;
-use crate::{Ended, Limits, proc_tree};
+use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
-/// Runs shorter than this are never observed.
+/// Time between two looks at a run. Shorter runs are never looked at.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// For how many more slices a run over its limits may be observed.
+/// Maximum number of further looks at a run over its limits, for its hang signature.
 const MOST_SLICES: u32 = 20;
 /// How long a server may take to answer after its child was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// Why waiting ended.
+/// Why waiting for a reply has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// There is something to read.
+    /// The reply can be read.
     Ready,
-    /// The same, after a run was killed for going over a limit.
+    /// The reply can be read, after a run was killed at a limit.
     Killed(Killed),
-    /// The run was killed for going over a limit, and the server does not answer.
+    /// The run was killed at a limit, and the server does not answer.
     Silent(Ended),
-    /// The server has not taken the request within the limits of a run.
+    /// The server did not accept the request within the limits of a run.
     Untaken,
 }
 
-/// Which run went over which limit.
+/// A run that was killed at a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Killed {
-    /// How the run ends by that.
+    /// How the run ended, according to the exceeded limit.
     pub(crate) why: Ended,
-    /// Its number. The next one of the same request may have begun before it could be killed.
+    /// Number of the run. A fast next run of the request may have begun before the kill.
     pub(crate) run: u64,
-    /// CPU time of all its processes: its status does not count those that nobody has waited for.
+    /// CPU time of all processes of the run, which its wait status counts only if they were reaped.
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent and is waited for.
+/// A request that was sent, and where its reply arrives.
 pub(crate) struct Watch<'a> {
-    /// Where the reply comes.
     pub(crate) reply: &'a File,
-    /// The page, which shows the run that was taken; `None` where the request is known to be taken.
+    /// The shared page, which shows the run that has begun; `None` if the server has no page.
     pub(crate) page: Option<&'a Page>,
-    /// The request's first run.
+    /// Number of the request's first run.
     pub(crate) first: u64,
-    /// The server: all that descends from it is of the run.
+    /// The server; all its descendants belong to the run.
     pub(crate) server: Pid,
-    /// The server's ancestor, which distinguishes it from a later process of the same id.
+    /// The server's ancestor, which distinguishes the server from a later process with the same id.
     pub(crate) supervisor: Pid,
-    /// The process served earlier runs: the CPU time it used before is taken away.
+    /// Whether the process has served earlier runs, whose CPU time is subtracted.
     pub(crate) warm: bool,
-    /// The scratch directory, where nothing else bounds what the run puts there.
+    /// The scratch directory, if ddfuzz must check its size.
     pub(crate) scratch: Option<&'a Path>,
 }
 
-/// Checks runs that take long for a known hang.
+/// Checks long runs for a known hang.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
-    /// Waits until the reply can be read. Kills the run when it goes over `limits`, or when `look`
-    /// recognises a hang.
+    /// Waits until the reply can be read. Kills the run if it exceeds `limits` or `look` recognises
+    /// a hang.
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
@@ -88,7 +81,7 @@ impl Watch<'_> {
         let (mut before, mut run) = (None, self.taken());
         let mut delay = SchedulingDelay::new(self.server, began);
         loop {
-            // Each run of a request has the limits for itself.
+            // Limits apply to each run of a request separately.
             let now = self.taken();
             if now > run.max(self.first) {
                 before = None;
@@ -99,7 +92,7 @@ impl Watch<'_> {
             let base = *before.get_or_insert_with(|| self.used_before(usage.cpu));
             let cpu = usage.cpu.saturating_sub(base);
             let wall_is_over = delay.wall_is_over(limits.wall);
-            let over = if self.eats_too_much(usage.memory, limits) || self.fills_scratch() {
+            let over = if self.exceeds_memory(usage.memory, limits) || self.fills_scratch() {
                 Some(Ended::OutOfMemory)
             } else if cpu >= limits.cpu || wall_is_over {
                 Some(Ended::Timeout)
@@ -123,8 +116,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Observes a run over its limits for a little longer, where it has no signature yet because a
-    /// busy machine kept it, or us, from running.
+    /// Observes a run over its limits a little longer, if it has no signature yet because the
+    /// machine was busy.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -138,7 +131,7 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the reply for at most a slice of time, and meanwhile checks for a known hang.
+    /// Waits for the reply for one slice of time at most, and checks for a known hang meanwhile.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -159,35 +152,35 @@ impl Watch<'_> {
         }
     }
 
-    /// CPU time of earlier runs within `all`, at the first look at a run. A server waits only for the
-    /// child of its run, so processes killed in earlier runs stay, dead, with the time they used.
+    /// CPU time of earlier runs that `all` includes, at the first look at a run. Processes killed
+    /// in earlier runs stay as zombies with their CPU time, because the server reaps only the child
+    /// of its run.
     fn used_before(&self, all: Duration) -> Duration {
-        if self.warm {
-            all
-        } else {
-            proc_tree::dead_cpu(self.server)
+        match self.warm {
+            true => all,
+            false => proc_tree::dead_cpu(self.server),
         }
     }
 
-    /// The last run that was taken.
+    /// Number of the last run that has begun.
     fn taken(&self) -> u64 {
         self.page.map_or(self.first, Page::started)
     }
 
-    /// Whether the run is over its memory limit. Processes that fork share memory; that is measured
-    /// exactly only where the sum that counts it for each process is over the limit.
-    fn eats_too_much(&self, memory: u64, limits: &Limits) -> bool {
+    /// Whether the run exceeds its memory limit. Shared pages are counted once, if counting them
+    /// for each process exceeds the limit.
+    fn exceeds_memory(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    /// Whether the run is over the limit of its scratch directory, whose files are memory.
+    /// Whether the run exceeds the limit of its scratch directory, whose files are in memory.
     fn fills_scratch(&self) -> bool {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the run: its process alone, where that is known and enough, and else all that the
-    /// server has started.
+    /// Kills the run: only its process, if that is known and enough, else all descendants of the
+    /// server.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());
@@ -203,15 +196,14 @@ impl Watch<'_> {
                 return WaitOutcome::Killed(killed);
             }
         }
-        if readable(self.reply, SLICE) {
-            WaitOutcome::Killed(killed)
-        } else {
-            WaitOutcome::Silent(killed.why)
+        match readable(self.reply, SLICE) {
+            true => WaitOutcome::Killed(killed),
+            false => WaitOutcome::Silent(killed.why),
         }
     }
 }
 
-/// Waits for at most `timeout` until there is something to read, or the other end is gone.
+/// Waits until `fd` can be read or its other end is closed, for at most `timeout`.
 pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
@@ -224,15 +216,16 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     }
 }
 
-/// However busy the machine, a run is over after this many times its wall limit.
+/// A run ends after this many times its wall limit, even on a busy machine.
 const MOST: u32 = 10;
 
-/// Measures how long a run has waited for a processor: its scheduling delay. A wall clock cannot tell
-/// a process that sleeps from one that a busy machine keeps from running (docs/decisions/0024).
+/// Measures a run's scheduling delay: how long it has waited for a processor. A wall clock cannot
+/// distinguish a sleeping process from a process that a busy machine keeps from running
+/// (docs/decisions/0024).
 pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
-    /// Until when delays are counted; `None` before the first look.
+    /// The time until which delays are counted; `None` before the first look.
     counted: Option<Instant>,
     /// The delay of each thread at the last look.
     before: HashMap<Pid, Duration>,
@@ -240,7 +233,7 @@ pub struct SchedulingDelay {
 }
 
 impl SchedulingDelay {
-    /// Begins to watch `root` and all that descends from it, in a run that began at `began`.
+    /// Starts measuring `root` and its descendants, in a run that began at `began`.
     pub fn new(root: Pid, began: Instant) -> SchedulingDelay {
         SchedulingDelay {
             root,
@@ -251,8 +244,8 @@ impl SchedulingDelay {
         }
     }
 
-    /// Whether the run has used its wall time. Time in which one of its threads waited for a
-    /// processor does not count, up to nine times the limit.
+    /// Whether the run has used its wall time. Scheduling delay does not count, up to nine times
+    /// the limit.
     pub fn wall_is_over(&mut self, limit: Duration) -> bool {
         let now = Instant::now();
         self.note(proc_tree::run_delays(self.root), now);
@@ -260,8 +253,9 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds the longest new delay. The kernel reports a wait at its end, when it may have lasted for
-    /// many looks; no time is counted twice. Delays before the first look belong to earlier runs.
+    /// Adds the longest new delay of a thread. The kernel reports a delay when it ends, possibly
+    /// after many looks; no time is counted twice. Delays before the first look belong to earlier
+    /// runs.
     fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
         let counted = *self.counted.get_or_insert(now);
         let waited = delays.iter().map(|(thread, delay)| {
@@ -277,10 +271,10 @@ impl SchedulingDelay {
     }
 }
 
-/// What `clock_getcpuclockid` adds to a process id, for the clock of the scheduler.
+/// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.
 const SCHEDULED: libc::clockid_t = 2;
 
-/// CPU time (user and system) of all threads of the process, children not counted; `None` if it
+/// CPU time (user and system) of all threads of a process, without children; `None` if the process
 /// is gone.
 pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
     let clock = (!pid.as_raw() << 3) | SCHEDULED;
@@ -301,7 +295,7 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// What is counted after looks, 10 ms apart, at what two threads have waited, in ms.
+    /// The counted delay, in ms, after looks 10 ms apart at two threads with these delays.
     fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
         let mut delay = SchedulingDelay::new(Pid::this(), began);
@@ -362,7 +356,7 @@ mod tests {
     #[test]
     fn our_own_clock_has_run_and_that_of_nobody_is_none() {
         assert!(cpu_of(Pid::this()).unwrap() > Duration::ZERO);
-        // Above the highest that Linux gives.
+        // Larger than Linux's largest process id.
         assert_eq!(cpu_of(Pid::from_raw(1 << 24)), None);
     }
 }

@@ -1,21 +1,16 @@
-//! The ways of execution: which there are, which one a target gets, and how each is started.
+//! The ways of execution: which ones exist, which one a target gets, and how each is started.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::{ffi::OsStr, io, io::Write, os::unix::fs::PermissionsExt, path::Path};
 
-use crate::afl::Forkserver;
-use crate::descendants::TreeExecutor;
-use crate::elf::EntryFunction;
 use crate::launch::{Inject, Role};
-use crate::prepared_target::PreparedTarget;
-use crate::server_executor::ServerExecutor;
-use crate::{Channel, CoverageReporting, ExecError, Executor, Program, Target, elf, find_program};
+use crate::{
+    Channel, CoverageReporting, ExecError, Executor, Program, Target, afl::Forkserver,
+    descendants::TreeExecutor, elf, elf::EntryFunction, find_program,
+    prepared_target::PreparedTarget, server_executor::ServerExecutor,
+};
 
 /// A way to run a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +29,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// All ways in which programs are run, the one that works for everything first.
+    /// All ways for real programs; the first one works for every program.
     pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
 
     /// The name used on the command line and in records.
@@ -58,24 +53,22 @@ impl std::fmt::Display for Way {
 /// Whether runs may share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// As fast as the way allows: a harness runs many inputs in one process.
+    /// Runs may share a process, which is fastest: a harness runs many inputs in one process.
     Shared,
-    /// Each run in a process of its own: what a proof may rest on.
+    /// Each run has its own process, so that earlier runs cannot affect it.
     Fresh,
 }
 
-/// A started target, and why it runs in the way it does.
+/// A started target and the reason for its way of execution.
 pub struct Started {
-    /// The executor.
+    /// The executor that runs the target.
     pub executor: Box<dyn Executor>,
-    /// Why this way, in a few words for people.
+    /// Why the target runs in this way, in a few words for users.
     pub why: String,
 }
 
-/// Starts `target` in the way asked for, or in the fastest that works.
-///
-/// # Errors
-/// When the program is missing or cannot be executed, and when a way asked for does not work.
+/// Starts `target` in the requested way, or in the fastest that works. Fails when the program is
+/// missing or cannot be executed, or a requested way does not work.
 pub fn start(
     target: &Target,
     way: Option<Way>,
@@ -95,36 +88,33 @@ pub fn start(
     }
 }
 
-/// Starts `target` in this way so that each run has a process of its own and tells its coverage,
-/// where the way and the target can tell any.
-///
-/// # Errors
-/// As [`start`].
+/// Starts `target` so that each run has a new process and reports its coverage, if the way and the
+/// target can. Fails as [`start`] does.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
         way => start(target, Some(way), Freshness::Fresh)?.executor,
     };
-    executor.tell_coverage(CoverageReporting::Every);
+    executor.report_coverage(CoverageReporting::Every);
     Ok(executor)
 }
 
 /// Starts the fastest way that works. The reason names the ways that failed before.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
-    match wanted(target)? {
-        Wanted::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
+    match part_to_run(target)? {
+        RunPart::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
             Err(ExecError::WayUnfit { why, .. }) => {
                 but = format!("its entry function cannot be called: {why}; ");
             }
             other => return by_entry(other, &why),
         },
-        Wanted::Lost => {
+        RunPart::Lost => {
             but = "a libFuzzer binary without symbols (stripped?), so its entry function is not found \
                    and its coverage unknown; "
                 .to_owned();
         }
-        Wanted::OwnServer => {
+        RunPart::OwnServer => {
             match by_own_server(target, freshness, "a program compiled by AFL++") {
                 Err(ExecError::WayUnfit { why, .. }) => {
                     but = format!("its own fork server does not work: {why}; ");
@@ -132,7 +122,7 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
                 other => return other,
             }
         }
-        Wanted::Main => {}
+        RunPart::Main => {}
     }
     match start_injected(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
@@ -155,7 +145,7 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// Wraps the executor of a `main`, which may start other processes.
+/// Wraps the executor of a program's `main`, which may start other processes.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -167,7 +157,7 @@ fn by_main(
     })
 }
 
-/// Wraps the executor of an entry function, which is called without the program around it.
+/// Wraps the executor of an entry function, which runs without `main`.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
@@ -175,54 +165,53 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// Which part of a target is run.
-enum Wanted {
-    /// Its entry function; the reason is for people.
+enum RunPart {
+    /// The entry function; the text is the reason, for users.
     Entry(String),
-    /// Its entry function, but that is not found.
+    /// An entry function that the program should have, but that was not found.
     Lost,
-    /// Its `main`, by a fork server that its compiler put into it.
+    /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// Its `main`.
+    /// The `main` function of the program.
     Main,
 }
 
-/// Decides which part of a target is run. A target with arguments runs its `main`: nothing else
-/// would see them, those of libFuzzer excepted.
-fn wanted(target: &Target) -> Result<Wanted, ExecError> {
+/// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
+/// function gets no arguments. libFuzzer's flags do not count as arguments.
+fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
-        return Ok(Wanted::Main); // nothing else has a terminal
+        return Ok(RunPart::Main); // nothing else has a terminal
     }
     let path = match &target.program {
         Program::Bundled(_) if target.args.is_empty() => {
             let why = "a bundled target with an entry function".to_owned();
-            return Ok(Wanted::Entry(why));
+            return Ok(RunPart::Entry(why));
         }
-        Program::Bundled(_) => return Ok(Wanted::Main),
+        Program::Bundled(_) => return Ok(RunPart::Main),
         Program::Path(path) => find_program(path)?,
     };
     let Some(facts) = elf::facts(&path) else {
-        return Ok(Wanted::Main);
+        return Ok(RunPart::Main);
     };
     Ok(match facts.entry {
         Some(entry) if facts.is_fuzzer && !target.takes_file() => {
-            Wanted::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+            RunPart::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
         }
-        // One that AFL++ has compiled tells its coverage to its own server only.
+        // A program compiled by AFL++ reports coverage only to its own fork server.
         Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
-            Wanted::OwnServer
+            RunPart::OwnServer
         }
-        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => Wanted::Entry(format!(
+        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => RunPart::Entry(format!(
             "a target with an entry function, {}",
             entry.coverage()
         )),
-        None if facts.is_fuzzer && !target.takes_file() => Wanted::Lost,
-        _ if facts.afl && !facts.is_fuzzer => Wanted::OwnServer,
-        _ => Wanted::Main,
+        None if facts.is_fuzzer && !target.takes_file() => RunPart::Lost,
+        _ if facts.afl && !facts.is_fuzzer => RunPart::OwnServer,
+        _ => RunPart::Main,
     })
 }
 
-/// The way `command`: a new process and `execve` for each run. It works for every program.
+/// Starts the way `command`: a new process and `execve` for each run. It works for every program.
 fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     ServerExecutor::start(
         target,
@@ -233,8 +222,8 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// The way `inject`: a fork server inside an unmodified, dynamically linked program. Loading and
-/// linking happen once; each run forks just before `main`.
+/// Starts the way `inject`: a fork server inside an unmodified, dynamically linked program. The
+/// program is loaded once; each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
@@ -250,7 +239,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Why no runtime can be injected into the program; `None` where one can.
+/// Why no runtime can be injected into the program; `None` if one can.
 pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> {
     let Some(facts) = &prepared.facts else {
         return Some("it is neither an ELF program for this machine nor a script run by one");
@@ -273,9 +262,9 @@ pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> 
     None
 }
 
-/// The way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
-/// `afl-gcc-fast`), run through its own fork server. Runs share a process where `freshness` permits
-/// that and the program is built for it (`__AFL_LOOP`).
+/// Starts the way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
+/// `afl-gcc-fast`) with its own fork server. Runs share a process where `freshness` permits and the
+/// program supports it (`__AFL_LOOP`).
 fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
     Forkserver::start(
         target,
@@ -284,10 +273,9 @@ fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver,
     )
 }
 
-/// The way `harness`: calls the entry function in a child of a small zygote. That function is
-/// `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput` in a binary of cargo-fuzz or clang.
-/// `fresh`: each run gets its own process, so that no state of earlier runs affects the outcome;
-/// else one process runs inputs until it dies.
+/// Starts the way `harness`: calls `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput`, in a
+/// child of a small zygote process. `fresh`: each run gets its own process; otherwise one process
+/// runs inputs until it dies.
 fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecError> {
     let prepared = PreparedTarget::prepare(target, Way::Harness)?;
     let entry = harness_entry(&prepared)?;
@@ -299,7 +287,6 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
-/// The entry function of a harness.
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::unfit(Way::Harness, &prepared.program, why);
     let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);
@@ -312,17 +299,14 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
     }
 }
 
-/// Mode of the input file of an interestingness test, which may write to it whatever the umask.
+/// Mode of the input file of an interestingness test, independent of the umask.
 const TEST_INPUT_MODE: u32 = 0o644;
 
-/// Starts an interestingness test: a program that gets the input in three ways at once, as its first
-/// argument, on stdin, and as the file `name` in its fresh directory (interface.md). The directory is
-/// emptied after each run; the target's own arguments and directory are not used. The test runs as
-/// the user who started ddfuzz.
-///
-/// # Errors
-/// When the program is missing or has no execute permission. Whether the system can execute it,
-/// the first run shows: it is [`ExecError::NotExecutable`] where it cannot.
+/// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
+/// and as the file `name` in its empty working directory (interface.md). The arguments and
+/// directory of `target` are not used. The test runs as the current user. Fails when the program is
+/// missing or has no execute permission. If the kernel cannot execute it, the first run fails with
+/// [`ExecError::NotExecutable`].
 pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
     let (prepared, file) = PreparedTarget::for_test(target, name)?;
     let test = ServerExecutor::for_test(
@@ -336,7 +320,6 @@ pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, Ex
     Ok(Box::new(test))
 }
 
-/// Writes the input file of an interestingness test.
 pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.set_permissions(Permissions::from_mode(TEST_INPUT_MODE))?;
@@ -346,22 +329,19 @@ pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
 /// The variable of libfuzzer-sys that names the file for the debug text.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// What a harness of libfuzzer-sys builds from `input`: the `Debug` text of the value of
-/// `fuzz_target!(|x: T|)`, at most 64 KiB, without white space at its end, lossy where it is not
-/// UTF-8. `None` for other programs, for harnesses of plain bytes, and where no value can be built.
-/// The harness writes the text instead of testing, so this makes a run of its own.
-///
-/// # Errors
-/// When the target cannot be run.
+/// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!( x: T )`,
+/// builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for other
+/// programs, for harnesses that take bytes, and if no value can be built. The harness runs once
+/// only to write the text. Fails when the target cannot be run.
 pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
-    if !knows(target) {
+    if !has_debug_text(target) {
         return Ok(None);
     }
-    // It holds the private directory, which nothing else may hold by now.
+    // It holds the private directory, which must have no other owner now.
     let mut prepared = PreparedTarget::prepare(target, Way::Command)?;
     let reports = prepared.texts()?;
     let mut asking = target.clone();
-    // What is set last holds.
+    // The last definition of a variable wins.
     let path = reports.log_path().into_os_string();
     asking.env.push((VARIABLE.into(), path));
     let mut executor = ServerExecutor::start(&asking, prepared, Way::Command, Role::Serve, None)?;
@@ -373,8 +353,8 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     Ok((!text.is_empty() && !is_plain()).then(|| text.to_owned()))
 }
 
-/// Whether the target is a libFuzzer binary whose harness knows [`VARIABLE`].
-fn knows(target: &Target) -> bool {
+/// Whether the target is a libFuzzer binary whose harness reads [`VARIABLE`].
+fn has_debug_text(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;
     };

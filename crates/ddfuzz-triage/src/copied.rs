@@ -14,7 +14,7 @@ use crate::reading::{Cause, Stopped, has_address, interpret, is_aftermath};
 use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
 use crate::tracee::Untraced;
-use ddfuzz_exec::{Copies, Ended};
+use ddfuzz_exec::{CrashSnapshots, Ended};
 
 /// How a run ended, by the first process that died of a crash, and what was read off the copy
 /// that this one has left; without a copy, how it was seen to end.
@@ -27,7 +27,7 @@ pub(crate) fn read(run: &Untraced, cache: &mut ModuleCache) -> (Ended, Option<Bo
 
 /// The same of the copies themselves.
 pub(crate) fn read_copies(
-    copies: &Copies,
+    copies: &CrashSnapshots,
     ended: Ended,
     cache: &mut ModuleCache,
 ) -> (Ended, Option<Box<Snapshot>>) {
@@ -50,7 +50,7 @@ pub(crate) fn read_copies(
 
 /// What the last of these copies shows that does not only follow from the one before.
 fn last<'a>(
-    copies: &Copies,
+    copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,
     cache: &mut ModuleCache,
 ) -> Option<Snapshot> {
@@ -73,7 +73,7 @@ fn last<'a>(
     })
 }
 
-fn interpret_slot(copies: &Copies, slot: &Slot, cache: &mut ModuleCache) -> Snapshot {
+fn interpret_slot(copies: &CrashSnapshots, slot: &Slot, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
     let event = Event::Signal {
         number: slot.signal,
@@ -103,7 +103,7 @@ fn interpret_slot(copies: &Copies, slot: &Slot, cache: &mut ModuleCache) -> Snap
 
 /// What can still be read of a process.
 pub(super) struct CopiedMemory<'a> {
-    copies: &'a Copies,
+    copies: &'a CrashSnapshots,
     slot: &'a Slot,
     maps: &'a Maps,
     /// The opened files by the mapping's first address.
@@ -119,7 +119,11 @@ struct Code {
 
 impl CopiedMemory<'_> {
     /// The memory of one copy.
-    pub(super) fn new<'a>(copies: &'a Copies, slot: &'a Slot, maps: &'a Maps) -> CopiedMemory<'a> {
+    pub(super) fn new<'a>(
+        copies: &'a CrashSnapshots,
+        slot: &'a Slot,
+        maps: &'a Maps,
+    ) -> CopiedMemory<'a> {
         CopiedMemory {
             copies,
             slot,
@@ -264,7 +268,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// The copy in the slot of this index; `None` where there is none.
-    pub(super) fn read(copies: &Copies, index: u64) -> Option<Slot> {
+    pub(super) fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
         let mut head = [0; HEAD];
         if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {
             return None;

@@ -16,7 +16,7 @@ use crate::modules::ModuleCache;
 use crate::snapshot::{Event, Snapshot};
 use crate::tracee::{Start, Tracee};
 use ddfuzz_exec::{
-    Ended, ExecError, Limits, Starved, is_runnable, switches, tree_cpu, tree_exceeds,
+    Ended, ExecError, Limits, SchedulingDelay, is_runnable, switches, tree_cpu, tree_exceeds,
 };
 
 /// What the tracing thread says.
@@ -209,7 +209,7 @@ pub(crate) fn await_end<T>(
     order: &Order,
 ) -> (Option<T>, bool) {
     let began = Instant::now();
-    let mut starved = Starved::new(process.pid, began);
+    let mut starved = SchedulingDelay::new(process.pid, began);
     loop {
         let wall_left = limits.wall.saturating_sub(began.elapsed());
         // A quick end, which is the rule, is not looked at.

@@ -35,7 +35,7 @@ impl Registers {
             .collect()
     }
 
-    /// Of a copy, in the order of `crates/ddfuzz-exec/runtime/copy.h`.
+    /// Of a copy, in the order of `crates/ddfuzz-exec/runtime/snapshot.h`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [

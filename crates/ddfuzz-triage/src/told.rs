@@ -5,7 +5,7 @@ use super::said::{
     Abort, GoPanic, Report, RustPanic, Tool, abort, go_panic, last_words, message, of_report,
     report, rust_panic,
 };
-use ddfuzz_exec::{Ended, RUST_PANIC, Said};
+use ddfuzz_exec::{CrashMessages, Ended, RUST_PANIC};
 
 /// Who said why the program dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Told {
 
 impl Told {
     /// Reads what a run that ended so said.
-    pub fn of(ended: Ended, said: Said) -> Told {
+    pub fn of(ended: Ended, said: CrashMessages) -> Told {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report);
         let mut told = Told {

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use nix::unistd::Pid;
 
 use crate::{Settings, Triager};
-use ddfuzz_exec::{Again, Copies, Ended, ExecError, Limits, Said, Target, Traceable, Traced, Way};
+use ddfuzz_exec::{
+    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Target, Traceable,
+    Traced, Way,
+};
 
 /// A process of the target that waits, to be seized: just before its `execve`, or where its `main`
 /// is called.
@@ -31,8 +34,8 @@ pub trait Tracee {
     fn stderr_tail(&mut self) -> Vec<u8>;
 
     /// What it said while it died; complete only once no process of the run is left.
-    fn said(&mut self) -> Said {
-        Said {
+    fn said(&mut self) -> CrashMessages {
+        CrashMessages {
             stderr: self.stderr_tail(),
             report: Vec::new(),
         }
@@ -45,9 +48,9 @@ pub struct Untraced {
     /// How it ended.
     pub ended: Ended,
     /// What it said while it died.
-    pub said: Said,
+    pub said: CrashMessages,
     /// Where it has left copies of itself, where it can.
-    pub copies: Option<Arc<Copies>>,
+    pub copies: Option<Arc<CrashSnapshots>>,
 }
 
 /// Starts the target for triage, one run at a time.
@@ -71,7 +74,11 @@ pub trait Start: Send {
     ///
     /// # Errors
     /// When the target cannot be run.
-    fn run_again(&mut self, _input: &[u8], _why: Again) -> Result<Option<Untraced>, ExecError> {
+    fn run_again(
+        &mut self,
+        _input: &[u8],
+        _why: RerunReason,
+    ) -> Result<Option<Untraced>, ExecError> {
         Ok(None)
     }
 
@@ -127,8 +134,8 @@ impl Tracee for Traced {
         Traced::stderr_tail(self)
     }
 
-    fn said(&mut self) -> Said {
-        Traced::said(self)
+    fn said(&mut self) -> CrashMessages {
+        Traced::crash_messages(self)
     }
 }
 
@@ -139,7 +146,7 @@ impl Start for Traceable {
 
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
         let Some((mut run, copies)) = self.start_copied(input, aslr)? else {
-            let (ended, said) = Traceable::run_again(self, input, aslr, Again::Signals)?;
+            let (ended, said) = Traceable::run_again(self, input, aslr, RerunReason::Signals)?;
             let copies = None;
             return Ok(Untraced {
                 ended,
@@ -151,12 +158,12 @@ impl Start for Traceable {
         let ended = run.wait()?;
         Ok(Untraced {
             ended,
-            said: run.said(),
+            said: run.crash_messages(),
             copies: Some(copies),
         })
     }
 
-    fn run_again(&mut self, input: &[u8], why: Again) -> Result<Option<Untraced>, ExecError> {
+    fn run_again(&mut self, input: &[u8], why: RerunReason) -> Result<Option<Untraced>, ExecError> {
         let (ended, said) = Traceable::run_again(self, input, false, why)?;
         Ok(Some(Untraced {
             ended,

@@ -21,7 +21,7 @@ use crate::record::CaptureWay;
 use crate::record::Run;
 use crate::record::record;
 use crate::tracee::Start;
-use ddfuzz_exec::{Again, Copies, Ended, ExecError, Said, Sanitizer, lives};
+use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
 
 /// How often an input is run before it counts as flaky.
 const TRIES: u32 = 3;
@@ -271,7 +271,7 @@ impl Triager {
 
     /// The record of a crash that did not come again, by the copy of itself that the process has
     /// left; without one, as [`unwatched`](Triager::unwatched).
-    pub fn left_behind(&mut self, ended: Ended, copies: Option<&Copies>) -> Crash {
+    pub fn left_behind(&mut self, ended: Ended, copies: Option<&CrashSnapshots>) -> Crash {
         let read = copies.map(|copies| copied::read_copies(copies, ended, &mut self.cache));
         let Some((ended, Some(snapshot))) = read else {
             return self.unwatched(ended);
@@ -303,7 +303,7 @@ impl Triager {
         let class = classify_told(snapshot, run.ended, &run.told);
         let again = match &run.told.words {
             Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
-                self.start.run_again(input, Again::Backtrace)?
+                self.start.run_again(input, RerunReason::Backtrace)?
             }
             _ => None,
         };
@@ -319,7 +319,7 @@ impl Triager {
     /// Runs the input with LeakSanitizer; `None` where nothing leaks.
     fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let began = Instant::now();
-        let Some(again) = self.start.run_again(input, Again::Leaks)? else {
+        let Some(again) = self.start.run_again(input, RerunReason::Leaks)? else {
             return Ok(None);
         };
         let seen = (again.ended, None, CaptureWay::Status);
@@ -378,7 +378,7 @@ impl Triager {
     fn finished(
         &mut self,
         (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),
-        said: Said,
+        said: CrashMessages,
         began: Instant,
     ) -> Finished {
         let took = began.elapsed();

@@ -11,7 +11,7 @@ use super::build::{BuildArgs, toolchain_word};
 use super::libfuzzer;
 use super::project::{Project, choose_out};
 use crate::cli::{Exit, Failure, Output, export, run};
-use crate::exec::{Ended, Executor, Telling};
+use crate::exec::{CoverageReporting, Ended, Executor};
 use crate::files::regular;
 use crate::report::{size, text};
 
@@ -166,7 +166,7 @@ pub fn check_harness(
     corpus: &Path,
     output: &Output,
 ) -> Result<(), Failure> {
-    executor.tell_coverage(Telling::Every);
+    executor.report_coverage(CoverageReporting::Every);
     let mut deaths = Vec::new();
     let (mut tried, mut reached) = (0_usize, Vec::new());
     for input in harness_inputs(corpus) {
@@ -179,7 +179,7 @@ pub fn check_harness(
             ended => deaths.push(ended),
         }
     }
-    executor.tell_coverage(Telling::Nothing);
+    executor.report_coverage(CoverageReporting::Nothing);
     if let (Some(first), true) = (deaths.first(), deaths.len() == tried) {
         let message = format!(
             "the harness {name} fails on every input ({first} on an empty one), so no other failure \

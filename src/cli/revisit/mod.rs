@@ -13,7 +13,7 @@ use super::campaign_args::read_known_and_against;
 use super::{Exit, Failure, Output, config, next_steps, signals, ui};
 use crate::campaign::study::{StudySettings, StudySummary};
 use crate::campaign::{new_study, study};
-use crate::exec::sandbox::{Offered, keep_files, offers};
+use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{Limits, Sandbox};
 use crate::report::study::{StudyResult, table};
 use crate::report::{EndedBy, size};
@@ -118,8 +118,8 @@ fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, F
 }
 
 fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
-    let (works, fails): (Vec<Offered>, Vec<Offered>) =
-        offers().into_iter().partition(|part| part.works);
+    let (works, fails): (Vec<SandboxSupport>, Vec<SandboxSupport>) =
+        supported_parts().into_iter().partition(|part| part.works);
     let parts: Vec<String> = works.iter().map(|part| part.what.to_owned()).collect();
     let missing: Vec<String> = fails
         .iter()

@@ -1,6 +1,6 @@
 //! Hostile text does no harm.
 
-use ddfuzz::exec::{Ended, Said};
+use ddfuzz::exec::{CrashMessages, Ended};
 use ddfuzz::triage::said::{abort, backtrace_place, go_panic, report, rust_panic};
 use ddfuzz::triage::told::Told;
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn readers_end_without_a_panic_on_any_text(text in text()) {
         let _ = (report(&text), rust_panic(&text), backtrace_place(&text), go_panic(&text), abort(&text));
-        let said = Said { stderr: text.clone(), report: text };
+        let said = CrashMessages { stderr: text.clone(), report: text };
         for ended in [Ended::Exit(101), Ended::Exit(0), Ended::Signal(libc::SIGABRT)] {
             let told = Told::of(ended, said.clone());
             let _ = told.is_crash(ended, None);

@@ -1,6 +1,6 @@
 //! The message of a crash, for people.
 
-use ddfuzz::exec::{Ended, Said};
+use ddfuzz::exec::{CrashMessages, Ended};
 use ddfuzz::triage::Class;
 use ddfuzz::triage::said::{last_words, message};
 use ddfuzz::triage::told::Told;
@@ -12,7 +12,7 @@ const ABORTED: Ended = Ended::Signal(libc::SIGABRT);
 
 /// What a run of this class said that wrote this to stderr, and this report.
 fn said(class: &str, stderr: &str, report: &str) -> Option<String> {
-    let said = Said {
+    let said = CrashMessages {
         stderr: stderr.into(),
         report: report.into(),
     };
@@ -131,7 +131,7 @@ fn a_program_that_gives_up_by_itself_is_quoted_where_it_says_why() {
     // What a signal ends does not give up.
     let told = Told::of(
         Ended::Signal(libc::SIGSEGV),
-        Said {
+        CrashMessages {
             stderr: fatal.into(),
             report: Vec::new(),
         },

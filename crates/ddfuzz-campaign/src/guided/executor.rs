@@ -17,7 +17,9 @@ use super::hangs::Hangs;
 use super::remote::HeartbeatTimer;
 use super::worker::{Map, Observers};
 use crate::{Seen, Sight};
-use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, Run, Target, Telling, TimeLimit, Way};
+use ddfuzz_exec::{
+    CoverageReporting, Ended, ExecError, Freshness, Limits, Run, Target, TimeLimit, Way,
+};
 use ddfuzz_model::files::Base64;
 
 /// The name of the map of coverage.
@@ -47,7 +49,7 @@ pub(super) struct TargetExecutor {
     crash_exit: Option<i32>,
     /// Where the objective reads what LibAFL does not report of a run.
     sight: Sight,
-    telling: Telling,
+    telling: CoverageReporting,
     /// How many inputs a loop is given at once, by how long the last took.
     many: usize,
     /// Whether other hosts are to get what did not pass.
@@ -80,7 +82,7 @@ impl TargetExecutor {
             map: handle,
             crash_exit: target.crash_exit,
             sight: Sight::default(),
-            telling: Telling::Nothing,
+            telling: CoverageReporting::Nothing,
             many: MANY,
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
@@ -139,9 +141,9 @@ impl TargetExecutor {
         self.sight.clone()
     }
 
-    fn tell(&mut self, telling: Telling) {
+    fn tell(&mut self, telling: CoverageReporting) {
         if self.telling != telling {
-            self.executor.tell_coverage(telling);
+            self.executor.report_coverage(telling);
             self.telling = telling;
         }
     }
@@ -149,7 +151,7 @@ impl TargetExecutor {
     /// Runs the first of `inputs` and as many after it as come back; see
     /// [`exec::Executor::run_some`].
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
-        self.tell(Telling::Novel);
+        self.tell(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned());
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
@@ -177,7 +179,7 @@ impl TargetExecutor {
 
     /// Runs an input that was over the learned limit within the one that findings are held to.
     pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
-        self.tell(Telling::Novel);
+        self.tell(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.full());
         // What is known by now to end there would be stopped else.
         self.recognise();
@@ -243,7 +245,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         input: &BytesInput,
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
-        self.tell(Telling::Every);
+        self.tell(CoverageReporting::Every);
         self.executor.limit_time(self.timeouts.full());
         let run = self
             .executor

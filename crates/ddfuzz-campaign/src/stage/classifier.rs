@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::desk::{Desk, Report};
 use crate::error::CampaignError;
 use crate::ledger::lock;
-use ddfuzz_exec::{Copies, Ended, Target, Way};
+use ddfuzz_exec::{CrashSnapshots, Ended, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Triager, Verdict};
@@ -194,7 +194,7 @@ pub struct Seen {
     /// How it ended.
     pub ended: Option<Ended>,
     /// The copies of itself that the dying process has left.
-    pub copies: Option<Arc<Copies>>,
+    pub copies: Option<Arc<CrashSnapshots>>,
     /// The inputs that its process had run before, oldest first.
     pub preceding: Vec<Base64>,
 }

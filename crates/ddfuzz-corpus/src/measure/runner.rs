@@ -8,8 +8,8 @@ use crate::Features;
 use crate::journal::Observation;
 use crate::lock;
 use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Limits, Run, Target, Telling, TimeLimit, start,
-    start_covered,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit,
+    start, start_covered,
 };
 use ddfuzz_triage::Triager;
 
@@ -106,7 +106,7 @@ impl Runner {
             Freshness::Shared => {
                 let started = start(settings.target, Some(settings.way), Freshness::Shared)?;
                 let mut executor = started.executor;
-                executor.tell_coverage(Telling::Every);
+                executor.report_coverage(CoverageReporting::Every);
                 executor
             }
         };

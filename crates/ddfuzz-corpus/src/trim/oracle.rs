@@ -6,7 +6,8 @@ use super::{RequiredFeatures, SkipReason, TrimCondition, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Target, Telling, TimeLimit, Way, start, start_covered,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Target, TimeLimit, Way, start,
+    start_covered,
 };
 use ddfuzz_minimize::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys, Slips,
@@ -63,7 +64,7 @@ impl CoverageOracle {
             return Err(TrimError::NoCoverage { way });
         }
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
-        quick.tell_coverage(Telling::Every);
+        quick.report_coverage(CoverageReporting::Every);
         Ok(CoverageOracle {
             prefilter: Prefilter::for_runs(quick.freshness()),
             quick,

@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use crate::protocol::{HELLO_SIZE, MAGIC, Trouble, read_hello};
 use crate::server::read_within;
 
-/// The old word, a set of flags (AFL++'s `FS_OPT_…`). A word of zero has no options.
+/// The word of older versions: a set of flags (AFL++'s `FS_OPT_…`). Zero means no options.
 mod old {
     pub(super) const ENABLED: u32 = 0x8000_0001;
     pub(super) const MAP_SIZE: u32 = 0x4000_0000;
     pub(super) const SHARED_INPUT: u32 = 0x0100_0000;
     pub(super) const ERROR: u32 = 0xf800_008f;
-    /// All four bits of the byte in which others stand are how some versions spelled none.
+    /// Some versions set these four bits to report no options.
     pub(super) const WORKAROUND: u32 = 0x0f00_0000;
 
-    /// The map's size less one, in the bits between.
+    /// Size of the map in bytes, from the word's middle bits, which hold the size minus one.
     pub(super) fn map_size(word: u32) -> usize {
         ((word & 0x00ff_fffe) >> 1) as usize + 1
     }
 }
 
-/// The new words (AFL++'s `FS_NEW_…`).
+/// The words of newer versions (AFL++'s `FS_NEW_…`).
 mod new {
     pub(super) const VERSION: u32 = 0x4146_4c00;
     pub(super) const KNOWN: u32 = 1;
@@ -30,23 +30,23 @@ mod new {
     pub(super) const SHARED_INPUT: u32 = 0x0000_0002;
     pub(super) const DICTIONARY: u32 = 0x0000_0800;
     pub(super) const ERROR: u32 = 0xeffe_0000;
-    /// Bytes that a dictionary may have.
+    /// Allowed size of a dictionary, in bytes.
     pub(super) const DICTIONARIES: std::ops::RangeInclusive<u32> = 2..=0x00ff_ffff;
 }
 
-/// AFL++'s number for a map that is too small (`FS_ERROR_MAP_SIZE`).
+/// AFL++'s error number for a map that is too small (`FS_ERROR_MAP_SIZE`).
 pub(super) const MAP_TOO_SMALL: u32 = 1;
 
-/// What a server reports of itself.
+/// The result of a handshake: what the server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handshake {
-    /// Bytes of the coverage map that the program uses; `None` where it does not report them.
+    /// Size of the program's coverage map, in bytes; `None` if it is not reported.
     pub(super) map_size: Option<usize>,
-    /// It reads the input from shared memory.
+    /// Whether the program reads its input from shared memory.
     pub(super) shares_input: bool,
 }
 
-/// Why there is no fork server to work with.
+/// Why a handshake has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     #[error(
@@ -55,7 +55,7 @@ pub(super) enum HandshakeError {
     Ended,
     #[error("its fork server did not start within {} s", .0.as_secs())]
     Late(Duration),
-    /// The launcher's own trouble.
+    /// The launcher could not start the program.
     #[error("it cannot be started")]
     Launch(Trouble),
     #[error("its fork server reports: {}", meaning(*.0))]
@@ -70,7 +70,7 @@ pub(super) enum HandshakeError {
     Nonsense { what: &'static str, word: u32 },
 }
 
-/// AFL++'s error numbers (`FS_ERROR_…`).
+/// Describes AFL++'s error numbers (`FS_ERROR_…`).
 fn meaning(error: u32) -> String {
     let known = match error {
         MAP_TOO_SMALL => "the coverage map is too small for it",
@@ -83,22 +83,18 @@ fn meaning(error: u32) -> String {
     known.to_owned()
 }
 
-/// The two pipes to a server during the handshake.
 pub(super) struct HandshakePipes<'a> {
-    /// To the server.
     pub(super) control: &'a mut File,
-    /// From it.
     pub(super) status: &'a mut File,
-    /// Inputs are offered in shared memory.
+    /// Whether ddfuzz offers inputs in shared memory.
     pub(super) shared: bool,
-    /// How long all of it may take.
-    pub(super) patience: Duration,
-    /// When it began.
+    /// How long the whole handshake may take.
+    pub(super) timeout: Duration,
     pub(super) began: Instant,
 }
 
 impl HandshakePipes<'_> {
-    /// Makes the handshake, old or new.
+    /// Performs the handshake, with old or new servers.
     pub(super) fn perform(mut self) -> Result<Handshake, HandshakeError> {
         let word = self.word()?;
         if word == MAGIC {
@@ -132,7 +128,7 @@ impl HandshakePipes<'_> {
         let shares_input = word & old::SHARED_INPUT != 0;
         if shares_input {
             self.may_share()?;
-            // A dictionary is not asked for, and then not sent.
+            // The option for a dictionary is not set, so none is sent.
             self.send(old::ENABLED | old::SHARED_INPUT)?;
         }
         Ok(Handshake {
@@ -153,7 +149,7 @@ impl HandshakePipes<'_> {
                 word: options,
             });
         }
-        // What belongs to them comes in the order of their numbers.
+        // Values of the options arrive in the order of the options' bits.
         let map_size = match options & new::MAP_SIZE {
             0 => None,
             _ => Some(self.word_or_error()? as usize),
@@ -176,7 +172,7 @@ impl HandshakePipes<'_> {
         })
     }
 
-    /// Reads a word, which may be an error.
+    /// Reads a word, which may report an error.
     fn word_or_error(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
             word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),
@@ -206,7 +202,7 @@ impl HandshakePipes<'_> {
         self.shared.then_some(()).ok_or(HandshakeError::Unoffered)
     }
 
-    /// Reads the launcher's hello, which reports that the program could not be executed.
+    /// Reads the launcher's hello, which says why the program could not be executed.
     fn launcher_error(&mut self, magic: u32) -> HandshakeError {
         let mut hello = [0; HELLO_SIZE];
         hello[..4].copy_from_slice(&magic.to_ne_bytes());
@@ -226,9 +222,9 @@ impl HandshakePipes<'_> {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), HandshakeError> {
-        let left = self.patience.saturating_sub(self.began.elapsed());
+        let left = self.timeout.saturating_sub(self.began.elapsed());
         read_within(self.status, buffer, left).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => HandshakeError::Late(self.patience),
+            ErrorKind::TimedOut => HandshakeError::Late(self.timeout),
             _ => HandshakeError::Ended,
         })
     }

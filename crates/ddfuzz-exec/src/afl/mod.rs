@@ -1,68 +1,61 @@
-//! The way `forkserver`: the fork server that AFL++'s compilers put into a program, used as `afl-fuzz`
-//! uses it.
+//! The way `forkserver`: uses the fork server that AFL++'s compilers put into a program, as
+//! `afl-fuzz` does.
 //!
-//! Source: AFL++'s `instrumentation/afl-compiler-rt.o.c` (the program's side), `include/types.h`
-//! and `docs/fuzzing_in_depth.md`; read, not copied.
+//! The protocol was read, not copied, from AFL++'s `instrumentation/afl-compiler-rt.o.c` (the
+//! program's side), `include/types.h` and `docs/fuzzing_in_depth.md`.
 
 mod handshake;
 mod server;
 mod shared_memory;
 
-use std::collections::HashSet;
-use std::io;
-use std::path::Path;
-use std::time::Duration;
+use std::{collections::HashSet, io, path::Path, time::Duration};
 
 use crate::afl::handshake::{Handshake, HandshakeError, MAP_TOO_SMALL};
 use crate::afl::server::{AflServer, AflStartError, Leftovers};
 use crate::afl::shared_memory::{Coverage, Segment};
-use crate::hang_detector::HangDetector;
-use crate::input::Input;
 use crate::launch::{Launch, Role};
 use crate::observations::{CoverageReporting, ReachedRanges, RunCoverage};
-use crate::prepared_target::PreparedTarget;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
-use crate::scratch::Scratch;
 use crate::server::{Answer, RequestError, startup_error};
 use crate::{
     ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way, elf,
-    retry,
+    hang_detector::HangDetector, input::Input, prepared_target::PreparedTarget, retry,
+    scratch::Scratch,
 };
 
-/// The longest input that is passed in shared memory, in bytes (AFL++'s `MAX_FILE`). Longer ones are
-/// passed in a file.
+/// The longest input that is passed in shared memory, in bytes (AFL++'s `MAX_FILE`); longer ones
+/// are passed in a file.
 const LONGEST: usize = 1 << 20;
-/// Bytes of the input's length, which stands before it.
+/// Size of the length field before the input, in bytes.
 const LENGTH: usize = 4;
 
-/// A target behind its own fork server.
+/// A target with a fork server that AFL++ compiled into it.
 pub(crate) struct Forkserver {
-    // First, so that the server is gone before its directory and group are removed.
+    // The first field: the server ends before its directory and control group are removed.
     server: Option<AflServer>,
     runs: u64,
     signatures: AflSignatures,
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// How many of the variables of `launch` are the user's.
+    /// Number of the user's variables in `launch`.
     own_variables: usize,
     coverage: Coverage,
-    telling: CoverageReporting,
+    reporting: CoverageReporting,
     reached: ReachedRanges,
     covered: Vec<RunCoverage>,
-    /// Observes runs that take long.
     detector: HangDetector,
-    /// Shared memory for inputs, and whether the target reads them there.
+    /// Shared memory for inputs, if the target reads them there.
     shared: Option<Segment>,
     takes_shared: bool,
-    /// The process ends after the next run.
+    /// Whether the process ends after the next run.
     last: bool,
     input: Input,
     scratch: Scratch,
 }
 
 impl Forkserver {
-    /// Starts the server at once, so that a target without a fork server is an error now.
+    /// Starts the server at once, so that a target without a fork server fails here.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -70,9 +63,8 @@ impl Forkserver {
     ) -> Result<Forkserver, ExecError> {
         let launch = prepared.launch(target, Role::Afl, None);
         let signatures = AflSignatures::of(&prepared.program);
-        let fits = signatures.persistent && freshness == Freshness::Shared;
         let memory = || -> io::Result<(Coverage, Option<Segment>)> {
-            // A target that was given a file is to read the file.
+            // A target with a file argument must read the file.
             let shared = (!target.takes_file())
                 .then(|| Segment::create(LENGTH + LONGEST, launch.identity))
                 .transpose()?;
@@ -86,16 +78,15 @@ impl Forkserver {
             server: None,
             runs: 0,
             signatures,
-            freshness: if fits {
-                Freshness::Shared
-            } else {
-                Freshness::Fresh
+            freshness: match signatures.persistent {
+                true => freshness,
+                false => Freshness::Fresh,
             },
             limits: target.limits,
             own_variables: launch.env.len(),
             launch,
             coverage,
-            telling: CoverageReporting::Nothing,
+            reporting: CoverageReporting::Nothing,
             reached: ReachedRanges::default(),
             covered: Vec::new(),
             detector: HangDetector::default(),
@@ -118,16 +109,14 @@ impl Forkserver {
             self.server = None;
             self.runs = 0;
         }
-        match self.server.take() {
-            Some(server) => Ok(self.server.insert(server)),
-            None => {
-                let server = self.start_server()?;
-                Ok(self.server.insert(server))
-            }
-        }
+        let server = match self.server.take() {
+            Some(server) => server,
+            None => self.start_server()?,
+        };
+        Ok(self.server.insert(server))
     }
 
-    /// Starts a server, again with a larger map where it needs one.
+    /// Starts a server, and once more with a larger map if it needs one.
     fn start_server(&mut self) -> Result<AflServer, ExecError> {
         loop {
             self.set_variables();
@@ -137,7 +126,7 @@ impl Forkserver {
                 Ok((mut server, handshake)) if self.coverage.fit(handshake.map_size) => {
                     server.check_descent(&self.launch)?;
                     let entered = self.scratch.enter(server.scratch.take());
-                    entered.map_err(|source| self.launch.lost(source))?;
+                    entered.map_err(|source| self.launch.directory_error(source))?;
                     self.takes_shared = handshake.shares_input;
                     return Ok(server);
                 }
@@ -155,10 +144,10 @@ impl Forkserver {
         }
     }
 
-    /// Keeps the coverage of a run that came back, where it is to be reported.
-    fn tell(&mut self) {
+    /// Stores the coverage of a run that returned normally, if it is to be reported.
+    fn store_coverage(&mut self) {
         let counters = self.coverage.read();
-        let told = match self.telling {
+        let told = match self.reporting {
             CoverageReporting::Nothing => return,
             CoverageReporting::Every => {
                 self.reached.add(counters);
@@ -181,7 +170,7 @@ impl Forkserver {
         }
     }
 
-    /// Sets the variables by which AFL++'s runtime learns how the target is run.
+    /// Sets the variables that AFL++'s runtime reads.
     fn set_variables(&mut self) {
         let env = &mut self.launch.env;
         env.truncate(self.own_variables);
@@ -195,7 +184,7 @@ impl Forkserver {
             ),
             ("__AFL_PERSISTENT", self.is_persistent().then(one)),
             ("__AFL_DEFER_FORKSRV", self.signatures.deferred.then(one)),
-            // Without it each child would look up the same symbols again.
+            // Otherwise each child looks up the same symbols again.
             ("LD_BIND_NOW", (!bound).then(one)),
         ];
         let set = set
@@ -222,7 +211,7 @@ impl Retriable for Forkserver {
             }
             shared => {
                 if self.takes_shared {
-                    // From here on the program reads its input as it does elsewhere.
+                    // Later inputs are passed on stdin or in the file.
                     *shared = None;
                     self.takes_shared = false;
                     self.server = None;
@@ -245,10 +234,8 @@ impl Retriable for Forkserver {
             true => Ok(()),
             false => self.input.rewind(),
         });
-        rewound.map_err(|source| {
-            let what = "writing the input".to_owned();
-            Failure::Start(ExecError::System { what, source })
-        })?;
+        let rewound = rewound.map_err(ExecError::system("writing the input"));
+        rewound.map_err(Failure::Start)?;
         self.coverage.clear();
         self.server().map_err(Failure::Start)?;
         let Some(server) = &mut self.server else {
@@ -285,7 +272,7 @@ impl Executor for Forkserver {
         self.covered.clear();
         let Answer { ended, cpu, .. } = retry::run(self, &[input])?;
         if ended.is_exit() {
-            self.tell();
+            self.store_coverage();
         }
         let last = std::mem::take(&mut self.last);
         if last && let Some(server) = &mut self.server {
@@ -317,8 +304,8 @@ impl Executor for Forkserver {
         Some(self.coverage.used())
     }
 
-    fn tell_coverage(&mut self, telling: CoverageReporting) {
-        self.telling = telling;
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.reporting = reporting;
     }
 
     fn covered(&self) -> &[RunCoverage] {
@@ -342,22 +329,22 @@ impl Executor for Forkserver {
     }
 }
 
-/// In programs with `__AFL_LOOP` (AFL++'s `PERSIST_SIG`).
+/// Signature of programs with `__AFL_LOOP` (AFL++'s `PERSIST_SIG`).
 const PERSISTENT: &[u8] = b"##SIG_AFL_PERSISTENT##";
-/// In programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
+/// Signature of programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
 const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 
-/// What the program is built for, by the signatures that AFL++'s compilers leave in it.
+/// Features of a program, by the signatures that AFL++'s compilers put into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AflSignatures {
-    /// One process can take many inputs.
+    /// Whether one process can run many inputs.
     pub(super) persistent: bool,
-    /// The fork server comes up where the program calls for it, and not before `main`.
+    /// Whether the fork server starts where the program calls it, not before `main`.
     deferred: bool,
 }
 
 impl AflSignatures {
-    /// The signatures in the program at `path`; none where it cannot be read.
+    /// Searches the program at `path` for the signatures; finds none if it cannot be read.
     pub(super) fn of(path: &Path) -> AflSignatures {
         let data = std::fs::read(path).unwrap_or_default();
         AflSignatures {

@@ -1,68 +1,62 @@
-//! A running AFL++ fork server: one word requests a run, two words report it. Also the processes that
-//! runs leave behind.
+//! A running AFL++ fork server: one word requests a run, two words report it. Also kills the
+//! processes that runs leave behind.
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::fs::File;
-use std::io::Write;
+use nix::{errno::Errno, unistd::Pid};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use std::{fs::File, io::Write, os::unix::fs::FileExt, path::PathBuf};
 
 use crate::afl::handshake::{Handshake, HandshakeError, HandshakePipes};
-use crate::afl::shared_memory::Coverage;
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Launch, ServerPipes};
 use crate::server::{
     Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
-use crate::supervisor::Supervisor;
 use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, cpu_of, readable};
-use crate::{Ended, ExecError, Limits, proc_tree};
+use crate::{
+    Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree, supervisor::Supervisor,
+};
 
-/// After how many runs of one process its leftover child processes are looked for.
+/// Number of runs of one process after which ddfuzz looks for leftover child processes.
 const SWEPT_EACH: u32 = 64;
 
-/// A running fork server.
 pub(super) struct AflServer {
     pipes: ServerPipes,
     pid: Pid,
-    /// One process serves many runs.
     persistent: bool,
-    /// The process that waits for the next run.
+    /// The process that waits for the next run; `None` if the next run gets a new process.
     waiting: Option<Pid>,
-    /// The last run was killed, but the server may believe that its process waits.
+    /// Whether the last run was killed while the server may believe that its process waits.
     killed: bool,
     child_processes: ChildProcesses,
     runs: u32,
-    // Dropped last: the supervisor kills what the closed pipes did not end.
+    // Dropped last: kills what did not end when the pipes closed.
     supervisor: Supervisor,
-    /// Its scratch directory, where its size must be watched.
+    /// The scratch directory, if ddfuzz must check its size; `None` if the kernel limits it.
     watched: Option<PathBuf>,
-    /// Its scratch directory, where that is a mount of its own.
+    /// The scratch directory, opened, if only the server's mount namespace shows it.
     pub(super) scratch: Option<OwnedFd>,
 }
 
-/// Why no server has come up.
+/// Why a server could not be started.
 pub(super) enum AflStartError {
     Error(ExecError),
     Handshake(HandshakeError),
 }
 
-/// The status of a run, where it was read together with its process id.
-type Ahead = Option<i32>;
+/// The wait status of a run that ended before the first look; `None` if it still runs.
+type EarlyStatus = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and makes the handshake. `shared`: inputs are offered in shared memory.
+    /// Starts the program and performs the handshake. `shared`: offers inputs in shared memory.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,
         shared: bool,
         persistent: bool,
     ) -> Result<(AflServer, Handshake), AflStartError> {
-        // It has no use for a page of ours; the launcher closes whatever stands there.
+        // AFL++'s runtime uses no shared page; the launcher closes the descriptor.
         let started = launch.start(stdin, stdin, None);
         let (supervisor, mut pipes) = started.map_err(|errno| {
             AflStartError::Error(system(launch, "starting the launcher", errno))
@@ -73,7 +67,7 @@ impl AflServer {
             control: &mut pipes.request,
             status: &mut pipes.reply,
             shared,
-            patience: STARTUP,
+            timeout: STARTUP,
             began: Instant::now(),
         };
         let handshake = handshake_pipes
@@ -94,13 +88,13 @@ impl AflServer {
         Ok((server, handshake))
     }
 
-    /// Fails where /proc does not show it. Not called where its map is too small: it may be dead then.
+    /// Fails if /proc does not show the server. Not for a server whose map is too small, which may
+    /// have exited.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
         check_descent(launch, &self.supervisor, self.pid)
     }
 
-    /// Requests one run on the input that is in place. Returns how it ended, and whether the server
-    /// can go on.
+    /// Requests one run on the input in place. Returns how it ended and what processes it left.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
@@ -128,7 +122,7 @@ impl AflServer {
         }
         let ended = match (waited, Ended::from_wait_status(status)) {
             _ if stopped && self.persistent => waited.unwrap_or(Ended::Exit(0)),
-            // It has asked to be traced by the server, which takes the signal for its end.
+            // The process asked its parent to trace it; the server reports the signal as its end.
             _ if stopped => waited.unwrap_or(Ended::Signal(libc::WSTOPSIG(status))),
             (Some(why), Ended::Signal(libc::SIGKILL)) => why,
             (_, ended) => ended,
@@ -146,25 +140,25 @@ impl AflServer {
         Ok((answer, left))
     }
 
-    /// Ends the process that waits for the next run, which has a new one then.
+    /// Kills the process that waits for the next run, so that the next run gets a new one.
     pub(super) fn end_process(&mut self) {
         if let Some(waiting) = self.waiting.take() {
-            // Where it is gone already, the server finds that out as well.
+            // If the process is gone already, the server will notice.
             let _ = kill(waiting, Signal::SIGKILL);
             self.killed = true;
         }
     }
 
-    /// Whether somebody else may have killed the process before it saw the input. The run is repeated
-    /// then.
+    /// Whether another process may have killed this one before it read the input; the run is then
+    /// repeated.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run, and its status if that comes at once: within a slice of
-    /// time, or within `early`.
-    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, Ahead), RequestError> {
+    /// Reads the process id of the run, and its status if the run ends within a slice of time, or
+    /// within `early`.
+    fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
@@ -188,8 +182,8 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run that takes longer than most. Returns why it was killed, if so, its
-    /// status and its CPU time.
+    /// Waits for the end of a long run. Returns why it was killed (if it was), its status and its
+    /// CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -219,7 +213,7 @@ impl AflServer {
             page: None,
             first: 0,
             server: self.pid,
-            supervisor: self.supervisor.pid(),
+            supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
             warm: self.persistent,
         };
@@ -231,7 +225,8 @@ impl AflServer {
         }
     }
 
-    /// Kills the processes that runs left behind: `now`, or after every [`SWEPT_EACH`] runs.
+    /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
+    /// runs.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -240,7 +235,8 @@ impl AflServer {
         self.child_processes.sweep(self.waiting)
     }
 
-    /// Fills `words`, or as much of them as comes within a slice of time. Returns how many bytes came.
+    /// Reads bytes into `words` until it is full or a slice of time has passed. Returns how many
+    /// bytes arrived.
     fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
@@ -258,7 +254,7 @@ impl AflServer {
     }
 }
 
-/// The process of a run.
+/// The process of a run, as hang detection observes it.
 struct ForkedProcess<'a> {
     child: Pid,
     coverage: &'a Coverage,
@@ -283,22 +279,22 @@ impl ObservedProcess for ForkedProcess<'_> {
     }
 }
 
-/// CPU times, read before and after a run: the difference is what it used (docs/decisions/0033).
+/// CPU times of server and process, read before and after a run (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
-    /// That of all children which the server has waited for, in ticks.
+    /// CPU time of all children that the server has reaped, in clock ticks.
     dead: Duration,
-    /// That of a living process which serves many runs.
+    /// CPU time of the process, if it is alive and serves many runs; else `None`.
     served: Option<Duration>,
 }
 
 impl Clocks {
-    /// What the run has used, of which the first look came after a slice of time.
+    /// CPU time of the run between the two readings; the first one was taken after a slice of time.
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {
             (Some(before), Some(now)) => now.saturating_sub(before) + SLICE,
-            // With all that it had used for the runs before.
+            // The dead process's time includes what it used for earlier runs.
             (Some(before), None) => dead.saturating_sub(before) + SLICE,
             (None, _) => dead,
         }
@@ -313,38 +309,37 @@ fn first(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// Where the kernel lists no children, they are looked for only after this many runs.
-const RARELY: u32 = 256;
-/// How often the list is read until all killed processes are dead, and how far apart. What takes
-/// longer is left to the supervisors.
+/// Runs between two searches for children, on kernels that do not list a process's children.
+const RUNS_PER_SEARCH: u32 = 256;
+/// How often the list is read until all killed processes are dead, and the pause between. The
+/// supervisors kill what takes longer.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
-/// Killed processes stay in the list as zombies, because the server waits for the child of its run
-/// only. A server with more of these is replaced.
+/// Maximum number of zombies. Killed processes stay in the list as zombies, because the server
+/// reaps only the child of its run; a server with more zombies is replaced.
 const MOST_DEAD: usize = 16;
 
-/// The children of a server, which is a child subreaper: orphans among its descendants are its
-/// children, too.
+/// The children of a server. The server is a child subreaper, so orphans among its descendants are
+/// its children, too.
 struct ChildProcesses {
     server: Pid,
-    /// The kernel's list of them, kept open: a look is one system call.
+    /// The kernel's list of the children, kept open so that a look is one system call.
     list: Option<File>,
     looks: u32,
-    /// Its zombies.
+    /// The server's zombies at the last look.
     dead: Vec<Pid>,
 }
 
-/// What runs left behind.
+/// What is left after leftover processes of runs have been killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// Nothing, or nothing any more.
+    /// No living process is left.
     Nothing,
-    /// More than can be swept one by one.
+    /// More processes are left than can be killed one by one.
     TooMuch,
 }
 
 impl ChildProcesses {
-    /// The children of `server`.
     pub(super) fn of(server: Pid) -> ChildProcesses {
         ChildProcesses {
             server,
@@ -354,9 +349,9 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills the processes that runs left behind. `own`: the process that goes on serving runs.
+    /// Kills leftover processes of runs. `own`: the process that serves further runs.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
-        if !self.has_strangers(own) {
+        if !self.has_leftovers(own) {
             return Leftovers::Nothing;
         }
         for _ in 0..PASSES {
@@ -370,7 +365,7 @@ impl ChildProcesses {
                 self.dead = others;
                 return Leftovers::Nothing;
             };
-            // Their own children become the server's, and are met in the next pass.
+            // Their children become the server's children, and are killed in the next pass.
             for pid in std::iter::once(first).chain(living) {
                 let _ = kill(*pid, Signal::SIGKILL);
             }
@@ -379,8 +374,8 @@ impl ChildProcesses {
         Leftovers::TooMuch
     }
 
-    /// Whether the list holds anybody but the dead of earlier looks and `own`.
-    fn has_strangers(&mut self, own: Option<Pid>) -> bool {
+    /// Whether the list has processes other than `own` and the zombies of earlier looks.
+    fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];
         let listed = self.list.as_ref().map(|list| list.read_at(&mut text, 0));
@@ -389,7 +384,7 @@ impl ChildProcesses {
                 numbers(&text[..length]).any(|pid| Some(pid) != own && !self.dead.contains(&pid))
             }
             Some(Ok(_)) => true,
-            _ => self.looks.is_multiple_of(RARELY),
+            _ => self.looks.is_multiple_of(RUNS_PER_SEARCH),
         }
     }
 }

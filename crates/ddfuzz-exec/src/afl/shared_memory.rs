@@ -1,30 +1,28 @@
-//! The memory shared with an AFL++ fork server: the coverage map, and System V segments in general.
+//! Memory shared with an AFL++ fork server: the coverage map, and System V segments.
 
-use std::io;
-use std::mem::MaybeUninit;
-use std::ptr::NonNull;
+use std::{io, mem::MaybeUninit, ptr::NonNull};
 
-use crate::identity::Identity;
+use crate::prepared_target::Identity;
 
-/// The size of the map before the program reports its own: the largest that the old handshake can
-/// report (AFL++'s `FS_OPT_MAX_MAPSIZE`). Untouched pages cost nothing.
+/// Size of the map in bytes until the program reports its own: the largest that the old handshake
+/// can report (AFL++'s `FS_OPT_MAX_MAPSIZE`). Untouched pages cost nothing.
 const FIRST: usize = 1 << 23;
-/// The size for a program that needs more and does not report how much.
+/// Size of the map in bytes for a program that needs more without saying how much.
 const LARGEST: usize = 1 << 28;
-/// The size of AFL++'s map where the program reports none.
-const UNTOLD: usize = 1 << 16;
+/// Size of AFL++'s map in bytes, if the program reports none.
+const DEFAULT_SIZE: usize = 1 << 16;
 
-/// The map shared with the target, and a copy of it.
+/// The coverage map shared with the target, and a copy.
 pub(super) struct Coverage {
     map: Segment,
-    /// How many of its bytes the program uses.
+    /// Number of bytes that the program uses.
     used: usize,
     copy: Vec<u8>,
     owner: Option<Identity>,
 }
 
 impl Coverage {
-    /// Makes a map that is large enough for usual programs, for a target that runs as `owner`.
+    /// Creates a map that is large enough for usual programs, for a target that runs as `owner`.
     pub(super) fn create(owner: Option<Identity>) -> io::Result<Coverage> {
         Ok(Coverage {
             map: Segment::create(FIRST, owner)?,
@@ -34,24 +32,23 @@ impl Coverage {
         })
     }
 
-    /// The segment's number.
     pub(super) fn id(&self) -> i32 {
         self.map.id()
     }
 
-    /// How large a program may believe the map to be, in bytes.
+    /// Size of the whole map in bytes, which the program may use.
     pub(super) fn room(&self) -> usize {
         self.map.len()
     }
 
-    /// Notes the size that the program reports. False if there is no room for it.
+    /// Sets the size that the program reports. False if the map is smaller.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
-        let wanted = told.unwrap_or(UNTOLD);
+        let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
 
-    /// Makes room for `wanted` bytes, or for the largest program. False if there is room already, or
+    /// Enlarges the map to `wanted` bytes, or to the maximum. False if it is already that large, or
     /// cannot be.
     pub(super) fn grow(&mut self, wanted: Option<usize>) -> io::Result<bool> {
         let wanted = wanted.unwrap_or(LARGEST);
@@ -62,23 +59,22 @@ impl Coverage {
         Ok(true)
     }
 
-    /// How many counters the program has.
+    /// Number of counters of the program.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// Forgets the last run.
     pub(super) fn clear(&mut self) {
         self.map.clear(self.used);
     }
 
-    /// The counters as they are now, of the run that is under way.
+    /// Copies the counters of the current run to `to`.
     pub(super) fn look(&self, to: &mut Vec<u8>) {
         to.resize(self.used, 0);
         self.map.read(to);
     }
 
-    /// The counters as the last run has left them.
+    /// The counters after the last run.
     pub fn read(&mut self) -> &[u8] {
         self.copy.resize(self.used, 0);
         self.map.read(&mut self.copy);
@@ -86,8 +82,8 @@ impl Coverage {
     }
 }
 
-/// A segment of System V shared memory, which AFL++'s runtime attaches. It is marked for removal at
-/// once: others can attach it while somebody has it, and it is gone with the last of them.
+/// A segment of System V shared memory, to which AFL++'s runtime attaches. It is marked for removal
+/// at once: processes can attach while others are attached, and it is gone with the last one.
 pub(super) struct Segment {
     id: i32,
     at: NonNull<u8>,
@@ -98,8 +94,8 @@ pub(super) struct Segment {
 unsafe impl Send for Segment {}
 
 impl Segment {
-    /// Makes a segment of `length` bytes, all zero, which `owner` may attach, too. Memory is used
-    /// where it is written to, and not before.
+    /// Creates a segment of `length` zero bytes that `owner` may attach, too. Pages take memory
+    /// only when written.
     pub(super) fn create(length: usize, owner: Option<Identity>) -> io::Result<Segment> {
         let flags = libc::IPC_CREAT | libc::IPC_EXCL | libc::SHM_NORESERVE | 0o600;
         // SAFETY: takes numbers only.
@@ -110,7 +106,7 @@ impl Segment {
         // SAFETY: attaches a segment of ours wherever there is room.
         let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
         let failed = (at.addr() == usize::MAX).then(io::Error::last_os_error);
-        let given = owner.map_or(Ok(()), |owner| give(id, owner));
+        let given = owner.map_or(Ok(()), |owner| grant_access(id, owner));
         // SAFETY: the last argument is not used by this command.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         match (failed, NonNull::new(at.cast())) {
@@ -122,17 +118,15 @@ impl Segment {
         }
     }
 
-    /// Its number, by which the target attaches it.
     pub(super) fn id(&self) -> i32 {
         self.id
     }
 
-    /// Its length in bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Sets its first `count` bytes to zero, while no run is under way.
+    /// Sets the first `count` bytes to zero, between runs.
     pub(super) fn clear(&mut self, count: usize) {
         let count = count.min(self.length);
         // SAFETY: within the segment.
@@ -150,7 +144,7 @@ impl Segment {
         }
     }
 
-    /// Copies its first bytes into `to`, as many as fit.
+    /// Copies the first bytes of the segment into `to`.
     pub fn read(&self, to: &mut [u8]) {
         let count = to.len().min(self.length);
         // SAFETY: within the segment; by address, since a process of the target may still write.
@@ -168,8 +162,7 @@ impl Drop for Segment {
     }
 }
 
-/// Lets the user whom the target runs as attach the segment.
-fn give(id: i32, owner: Identity) -> io::Result<()> {
+fn grant_access(id: i32, owner: Identity) -> io::Result<()> {
     let mut facts = MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: it fills the record, which all zeroes are a value of.
     let mut facts = unsafe {

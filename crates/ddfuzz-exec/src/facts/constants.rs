@@ -1,4 +1,4 @@
-//! The constants that a program's code compares with, and the addresses that it refers to.
+//! Finds the constants that a program's code compares with, and the addresses that it refers to.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
@@ -6,25 +6,23 @@ use std::collections::BTreeSet;
 use crate::facts::words::{Ranges, within};
 use crate::observe::image::Image;
 
-/// Bytes of code that are read.
+/// Maximum number of code bytes that are read.
 const MOST_CODE: u64 = 32 << 20;
-/// Constants that are kept, each in two byte orders.
+/// Maximum number of constants; each is listed in two byte orders.
 const MOST_CONSTANTS: usize = 512;
-/// References that are kept.
 const MOST_REFERENCES: usize = 1 << 20;
 
-/// What was found in a program's code.
+/// Constants and references found in a program's code.
 #[derive(Debug, Default)]
 pub(super) struct CodeWords {
-    /// Addresses in the ranges asked for that code refers to.
+    /// Addresses of texts that the code refers to.
     pub(super) references: BTreeSet<u64>,
     /// Constants of 2, 4 and 8 bytes, in the order of the code, in both byte orders.
     pub(super) constants: Vec<Vec<u8>>,
 }
 
 impl CodeWords {
-    /// Reads the functions of the program except those of runtimes; all its code where no functions
-    /// are known.
+    /// Reads all functions except those of runtimes; all code if no functions are known.
     pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
@@ -66,7 +64,7 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// Loaded ranges: a constant in them is an address, where the program is not relocated.
+    /// Loaded address ranges. In a program with fixed addresses, a constant in them is an address.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,
@@ -85,7 +83,8 @@ impl CodeReader<'_> {
         }
     }
 
-    /// Notes references to texts: relative ones, and absolute ones in programs that are not relocated.
+    /// Adds the references of an instruction to texts: relative ones, and in programs with fixed
+    /// addresses absolute ones.
     fn refer(&mut self, instruction: &Instruction) {
         if instruction.is_ip_rel_memory_operand() {
             self.reference(instruction.ip_rel_memory_address());
@@ -111,7 +110,7 @@ impl CodeReader<'_> {
         let little = &value.to_le_bytes()[..width];
         let many = self.seen.len() >= MOST_CONSTANTS;
         if many
-            || !tells(little)
+            || !is_significant(little)
             || within(&self.loaded, value)
             || !self.seen.insert((value, width))
         {
@@ -122,8 +121,9 @@ impl CodeReader<'_> {
     }
 }
 
-/// The constant of an instruction that compares, or that prepares a comparison: it subtracts the first
-/// case of a `switch`, or loads eight bytes, which no comparison takes as an operand.
+/// Returns the constant that an instruction compares with, or prepares for a comparison: it
+/// subtracts the first case of a `switch`, or loads eight bytes, which no comparison has as an
+/// operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);
@@ -151,7 +151,7 @@ fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
         OpKind::Register => instruction.op0_register().size(),
         _ => instruction.memory_size().size(),
     };
-    // What fits into four bytes is found where it stands in eight.
+    // A value that fits into four bytes is used as a four-byte word.
     let narrow = width == 8 && value <= u64::from(u32::MAX);
     let width = if narrow { 4 } else { width };
     matches!(width, 2 | 4 | 8).then(|| (value & (u64::MAX >> (64 - 8 * width)), width))
@@ -169,9 +169,9 @@ fn is_stack(register: Register) -> bool {
     matches!(register.full_register(), Register::RSP | Register::RBP)
 }
 
-/// Whether these bytes may be a word, and not a small number, size, mask or divisor: half of them, and
-/// three of four unless they are letters, are neither 0 nor 255, and half of them differ.
-fn tells(bytes: &[u8]) -> bool {
+/// Whether these bytes may be a word, not a small number, size, mask or divisor: half of the bytes,
+/// and three of four unless they are letters, are neither 0 nor 255, and half of them differ.
+fn is_significant(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));
     let letters = telling.iter().filter(|byte| byte.is_ascii_alphanumeric());
@@ -216,7 +216,7 @@ mod tests {
             &[7; 8],
             &[1, 2, 0, 0, 0, 0, 0, 0],
         ] {
-            assert!(!tells(bytes), "{bytes:?}");
+            assert!(!is_significant(bytes), "{bytes:?}");
         }
         for bytes in [
             &b"BM"[..],
@@ -224,7 +224,7 @@ mod tests {
             &[0xbe, 0xba, 0xfe, 0xca],
             b"password",
         ] {
-            assert!(tells(bytes), "{bytes:?}");
+            assert!(is_significant(bytes), "{bytes:?}");
         }
     }
 }

@@ -1,16 +1,15 @@
 //! Reads from a program's symbols and code what it calls and which sanitizers it was compiled with.
 //!
-//! Of UndefinedBehaviorSanitizer the calls of its handlers tell which checks there are. That handlers
-//! are there says nothing: the runtimes of other sanitizers, and libFuzzer's, bring all of them along.
+//! The checks of UndefinedBehaviorSanitizer are found by the calls of its handlers. The handlers
+//! alone show nothing: runtimes of other sanitizers and of libFuzzer contain all of them.
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::collections::{BTreeSet, HashMap};
 
-use crate::Sanitizer;
-use crate::elf::Elf;
 use crate::facts::{Libc, TargetFacts};
+use crate::{Sanitizer, elf::Elf};
 
-/// Functions by which programs speak to terminals and to nothing else.
+/// Functions that only programs at terminals use.
 const TERMINAL: [&str; 8] = [
     "isatty",
     "tcgetattr",
@@ -35,7 +34,7 @@ const PROCESSES: [&str; 10] = [
 ];
 const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
 
-/// Reads the facts in symbols.
+/// Reads the facts that symbols show.
 pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.stripped = file.symbols().next().is_none();
     if let Some(linker) = &facts.linker
@@ -44,7 +43,7 @@ pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
         facts.libc = Libc::Musl;
     }
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        // In the table that strip removes, the name carries its version.
+        // In the full symbol table, names contain their version.
         if let Ok(name) = symbol.name()
             && let Some(name) = name.split('@').next()
         {
@@ -54,7 +53,7 @@ pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     let alone = facts.sanitizers.is_empty() && !facts.libfuzzer;
     facts.sanitizers.extend(checks_made(file, alone));
     if facts.is_static() {
-        // The C library that is linked in has them all, used or not.
+        // A static C library contains all of these functions, used or not.
         for calls in [
             &mut facts.terminal_calls,
             &mut facts.process_calls,
@@ -90,9 +89,9 @@ fn note_symbol(name: &str, facts: &mut TargetFacts) {
     }
 }
 
-/// Handlers, by what their names begin with, and the checks (`-fsanitize=CHECK`) that call them.
-/// The first two stand for the whole group `undefined`, of which they are the most frequent. Those of
-/// control flow integrity are called by the runtimes themselves.
+/// Prefixes of handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. The first
+/// two stand for the group `undefined`, whose most frequent handlers they are. Handlers of control
+/// flow integrity are left out, because runtimes call them.
 const HANDLERS: [(&str, &str); 23] = [
     ("type_mismatch", "undefined"),
     ("pointer_overflow", "undefined"),
@@ -119,9 +118,9 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// The UBSan checks that a program makes, as `-fsanitize=` names them: `undefined` where it has the
-/// most frequent ones of that group, or nothing to check, else each one. `alone`: no other runtime in
-/// it brings handlers along.
+/// The UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it has the most
+/// frequent ones, or nothing to check, else each check. `alone`: no other runtime contains the
+/// handlers.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -147,14 +146,14 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Whether it is linked with gcc's library of handlers.
+/// Whether the program is linked with gcc's UBSan library.
 fn needs_library(file: &Elf<'_>) -> bool {
     let names = file.section_by_name(".dynstr");
     let names = names.and_then(|section| section.data().ok());
     crate::elf::holds(names.unwrap_or_default(), b"libubsan.so")
 }
 
-/// The functions among `known`, by address, that code of the program calls or jumps to.
+/// Names of the functions among `known` (by address) that the program's code calls or jumps to.
 fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     if known.is_empty() {
@@ -174,25 +173,25 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
     found
 }
 
-/// All places in code that could be a relative call or jump, with the distance. Hardly any four bytes
-/// lead to a handler by chance.
+/// Offsets in x86-64 code that could be a relative call or jump, with the distance. Random bytes
+/// rarely lead to a handler.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();
     places.filter_map(|(at, bytes)| match bytes {
-        // From the end of the instruction on.
+        // The distance counts from the end of the instruction.
         &[0xe8 | 0xe9, a, b, c, d] => Some((at, i64::from(i32::from_le_bytes([a, b, c, d])) + 5)),
         _ => None,
     })
 }
 
-/// The same of `bl` and `b`.
+/// Offsets in AArch64 code of the instructions `bl` and `b`, with the distance.
 #[cfg(target_arch = "aarch64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.chunks_exact(4).enumerate();
     places.filter_map(|(at, bytes)| {
         let word = u32::from_le_bytes(bytes.try_into().ok()?);
-        // Its lower 26 bits count instructions of four bytes.
+        // The lower 26 bits count instructions of four bytes.
         let distance = i64::from((word << 6).cast_signed() >> 6) * 4;
         (word & 0x7c00_0000 == 0x1400_0000).then_some((at * 4, distance))
     })

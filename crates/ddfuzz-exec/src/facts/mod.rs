@@ -1,119 +1,135 @@
-//! Facts of a target's program, read from its file without running it. They explain why the target is
-//! run as it is; `elf.rs` has those that running needs.
+//! Facts of a target's program, read from its file without running it, that explain how the target
+//! is run. `elf.rs` has the facts that running needs.
 
 #[cfg(target_arch = "x86_64")]
 mod constants;
+/// A stub for processors whose instructions are not decoded: it finds no constants and no
+/// references.
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "no_constants.rs"]
-mod constants;
+mod constants {
+    use crate::{facts::words::Ranges, observe::image::Image};
+    use std::collections::BTreeSet;
+
+    #[derive(Debug, Default)]
+    pub(super) struct CodeWords {
+        pub(super) references: BTreeSet<u64>,
+        pub(super) constants: Vec<Vec<u8>>,
+    }
+
+    impl CodeWords {
+        pub(super) fn of(_: &Image, _: &Ranges) -> CodeWords {
+            CodeWords::default()
+        }
+    }
+}
 mod instrumentation;
 mod words;
 
-use object::read::elf::FileHeader;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, read::elf::FileHeader};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Elf, holds};
-use crate::private_dir::PrivateDir;
-use crate::{ExecError, Program, Target, elf, identity, program};
+use crate::{
+    ExecError, Program, Target, elf, prepared_target::choose_identity, private_dir::PrivateDir,
+    program,
+};
 
 pub use words::program_words;
 
 /// The name, in [`TargetFacts::instrumentation`], of Rust's overflow checks and debug assertions.
 pub const DEBUG_ASSERTIONS: &str = "debug-assertions";
 
-/// The facts of a target.
+/// Facts of a target's program, which `ddfuzz doctor` shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TargetFacts {
-    /// The name of a bundled target.
+    /// Name of the bundled target; `None` for other programs.
     pub bundled: Option<String>,
-    /// The program, by absolute path; a bundled one is there for as long as ddfuzz runs.
+    /// Absolute path of the program. A bundled program is unpacked there until ddfuzz ends.
     pub program: PathBuf,
-    /// What kind of file it is.
+    /// Whether the program is an ELF file, a script or another file.
     pub kind: Kind,
-    /// The interpreter of a script, with its argument.
+    /// Interpreter of a script, with its argument; `None` for other programs.
     pub script_of: Option<String>,
-    /// Its dynamic linker; `None` for a static program.
+    /// Path of the dynamic linker; `None` for a static program.
     pub linker: Option<String>,
-    /// The C library whose start-up code it has.
+    /// The C library whose start-up code the program contains.
     pub libc: Libc,
-    /// It can be loaded at any address.
+    /// Whether the program can be loaded at any address.
     pub position_independent: bool,
-    /// It is set-user-id or set-group-id.
+    /// Whether the program is set-user-id or set-group-id.
     pub setuid: bool,
-    /// It has no symbol table, so that functions have no names.
+    /// Whether the program has no symbol table, so that its functions have no names.
     pub stripped: bool,
-    /// It has DWARF, so that crashes have lines.
+    /// Whether the program has DWARF debug information, so that crashes have line numbers.
     pub debug_info: bool,
-    /// It is a program of Go.
+    /// Whether the program is written in Go.
     pub go: bool,
-    /// The Rust compiler made it, or a part of it.
+    /// Whether the Rust compiler made the program or a part of it.
     pub rust: bool,
-    /// The sanitizers that it was compiled with, as `-fsanitize=` names them: `undefined`, or of
-    /// that group single checks.
+    /// Sanitizers of the program, as `-fsanitize=` names them: `undefined`, or single checks of
+    /// that group.
     pub sanitizers: Vec<&'static str>,
-    /// It is Rust that was compiled with overflow checks or debug assertions.
+    /// Whether the program is Rust code with overflow checks or debug assertions.
     pub debug_assertions: bool,
-    /// Its `main` is libFuzzer's.
+    /// Whether the `main` of the program is libFuzzer's.
     pub libfuzzer: bool,
-    /// It is instrumented by AFL++.
+    /// Whether AFL++ has instrumented the program.
     pub afl: bool,
-    /// It has ddfuzz's entry, `target_main`.
+    /// Whether the program has ddfuzz's entry function, `target_main`.
     pub target_main: bool,
-    /// It has an entry function, and inline 8-bit counters of its coverage.
+    /// Whether the program has an entry function and inline 8-bit coverage counters.
     pub counters: bool,
-    /// Functions by which it speaks to a terminal.
+    /// Terminal functions that the program calls.
     pub terminal_calls: Vec<&'static str>,
-    /// Functions by which it may start processes.
+    /// Functions that may start processes and that the program calls.
     pub process_calls: Vec<&'static str>,
-    /// Functions by which it may start threads.
+    /// Functions that may start threads and that the program calls.
     pub thread_calls: Vec<&'static str>,
-    /// It will run as root, because the user nobody cannot reach it.
+    /// Whether the program will run as root, because the user nobody cannot reach it.
     pub as_root: bool,
 }
 
-/// What kind of file a program is.
+/// Kind of a program file: ELF, script or another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// An ELF program of this machine.
+    /// ELF program for this processor architecture.
     Elf,
-    /// A script with its interpreter.
+    /// Script that names its interpreter.
     Script,
-    /// Anything else, for example a program of another machine.
+    /// Any other file, for example a program for another processor architecture.
     #[default]
     Other,
 }
 
-/// The C library whose start-up code a program has.
+/// The C library whose start-up code a program contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
-    /// The GNU C library's.
+    /// GNU C library.
     Glibc,
-    /// Musl's.
+    /// musl's C library.
     Musl,
-    /// Its own, or that of a library linked into it.
+    /// The start-up code of another library, or none.
     #[default]
     Other,
 }
 
 impl TargetFacts {
-    /// Reads the facts of a target's program; a bundled one is unpacked first.
-    ///
-    /// # Errors
-    /// When there is no such program, or it cannot be executed.
+    /// Reads the facts of a target's program; a bundled program is unpacked first. Fails when the
+    /// program does not exist or cannot be executed.
     pub fn of(target: &Target) -> Result<TargetFacts, ExecError> {
         let private = PrivateDir::get()?;
         let path = program::locate(&target.program, &private)?;
         let bytes = elf::read(&path).unwrap_or_default();
         let mut facts = TargetFacts {
             setuid: is_setuid(&path),
-            as_root: nix::unistd::Uid::effective().is_root()
-                && identity::choose(&path, target.cwd.as_deref(), target.sandbox)
-                    .is_ok_and(|identity| identity.is_none()),
+            as_root: nix::unistd::Uid::effective().is_root() && {
+                let chosen = choose_identity(&path, target.cwd.as_deref(), target.sandbox);
+                chosen.is_ok_and(|identity| identity.is_none())
+            },
             bundled: match &target.program {
                 Program::Bundled(name) => Some(name.clone()),
                 Program::Path(_) => None,
@@ -128,25 +144,20 @@ impl TargetFacts {
             facts.kind = Kind::Elf;
             let known = elf::ElfFacts::of(&file);
             facts.debug_assertions = known.rust && asserts(&file);
-            facts.take_over(known);
+            facts.linker = known.interpreter;
+            facts.afl = known.afl;
+            facts.libfuzzer = known.is_fuzzer;
+            facts.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
+            facts.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
             read_headers(&file, &mut facts);
             instrumentation::read(&file, &mut facts);
         }
         Ok(facts)
     }
 
-    /// Takes over the facts that running needs.
-    fn take_over(&mut self, known: elf::ElfFacts) {
-        self.linker = known.interpreter;
-        self.afl = known.afl;
-        self.libfuzzer = known.is_fuzzer;
-        self.target_main = known.entry.is_some_and(|entry| !entry.is_fuzzer());
-        self.counters = known.entry.is_some_and(|entry| entry.counter_count() > 0);
-    }
-
-    /// What it was compiled with that decides which crashes it can show: sanitizers, as
-    /// `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` where what runs is not known: of
-    /// a script that starts others.
+    /// Names the compiler instrumentation that decides which crashes the program can show:
+    /// sanitizers, as `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` for a script,
+    /// which may run any program.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         if self.kind != Kind::Elf {
             return None;
@@ -156,7 +167,7 @@ impl TargetFacts {
         Some(all.map(str::to_owned).collect())
     }
 
-    /// Whether it is an ELF program without a dynamic linker.
+    /// Whether the program is an ELF program without a dynamic linker.
     pub fn is_static(&self) -> bool {
         self.kind == Kind::Elf && self.linker.is_none()
     }
@@ -166,15 +177,15 @@ fn is_setuid(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 
-/// The section of debug information.
+/// Name of the section with debug information.
 const DEBUG: &str = ".debug_info";
-/// The section of compiler versions, and the beginning of Rust's.
+/// Name of the section with compiler versions, and the prefix of Rust's version.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
-/// How the messages of failed overflow checks and debug assertions of Rust begin. Only programs that
-/// were compiled with such checks contain them: the standard library is compiled without.
+/// Beginnings of the messages of Rust's overflow checks and debug assertions. Only programs
+/// compiled with such checks contain them: the standard library is compiled without.
 pub const ASSERTIONS: [&str; 7] = [
     "unsafe precondition(s) violated",
     "attempt to add with overflow",
@@ -193,7 +204,7 @@ fn asserts(file: &Elf<'_>) -> bool {
     ASSERTIONS.iter().any(says)
 }
 
-/// Reads the facts in headers and sections.
+/// Reads the facts that headers and sections show.
 fn read_headers(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.position_independent = file.elf_header().e_type(file.endian()) == object::elf::ET_DYN;
     facts.debug_info = file.section_by_name(DEBUG).is_some();

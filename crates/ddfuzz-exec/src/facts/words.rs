@@ -1,32 +1,29 @@
-//! A dictionary from the program itself: words that it may look for in its inputs.
+//! Builds a dictionary from a program: words that it may look for in its inputs.
 //!
-//! These are the texts of its read-only data, those first that its code refers to, and the
-//! constants that its code compares with, in both byte orders. Both are guesses, bounded in number,
-//! and the same each time; the file is hostile input.
+//! The words are texts in read-only data, first those that code refers to, and constants that code
+//! compares with, in both byte orders. The selection is a heuristic, bounded and deterministic. The
+//! file is untrusted input.
 
 use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE};
 use object::{Object, ObjectSection, SectionFlags, SectionKind};
 use std::collections::{BTreeSet, HashSet};
 
-use crate::elf::Elf;
-use crate::facts::constants::CodeWords;
-use crate::observe::image::Image;
-use crate::private_dir::PrivateDir;
-use crate::{ExecError, Target, elf, program};
+use crate::{
+    ExecError, Target, elf, elf::Elf, facts::constants::CodeWords, observe::image::Image,
+    private_dir::PrivateDir, program,
+};
 
-/// Words of one program, at most.
+/// Maximum number of words of one program.
 const MOST: usize = 512;
-/// Of these, those that are constants, while there are texts enough.
+/// Maximum number of constants among the words, if there are enough texts.
 const MOST_CONSTANTS: usize = 192;
 
-/// Ranges of addresses before loading, each as start and end.
+/// Address ranges before loading, each with start and end.
 pub(super) type Ranges = Vec<(u64, u64)>;
 
-/// The words of a target's program, not of its libraries, at most 512: texts of 3 to 32 bytes,
-/// constants of 2, 4 and 8. None of a program that is no ELF file of this machine.
-///
-/// # Errors
-/// When there is no such program, or it cannot be executed.
+/// Returns at most 512 words of a target's program, without those of libraries: texts of 3 to 32
+/// bytes, constants of 2, 4 and 8 bytes. Empty if the program is no ELF file for this machine.
+/// Fails when the program does not exist or cannot be executed.
 pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     let private = PrivateDir::get()?;
     let path = program::locate(&target.program, &private)?;
@@ -36,8 +33,8 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     };
     let texts = Texts::of(&file);
     let facts = elf::ElfFacts::of(&file);
-    let read = CodeWords::of(&image, texts.ranges());
-    // What is linked in says more than the program, and its code refers to it from elsewhere.
+    let read = CodeWords::of(&image, &texts.ranges);
+    // Texts of linked runtimes outnumber the program's own.
     let has_runtime = facts.interpreter.is_none() || facts.sanitized || facts.is_fuzzer;
     Ok(chosen(
         texts.words(&read.references, has_runtime),
@@ -45,7 +42,7 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     ))
 }
 
-/// Chooses at most [`MOST`] words of both kinds, each once.
+/// Chooses at most [`MOST`] of both kinds, each word once.
 fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let some = constants.len().min(MOST_CONSTANTS);
     let room = (MOST - some).min(texts.len());
@@ -58,31 +55,32 @@ fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     words
 }
 
-/// Whether an address lies in one of the ranges, which are sorted.
+/// Whether `address` is in one of the sorted ranges.
 pub(super) fn within(ranges: &Ranges, address: u64) -> bool {
     let behind = ranges.partition_point(|(start, _)| *start <= address);
     behind > 0 && address < ranges[behind - 1].1
 }
 
-/// Bytes of a text.
+/// Allowed length of a text, in bytes.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=32;
-/// Bytes of read-only data that are looked at.
+/// Maximum number of read-only bytes that are searched.
 const MOST_DATA: usize = 32 << 20;
-/// Texts that are kept while they are ranked.
+/// Maximum number of texts that are ranked.
 const MOST_TEXTS: usize = 1 << 16;
-/// Pointers to texts that are looked at.
+/// Maximum number of pointers to texts that are read.
 const MOST_POINTERS: usize = 1 << 20;
 
-/// A program's read-only data, and the pointers into it.
+/// A program's read-only data, and the pointers into that data.
 struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
+    /// Sorted address ranges of the data.
     ranges: Ranges,
-    /// Addresses in tables of pointers.
+    /// Addresses that tables of pointers contain.
     pointers: BTreeSet<u64>,
 }
 
 impl<'data> Texts<'data> {
-    /// Those of this file.
+    /// Finds the read-only data of an ELF file.
     fn of(file: &Elf<'data>) -> Texts<'data> {
         let mut room = MOST_DATA;
         let mut sections = Vec::new();
@@ -109,13 +107,8 @@ impl<'data> Texts<'data> {
         }
     }
 
-    /// Where they lie.
-    fn ranges(&self) -> &Ranges {
-        &self.ranges
-    }
-
-    /// The texts: first those that code refers to, then those that tables point to, then, unless
-    /// `only_named`, the others; in each part by address.
+    /// Lists the texts: first those that code refers to, then those in pointer tables, then, unless
+    /// `only_named`, the others; in each group by address.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
@@ -134,9 +127,8 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Runs of printable characters. A short run that ends with a NUL is one text of C, even where
-    /// code refers into it, because it is copied in halves. Others are split where something refers
-    /// into them.
+    /// Splits data into runs of printable characters. Runs are split at addresses that are referred
+    /// to. A short run before a NUL stays whole: it is one C string, which code copies in halves.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -174,15 +166,14 @@ impl<'data> Texts<'data> {
     }
 }
 
-/// A run of printable characters.
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// A NUL follows it.
+    /// Whether a NUL follows the run.
     ends: bool,
 }
 
-/// Whether this is a word: of two or three characters numbers may consist as well.
+/// Whether a run is a word and not a number that happens to be printable.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()
@@ -199,7 +190,7 @@ fn is_text(byte: &u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
-/// Addresses in these ranges that stand in data, or will when the program is loaded.
+/// Finds pointers in data into `ranges`, also those that relocation creates.
 fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     let relocations = file.dynamic_relocations().into_iter().flatten();
     let added = relocations.map(|(_, relocation)| relocation.addend().cast_unsigned());
@@ -229,15 +220,15 @@ fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     pointers
 }
 
-/// How texts of compilers and libraries begin.
+/// Beginnings of texts of compilers and libraries.
 const BANNERS: [&str; 9] = [
     "GCC: ", "clang", "GNU C", "rustc ", "GLIBC_", "GLIBCXX_", "__", "_Z", "_ITM",
 ];
-/// How names of source files and libraries end.
+/// Endings of names of source files and libraries.
 const FILES: [&str; 11] = [
     ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".so", ".S", ".mo", ".cxx",
 ];
-/// Tables of characters, not words.
+/// Tables of characters, which are not words.
 const TABLES: [&str; 5] = [
     "0123456789",
     "abcdefghij",
@@ -245,7 +236,7 @@ const TABLES: [&str; 5] = [
     "ABCDEFabcdef",
     "(null)",
 ];
-/// How short messages of the C library about errors and signals begin; longer ones are sentences.
+/// Beginnings of the C library's short messages about errors and signals.
 const MESSAGES: [&str; 10] = [
     "Success",
     "Unknown ",
@@ -258,10 +249,10 @@ const MESSAGES: [&str; 10] = [
     "Permission denied",
     "Interrupted",
 ];
-/// A text with more blanks between words than this is a sentence.
+/// Maximum number of spaces in a word; a text with more is a sentence.
 const MOST_BLANKS: usize = 2;
 
-/// Whether a text is one that a program would not look for in its input: a message, a format, a path.
+/// Whether a text is a message, a format or a path, which no program looks for in its input.
 fn is_noise(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return true;
@@ -282,8 +273,7 @@ fn is_noise(bytes: &[u8]) -> bool {
         || TABLES.iter().any(|table| trimmed.contains(table))
 }
 
-/// Whether it has a conversion of `printf`: a `%` that is not doubled, then flags and digits, then
-/// its letter.
+/// Whether a text has a conversion of `printf`, such as `%5d`.
 fn has_conversion(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
@@ -300,7 +290,7 @@ fn has_conversion(text: &[u8]) -> bool {
     false
 }
 
-/// Whether it is a sentence, a label before a value, or the claim of an `assert`.
+/// Whether a text is a sentence, a label before a value, or the condition of an `assert`.
 fn is_sentence(text: &str) -> bool {
     let blanks = text.split_whitespace().count().saturating_sub(1);
     let is_told = text.ends_with(':') && blanks > 0;

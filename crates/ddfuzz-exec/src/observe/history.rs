@@ -1,27 +1,21 @@
-//! The comparisons of one run: the history that is kept, and the ring in shared memory from which it
-//! is filled.
+//! The comparisons of one run: a bounded history, and the ring in shared memory that fills it.
 //!
-//! The ring is our view of `struct observed` of `runtime/observe.h`. It is read as a file and never
-//! mapped: the target can write to it what it likes, and cut it off, and all that comes of that is a
-//! short read.
+//! The ring is the Rust side of `struct observed` in `runtime/observe.h`. It is read as a file and
+//! not mapped: the target may write to it and truncate it, which only makes a read short.
 
 use ddfuzz_delta::Comparison;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::{fs::File, io, os::unix::fs::FileExt};
 
-use crate::input::memory_file;
-use crate::observe::image::Hook;
+use crate::{input::memory_file, observe::image::Hook};
 
-/// How many comparisons of a run are kept.
+/// Maximum number of comparisons in a history.
 const KEPT: usize = 256;
-/// How many of one site are kept: a loop must not displace what came before it.
+/// Maximum number of comparisons of one site: a loop must not displace everything before it.
 const KEPT_OF_A_SITE: usize = 16;
-/// How many sites are distinguished.
 const MOST_SITES: usize = 1 << 16;
 
-/// The comparisons of a run so far.
+/// The last comparisons of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,
@@ -29,7 +23,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds a comparison made at `site`, if its operands differ and are not both addresses.
+    /// Adds a comparison made at the address `site`, if its operands differ and are not both
+    /// addresses.
     pub(crate) fn push(&mut self, site: u64, left: &[u8], right: &[u8]) {
         let many = self.sites.len() >= MOST_SITES && !self.sites.contains_key(&site);
         if left == right || many || (is_address(left) && is_address(right)) {
@@ -47,8 +42,8 @@ impl History {
         self.count += 1;
     }
 
-    /// The last comparisons, oldest first. A pair of operands, in whatever order, is listed once,
-    /// where it came last.
+    /// Returns the last comparisons, oldest first. A pair of operands, in either order, is listed
+    /// once, at its last position.
     pub(crate) fn into_comparisons(self) -> Vec<Comparison> {
         let mut all: Vec<(u64, Comparison)> = self.sites.into_values().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
@@ -68,8 +63,8 @@ impl History {
     }
 }
 
-/// Whether these are the bytes of an address, as position-independent programs, libraries and
-/// stacks have them: from `0x5500_0000_0000` to `0x7fff_ffff_ffff`.
+/// Whether these bytes are an address of a position-independent program, a library or a stack: from
+/// `0x5500_0000_0000` to `0x7fff_ffff_ffff`.
 fn is_address(bytes: &[u8]) -> bool {
     let Ok(word) = bytes.try_into().map(u64::from_le_bytes) else {
         return false;
@@ -88,10 +83,10 @@ const HOOKS_AT: usize = 24;
 const PAIRS_AT: u64 = (HOOKS_AT + 16 * HOOKS) as u64;
 const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
 
-/// Comparisons that are read of one run, at most: a target may claim any number.
+/// Maximum number of comparisons read of one run: a target may claim any number.
 const MOST: u64 = 1 << 20;
 
-/// The memory file in which the preloaded library reports comparisons, and how far it was read.
+/// The memory file to which the preloaded library writes comparisons, and how far it was read.
 pub(crate) struct ComparisonRing {
     file: File,
     read: u64,
@@ -99,7 +94,7 @@ pub(crate) struct ComparisonRing {
 }
 
 impl ComparisonRing {
-    /// Makes the file.
+    /// Creates the memory file of the ring.
     pub(crate) fn create() -> io::Result<ComparisonRing> {
         let file = File::from(memory_file(c"ddfuzz-observed")?);
         Ok(ComparisonRing {
@@ -109,12 +104,12 @@ impl ComparisonRing {
         })
     }
 
-    /// A handle of the file, for the server.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Resets it for the next run, and lists the callbacks over which the library writes jumps.
+    /// Clears the ring for the next run, and lists the callbacks that the library patches with
+    /// jumps.
     pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
         let mut header = Vec::with_capacity(PAIRS_AT as usize);
         header.extend_from_slice(&MAGIC.to_ne_bytes());
@@ -134,7 +129,7 @@ impl ComparisonRing {
         Ok(())
     }
 
-    /// Skips the comparisons so far: another run begins in the same process.
+    /// Skips all comparisons so far, before another run in the same process.
     pub(crate) fn skip(&mut self) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
@@ -143,7 +138,7 @@ impl ComparisonRing {
         self.left = MOST;
     }
 
-    /// Adds to `history` what was compared since the last call. Incomplete and invalid pairs are
+    /// Appends the comparisons since the last call to `history`. Incomplete and invalid pairs are
     /// skipped.
     pub(crate) fn drain(&mut self, history: &mut History) {
         let mut taken = [0; 8];
@@ -157,7 +152,7 @@ impl ComparisonRing {
         }
         self.read = taken;
         self.left = self.left.saturating_sub(taken - first);
-        // The ring in one piece, or in two where it goes round.
+        // The range is in one piece, or in two if it wraps around.
         let (from, to) = (first % PAIRS, taken % PAIRS);
         if from < to {
             self.read_pairs(first, to - from, history);
@@ -181,7 +176,8 @@ impl ComparisonRing {
     }
 }
 
-/// The site and the operands of a pair, if it is the whole pair of this number.
+/// Parses pair `number` into site and operands; `None` if the pair is incomplete or has another
+/// number.
 fn read_pair(bytes: &[u8], number: u64) -> Option<(u64, &[u8], &[u8])> {
     let word = |index: usize| {
         let word = bytes.get(8 * index..8 * index + 8)?;

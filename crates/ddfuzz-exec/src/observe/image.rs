@@ -1,43 +1,40 @@
-//! Reads from a program's ELF file what observing it needs: its code, where functions begin and end,
-//! and its own callbacks of `-fsanitize-coverage=trace-cmp`. The file is hostile input.
+//! Reads from an ELF file what observing comparisons needs: code, function ranges, and callbacks of
+//! `-fsanitize-coverage=trace-cmp`. The file is untrusted input.
 //!
-//! Functions are those of the unwind table (`.eh_frame_hdr`, Linux Standard Base, "Exception Frames"),
-//! which stripped programs have too, and of the symbols. The callbacks are those of clang's
-//! SanitizerCoverage documentation, "Tracing data flow"; gcc has the same.
+//! Functions are taken from the unwind table (`.eh_frame_hdr`, Linux Standard Base, "Exception
+//! Frames"), which stripped programs have, too, and from the symbols. The callbacks are described
+//! in clang's SanitizerCoverage documentation, "Tracing data flow"; gcc has the same.
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind, elf};
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
-/// How much code is read, in bytes. Segments beyond it are not observed.
+/// Maximum number of code bytes. Segments beyond it are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
-/// A loadable segment.
+/// A loadable segment of a program.
 pub(crate) struct Segment {
-    /// Its address before loading.
     pub(crate) address: u64,
-    /// Its bytes in the file.
+    /// Content of the segment in the file.
     pub(crate) bytes: Vec<u8>,
-    /// Whether it is code.
     pub(crate) executable: bool,
 }
 
-/// A program as its file has it.
+/// A program as its ELF file describes it.
 pub(crate) struct Image {
     /// Address of its entry point before loading.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) entry: u64,
-    /// Its segments of code, and those that describe them.
+    /// Read-only segments: code and unwind tables.
     pub(crate) segments: Vec<Segment>,
-    /// Its functions, without those of runtimes.
+    /// Functions of the program, without those of runtimes.
     pub(crate) functions: Functions,
-    /// Callbacks that it defines itself.
+    /// Comparison callbacks that the program defines.
     pub(crate) hooks: Vec<Hook>,
 }
 
 impl Image {
-    /// Reads the program at `path`; `None` if it is no 64-bit ELF file.
+    /// Reads the program at `path`; `None` if it is not a 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Image> {
         let data = crate::elf::read(path).ok()?;
         let header = elf::FileHeader64::<Endianness>::parse(data.as_slice()).ok()?;
@@ -92,7 +89,7 @@ impl Image {
             .any(|segment| segment.executable && segment.part(address, 1).is_some())
     }
 
-    /// The bytes at `address` before loading.
+    /// The bytes at `address` before loading; `None` if no segment contains them all.
     pub(crate) fn at(&self, address: u64, length: usize) -> Option<&[u8]> {
         let mut segments = self.segments.iter();
         segments.find_map(|segment| segment.part(address, length))
@@ -100,7 +97,7 @@ impl Image {
 }
 
 impl Segment {
-    /// Where in it `length` bytes from `address` on lie.
+    /// The range of `length` bytes at `address` in the segment; `None` if it is not inside.
     pub(crate) fn place(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
         let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
         let end = start.checked_add(length)?;
@@ -133,18 +130,19 @@ fn segments(file: &object::File) -> Vec<Segment> {
     segments
 }
 
-/// Which callback.
+/// The kind of a comparison callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
-    /// Two operands of `width` bytes; `constant`: the first of them is a constant.
+    /// Gets two operands of `width` bytes; `constant`: the first one is a constant.
     Compare { width: usize, constant: bool },
-    /// A value, and the list of its cases.
+    /// Gets a value and a list of `switch` cases.
     Switch,
-    /// A sanitizer's report to libFuzzer of a call of a comparing function. Only a jump can observe it.
+    /// A sanitizer reports a call of a comparing function to libFuzzer by this hook. Only a jump
+    /// can observe it.
     Function(&'static str),
 }
 
-/// The number of each kind (`enum hook_kind` of `runtime/observe.h`) is its place here.
+/// Names of the callbacks. The index is the number in `enum hook_kind` of `runtime/observe.h`.
 const NAMES: [(&str, HookKind); 17] = [
     ("__sanitizer_cov_trace_cmp1", compare(1, false)),
     ("__sanitizer_cov_trace_cmp2", compare(2, false)),
@@ -173,40 +171,38 @@ const fn compare(width: usize, constant: bool) -> HookKind {
     HookKind::Compare { width, constant }
 }
 
-/// Bytes of the jump that is written over an entry (`JUMP` of `runtime/jump.h`).
+/// Length of the jump that replaces the start of a function, in bytes (`JUMP` of `runtime/jump.h`).
 const JUMP: u64 = 5;
 
-/// A callback that a program defines itself.
+/// A comparison callback that a program defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hook {
-    /// Where it is, before loading.
     pub(crate) address: u64,
-    /// Which it is.
     pub(crate) kind: HookKind,
-    /// Bytes up to the next function.
+    /// Number of bytes up to the next function.
     room: u64,
 }
 
 impl Hook {
-    /// Its kind's number.
+    /// Number of the callback's kind in `enum hook_kind`.
     pub(crate) fn number(&self) -> u64 {
         let place = NAMES.iter().position(|(_, kind)| *kind == self.kind);
         place.unwrap_or_default() as u64
     }
 
-    /// Whether a jump can stand over its entry.
+    /// Whether a jump fits into the function.
     pub(crate) fn takes_jump(&self) -> bool {
         self.room >= JUMP
     }
 
-    /// Whether a breakpoint at its entry shows what is compared.
+    /// Whether a breakpoint at the start shows what is compared.
     pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }
 }
 
-/// The callbacks among the functions (name and address) of a program. Those that a linker has folded
-/// into one are left out: their calls cannot be distinguished.
+/// Finds the callbacks among the functions (name and address) of a program. Callbacks at the same
+/// address are left out: a linker has folded them, so that their calls cannot be distinguished.
 fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     let kind_of = |name: &str| NAMES.iter().find(|(known, _)| *known == name);
     let mut found: Vec<(&'a str, Hook)> = Vec::new();
@@ -235,20 +231,20 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     all.iter().filter(|hook| !folded(hook)).copied().collect()
 }
 
-/// Functions that are looked at, at most.
+/// Maximum number of functions that are read.
 const MOST: u32 = 1 << 20;
-/// The encodings that every linker writes: a count of four bytes, and a table of pairs of four
-/// bytes, relative to its own beginning.
+/// The encodings that every linker writes: a 4-byte count, and a table of pairs of 4-byte offsets
+/// from the start of the section.
 const COUNT: u8 = 0x03;
 const TABLE: u8 = 0x3b;
 const POINTER: u8 = 0x1b;
 
-/// Ranges of addresses before loading, none of which overlap.
+/// Address ranges of functions before loading, without overlaps.
 #[derive(Debug, Default)]
 pub(crate) struct Functions(BTreeMap<u64, u64>);
 
 impl Functions {
-    /// Adds the function from `start` up to `end`, unless one is known there.
+    /// Adds the function from `start` to `end`, unless it overlaps a known function.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         let before = self.0.range(..end).next_back();
         if start < end && before.is_none_or(|(_, known_end)| *known_end <= start) {
@@ -256,20 +252,19 @@ impl Functions {
         }
     }
 
-    /// Removes the function that begins at `start`.
     pub(crate) fn remove(&mut self, start: u64) {
         self.0.remove(&start);
     }
 
-    /// All of them, by address.
+    /// All functions as start and end, by address.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(start, end)| (*start, *end))
     }
 }
 
-/// The functions in the unwind table whose header is at `header`, before loading. One whose entry
-/// is not in the usual form is left out.
+/// Reads the functions of the unwind table at address `header`, before loading. Entries with
+/// unusual encodings are left out.
 fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     let usual = image.at(header, 12).is_some_and(|bytes| {
         let forms: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
@@ -283,11 +278,11 @@ fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     entries.filter_map(|at| range(image, header, at)).collect()
 }
 
-/// The function of the table's entry at `at`.
+/// Reads the function of the unwind table's entry at `at`.
 fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     let start = relative(image, header, at)?;
     let description = relative(image, header, at.checked_add(4)?)?;
-    // Length, pointer to what several have in common, start, length of the function.
+    // Length, pointer to the common part, start, length of the function.
     let length = word(image, description)?;
     let start_at = description.checked_add(8)?;
     let told = relative(image, start_at, start_at)?;
@@ -298,7 +293,7 @@ fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     Some((start, start.checked_add(u64::from(size))?))
 }
 
-/// `base` and the signed distance that stands at `at`.
+/// Adds the signed 4-byte offset at address `at` to `base`.
 fn relative(image: &Image, base: u64, at: u64) -> Option<u64> {
     let distance = word(image, at)?.cast_signed();
     base.checked_add_signed(i64::from(distance))
@@ -309,8 +304,8 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// How the names of functions of runtimes (sanitizers, libFuzzer, AFL++) begin, after the prefix that
-/// C++ adds. They compare more at their start than most programs do in all.
+/// Prefixes of function names in runtimes (sanitizers, libFuzzer, AFL++), after C++'s prefix. At
+/// start-up these functions compare more than most programs do.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",

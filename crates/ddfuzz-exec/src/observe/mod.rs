@@ -15,64 +15,89 @@
 
 #[cfg(target_arch = "x86_64")]
 mod breakpoints;
+/// A stub for processors whose instructions are not decoded: it sets no breakpoints.
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "no_breakpoints.rs"]
-mod breakpoints;
+mod breakpoints {
+    use super::history::{ComparisonRing, History};
+    use super::image::{Hook, Image};
+    use nix::unistd::Pid;
+    use std::convert::Infallible;
+
+    pub(crate) struct BreakpointPlan;
+
+    impl BreakpointPlan {
+        pub(crate) fn of(_: Image, _: &[Hook]) -> BreakpointPlan {
+            BreakpointPlan
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            0
+        }
+    }
+
+    pub(crate) struct Tracer(Infallible);
+
+    impl Tracer {
+        pub(crate) fn seize(
+            _: Pid,
+            _: &BreakpointPlan,
+            _: Option<&mut ComparisonRing>,
+            _: &mut History,
+        ) -> nix::Result<Tracer> {
+            Err(nix::Error::ENOSYS)
+        }
+
+        pub(crate) fn follow(self) {
+            match self.0 {}
+        }
+    }
+}
 mod history;
 pub(crate) mod image;
 
 use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
-use std::fs::File;
-use std::io;
-use std::path::Path;
-use std::sync::mpsc;
-use std::time::Duration;
+use std::{fs::File, io, path::Path, sync::mpsc, time::Duration};
 
 use crate::observe::breakpoints::{BreakpointPlan, Tracer};
 use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::{Hook, Image};
-use crate::prepared_target::PreparedTarget;
 use crate::traceable::{Traceable, Traced};
-use crate::{ExecError, Run, Target, Way, ways};
+use crate::{ExecError, Run, Target, Way, prepared_target::PreparedTarget, ways};
 
-/// A started target whose runs report what they compare.
+/// A started target whose runs report their comparisons.
 pub trait Observer: Send {
-    /// Runs the target once on `input`, in a process of its own. Beside the run: the last
-    /// comparisons (at most 256, each pair of operands once) whose operands differed, oldest
-    /// first, each operand of at most 64 bytes.
-    ///
-    /// # Errors
-    /// When the target, or the server that runs it, cannot be started or answers nonsense.
+    /// Runs the target once on `input`, in a new process. Also returns the last comparisons (at
+    /// most 256, each pair of operands once) whose operands differed, oldest first, each operand of
+    /// at most 64 bytes. Fails when the target, or the server that runs it, cannot be started or
+    /// breaks its protocol.
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError>;
 
-    /// What the comparisons come from.
+    /// The number of observed functions, callbacks and instructions.
     fn sources(&self) -> Sources;
 }
 
-/// Where the comparisons of a target come from.
+/// The places in a target whose comparisons are observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Whether functions that compare bytes, and callbacks of libraries, are observed.
+    /// Whether library functions that compare bytes, and callbacks in libraries, are observed.
     pub functions: bool,
-    /// How many of the program's own callbacks are observed.
+    /// Number of observed callbacks in the program.
     pub callbacks: usize,
-    /// How many of its instructions are observed.
+    /// Number of observed compare instructions in the program.
     pub instructions: usize,
 }
 
 impl Sources {
-    /// Whether there is none.
+    /// Whether nothing of the target can be observed.
     pub fn is_empty(&self) -> bool {
         *self == Sources::default()
     }
 }
 
-/// Prepares `target` to be observed as the way `way` runs it; `None` where nothing of it can be
-/// observed (a script, for one, or a static program on a machine that is not an x86-64).
-///
-/// # Errors
-/// When the program is missing or cannot be executed.
+/// Starts `target` with its comparisons observed, run as `way` runs it. `None` if nothing can be
+/// observed, for example of a script, or of a static program on a processor other than x86-64.
+/// Fails when the program is missing or cannot be executed.
 pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, ExecError> {
     let observer = ComparisonObserver::new(target, way)?;
     Ok(match observer.sources().is_empty() {
@@ -81,24 +106,25 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// A run that is stopped again and again uses more time than it would alone.
+/// CPU time added to the limit: breakpoints make a run slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
-/// A target whose runs are observed.
+/// A target whose runs report comparisons.
 struct ComparisonObserver {
     target: Traceable,
-    /// Where the preloaded library reports; `None` where nothing can be preloaded.
+    /// The ring to which the preloaded library writes comparisons; `None` if nothing can be
+    /// preloaded.
     ring: Option<ComparisonRing>,
-    /// Callbacks over which it writes jumps.
+    /// The callbacks that the library patches with jumps.
     jumping: Vec<Hook>,
-    /// The breakpoints; `None` where there are none, or the system has refused to trace.
+    /// The breakpoints; `None` if there are none, or the system has refused to trace.
     plan: Option<BreakpointPlan>,
     sources: Sources,
 }
 
 impl ComparisonObserver {
-    /// Finds out what can be observed of `target`. It has no sources where nothing can be.
+    /// Finds what can be observed of `target`; possibly nothing.
     pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
         let mut patient = target.clone();
         let limits = &mut patient.limits;
@@ -109,7 +135,7 @@ impl ComparisonObserver {
             Some(_) => None,
             None => Some(ComparisonRing::create().map_err(sharing)?),
         };
-        // A file that is no program of this machine has no facts.
+        // A file that is no program for this machine has no facts.
         let image = match prepared.facts {
             Some(_) => Image::read(&prepared.program),
             None => None,
@@ -144,8 +170,8 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs the process, which waits before its `execve`, under the plan's breakpoints; `None`
-    /// where the system refuses to trace it.
+    /// Runs the process, which waits before its `execve`, with breakpoints; `None` if the system
+    /// refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,
@@ -155,11 +181,11 @@ impl ComparisonObserver {
         let pid = process.pid();
         let (sender, seized) = mpsc::channel();
         std::thread::scope(move |scope| {
-            // A thread of its own: what it waits for is what it traces, and when it ends the
-            // kernel kills whatever it still traces.
+            // A tracer needs its own thread: it waits for what the thread traces, and when the
+            // thread ends the kernel kills what it still traces.
             scope.spawn(move || match Tracer::seize(pid, plan, ring, history) {
                 Ok(tracer) => {
-                    // Nobody listens only if the thread that started this one is gone.
+                    // Sending fails only if the receiving thread is gone.
                     let _ = sender.send(Ok(()));
                     tracer.follow();
                 }
@@ -172,8 +198,8 @@ impl ComparisonObserver {
                 Err(_) => return Err(tracing(Errno::ECHILD)),
             }
             process.release()?;
-            // Where this fails the process is dropped, and so killed, before the tracer, which
-            // ends with it, is waited for.
+            // On an error, dropping the process kills it, and so ends the tracer before the scope
+            // waits for it.
             process.wait_for_run().map(Some)
         })
     }
@@ -215,28 +241,20 @@ impl Observer for ComparisonObserver {
 }
 
 fn sharing(source: std::io::Error) -> ExecError {
-    ExecError::System {
-        what: "sharing memory with a run that is observed".to_owned(),
-        source,
-    }
+    ExecError::system("sharing memory with a run that is observed")(source)
 }
 
 fn tracing(errno: Errno) -> ExecError {
-    ExecError::System {
-        what: "tracing a run that is observed".to_owned(),
-        source: errno.into(),
-    }
+    ExecError::system("tracing a run that is observed")(errno.into())
 }
 
-/// Observes the comparisons of the runs of a loop: those of functions and callbacks, at the speed of
-/// the loop.
+/// Observes comparisons in the runs of a loop: functions and callbacks, without breakpoints.
 pub(crate) struct LoopObserver {
     ring: ComparisonRing,
     hooks: Vec<Hook>,
 }
 
 impl LoopObserver {
-    /// For the program at `path`.
     pub(crate) fn new(path: &Path) -> io::Result<LoopObserver> {
         let mut hooks = Image::read(path).map_or(Vec::new(), |image| image.hooks);
         hooks.retain(|hook| cfg!(target_arch = "x86_64") && hook.takes_jump());
@@ -245,13 +263,12 @@ impl LoopObserver {
         Ok(LoopObserver { ring, hooks })
     }
 
-    /// The file in which another server reports.
     pub(crate) fn file(&mut self) -> io::Result<File> {
         self.ring.reset(self.hooks.iter())?;
         self.ring.file()
     }
 
-    /// A run is about to begin.
+    /// Forgets earlier comparisons before a run begins.
     pub(crate) fn begin(&mut self) {
         self.ring.skip();
     }

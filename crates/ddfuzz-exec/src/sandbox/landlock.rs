@@ -1,15 +1,14 @@
-//! The Landlock ruleset: which files a target in a sandbox may write.
+//! The Landlock ruleset: which files a sandboxed target may write.
 //!
-//! The launcher (`runtime/walls.c`) adds the directories that are open to the target, and enters the
-//! ruleset: the scratch directory may be a mount that only the launcher sees.
+//! The launcher (`runtime/restrict.c`) adds the directories that are writable and applies the
+//! ruleset, because the scratch directory may be a mount that only the launcher sees.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreatedAttr, Scope, path_beneath_rules,
 };
-use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::{fs::File, io};
 
 /// Devices that a target may write.
 const DEVICES: [&str; 6] = [
@@ -21,13 +20,13 @@ const DEVICES: [&str; 6] = [
     "/dev/ptmx",
 ];
 
-/// A ruleset, and the access that it allows in directories that the launcher adds.
+/// A ruleset, and the access rights that it grants in directories that the launcher adds.
 pub(super) struct Rules {
     pub(super) ruleset: OwnedFd,
     pub(super) access: u64,
 }
 
-/// The version of the kernel's interface; `None` where there is none, or it is turned off.
+/// Version of the kernel's Landlock interface; `None` if it is missing or disabled.
 pub(crate) fn version() -> Option<i32> {
     const VERSION: libc::c_ulong = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: asked for the version alone, the call makes nothing and reads no memory.
@@ -42,13 +41,13 @@ pub(crate) fn version() -> Option<i32> {
     i32::try_from(version).ok().filter(|version| *version > 0)
 }
 
-/// All access that changes something, as far as this version knows it. Reading, executing and the
-/// `ioctl`s of devices are not restricted.
+/// All access rights of this version that change files. Reading, executing and `ioctl`s of devices
+/// are not restricted.
 fn writing(version: i32) -> BitFlags<AccessFs> {
     AccessFs::from_write(ABI::from(version)) & !AccessFs::IoctlDev
 }
 
-/// A ruleset that allows writing to devices and to the target's own terminal only. `None` where the
+/// Makes a ruleset that allows writing only to devices and to the target's terminal. `None` if the
 /// kernel has no Landlock.
 pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let Some(version) = version() else {
@@ -57,8 +56,7 @@ pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let abi = ABI::from(version);
     let access = writing(version);
     let made = || {
-        // Best effort, as the crate has it: of a right that this kernel does not know nothing is
-        // asked.
+        // The crate's best-effort mode: rights that this kernel does not know are left out.
         let ruleset = Ruleset::default().handle_access(access)?;
         let ruleset = match AccessNet::from_all(abi) {
             none if none.is_empty() => ruleset,
@@ -68,7 +66,7 @@ pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
             none if none.is_empty() => ruleset,
             all => ruleset.scope(all)?,
         };
-        // Devices are no directories of which something could be removed.
+        // Devices are files, so only the right to write files applies.
         let rules = path_beneath_rules(DEVICES, access & AccessFs::WriteFile);
         let ruleset = ruleset.create()?.add_rules(rules)?;
         match terminal {
@@ -82,7 +80,7 @@ pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let ruleset: Option<OwnedFd> = made().map_err(io::Error::other)?.into();
     Ok(ruleset.map(|ruleset| Rules {
         ruleset,
-        // Device files would be made by root only.
+        // Only root could create device files.
         access: (access & !(AccessFs::MakeChar | AccessFs::MakeBlock)).bits(),
     }))
 }

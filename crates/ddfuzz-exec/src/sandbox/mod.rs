@@ -1,7 +1,7 @@
-//! The sandbox: what a target may do to the machine, beyond the limits that every target has.
+//! The sandbox: restricts what a target can do to the machine, beyond the limits of every target.
 //!
-//! `SandboxPolicy` decides what applies to a target; `landlock.rs` and `seccomp.rs` make the rules
-//! that the launcher enforces; `support.rs` tries which parts this kernel supports.
+//! `SandboxPolicy` says what applies to a target. `landlock.rs` and `seccomp.rs` make the rules
+//! that the launcher enforces, and `support.rs` tests which parts this kernel supports.
 
 mod landlock;
 mod seccomp;
@@ -10,21 +10,13 @@ mod support;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs::File, io, os::fd::OwnedFd, os::unix::ffi::OsStrExt, os::unix::fs::MetadataExt};
 
-use crate::launch::Role;
-use crate::protocol::fd;
-use crate::sandbox::support::SandboxPart;
+use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 
 pub(crate) use landlock::version as landlock_version;
-pub use support::{SandboxSupport, keep_files, offers};
-// The name by which the command line still calls it.
-pub use SandboxSupport as Offered;
+pub use support::{SandboxSupport, keep_files, supported_parts};
 
 /// Whether a target runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,27 +31,28 @@ pub enum Sandbox {
 }
 
 impl Sandbox {
-    /// Whether it need not be recorded.
+    /// Whether this is the default, which is not recorded.
     pub fn is_off(&self) -> bool {
         *self == Sandbox::Off
     }
 }
 
-/// Bytes that a target may leave in its scratch directory.
+/// Maximum size of all files in the scratch directory of a sandboxed target, in bytes.
 const DISK: u64 = 64 << 20;
-/// Files and directories that it may make there.
+/// Maximum number of files and directories in the scratch directory of a sandboxed target.
 const FILES: u64 = 10_000;
 
-/// What applies to one target in a sandbox, of what this kernel supports.
+/// The parts of the sandbox that are applied to a target, limited to what this kernel supports.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxPolicy {
-    /// `CLONE_NEW*` of those that work here.
+    /// Flags `CLONE_NEW*` of the namespaces to create.
     namespaces: i32,
     read_only: bool,
     filtered: bool,
 }
 
-/// What one start passes to the launcher: descriptors, each with its number there, and options.
+/// What a launcher gets from the policy: descriptors, each with the number that it has in the
+/// launcher, and options.
 #[derive(Default)]
 pub(crate) struct Handover {
     pub(crate) descriptors: Vec<(OwnedFd, i32)>,
@@ -67,12 +60,12 @@ pub(crate) struct Handover {
 }
 
 impl SandboxPolicy {
-    /// The policy for a target that is started for `role`; `None` where it is in no sandbox.
+    /// The policy for a target that is started for `role`; `None` without a sandbox.
     pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;
         }
-        // AFL++'s servers report process ids, and share System V memory.
+        // AFL++'s servers report process ids and use System V shared memory.
         let spared = match role {
             Role::Afl => libc::CLONE_NEWPID | libc::CLONE_NEWIPC,
             Role::Serve | Role::Trace | Role::Program => 0,
@@ -89,19 +82,19 @@ impl SandboxPolicy {
         })
     }
 
-    /// Whether process ids inside differ from those outside.
+    /// Whether the target has a PID namespace, so that process ids differ outside.
     pub(crate) fn numbers_processes(&self) -> bool {
         self.namespaces & libc::CLONE_NEWPID != 0
     }
 
-    /// Whether the scratch directory is a mount that is seen from inside only.
+    /// Whether the scratch directory is a mount that only processes in the sandbox see.
     pub(crate) fn hides_scratch(&self) -> bool {
         self.namespaces & libc::CLONE_NEWNS != 0
     }
 
-    /// What one start passes to the launcher; made for each start, because the launcher adds rules.
-    /// `open`: other directories in which the target may write; `covered`: those that its scratch
-    /// directory replaces; `terminal`: its own.
+    /// Makes descriptors and options for one launcher, which adds rules to the ruleset. `open`:
+    /// other directories in which the target may write; `covered`: directories that its scratch
+    /// directory replaces; `terminal`: the target's terminal.
     pub(crate) fn handover(
         &self,
         scratch: &Path,
@@ -145,13 +138,14 @@ impl SandboxPolicy {
     }
 }
 
-/// Directories for temporary files that programs use by fixed names. In a sandbox they are the
-/// scratch directory.
+/// Directories for temporary files with fixed names. In a sandbox the scratch directory replaces
+/// them.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Which of them the scratch directory may replace: those in which a run needs nothing. It needs
-/// `paths`, and may need every path in `texts` (arguments and variables).
-pub(crate) fn covers<'a>(
+/// Chooses the directories of `TEMPORARY` that the scratch directory may replace: those without
+/// files that a run needs. A run needs `paths`, and may need every path in `texts` (arguments and
+/// variables).
+pub(crate) fn replaceable_directories<'a>(
     paths: &[&Path],
     texts: impl Iterator<Item = &'a OsStr> + Clone,
 ) -> Vec<PathBuf> {
@@ -170,8 +164,8 @@ pub(crate) fn covers<'a>(
         .collect()
 }
 
-/// Whether the files below `directory` are over the limits of a scratch directory. Open files without
-/// a name are not seen, nor those deeper than a path can be.
+/// Whether the files below `directory` exceed the limits of a scratch directory. Deleted open
+/// files, and files deeper than a path can be, are not counted.
 pub(crate) fn is_overfull(directory: &Path) -> bool {
     let (mut bytes, mut files) = (0u64, 0u64);
     let mut left: Vec<PathBuf> = vec![directory.to_owned()];
@@ -199,7 +193,7 @@ mod tests {
 
     fn covered(paths: &[&str], texts: &[&str]) -> Vec<PathBuf> {
         let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
-        covers(&paths, texts.iter().map(OsStr::new))
+        replaceable_directories(&paths, texts.iter().map(OsStr::new))
     }
 
     #[test]

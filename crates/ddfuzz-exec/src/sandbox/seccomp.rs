@@ -1,21 +1,19 @@
-//! The seccomp filters: which system calls a target in a sandbox may make. The launcher loads them last.
+//! The seccomp filters: which system calls a sandboxed target may make. The launcher loads them
+//! last.
 //!
-//! What is not named here is allowed. A call that is refused fails with an error, as it may
-//! anywhere: a target must not die of its sandbox, for that would look like a crash.
+//! All other calls are allowed. A refused call fails with an error code: killing the target would
+//! look like a crash.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
-use std::collections::BTreeMap;
-use std::io;
-use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::{collections::BTreeMap, io, io::Write, os::fd::OwnedFd};
 
 use crate::input::memory_file;
 
-/// Calls that no run needs: mounts, modules, namespaces, tracing of the system, keys (which outlive
-/// processes), and interfaces that make calls which no filter sees.
+/// Calls that no target needs: mounts, modules, namespaces, tracing of the system, keys (which
+/// outlive processes), and interfaces that filters cannot inspect.
 const REFUSED: [i64; 37] = [
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -56,7 +54,7 @@ const REFUSED: [i64; 37] = [
     libc::SYS_userfaultfd,
 ];
 
-/// Namespaces that `clone` makes.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWIPC,
@@ -67,16 +65,16 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// `ioctl`s that put characters into a terminal as if they were typed.
+/// `ioctl`s that simulate typing at a terminal.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
 
-/// Numbers of calls of the x32 interface have this bit.
+/// The bit that marks the x32 interface in call numbers.
 const X32: u32 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// The filters; `None` for machines that `seccompiler` does not know.
+/// Makes the filters; `None` for processors that `seccompiler` does not support.
 fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(None);
@@ -85,7 +83,8 @@ fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let filters = [
         (rights()?, error(libc::EPERM)),
         (sockets()?, error(libc::EAFNOSUPPORT)),
-        // Its flags stand in memory, which no filter reads; C libraries go on with `clone`.
+        // The flags of `clone3` are in memory, which filters cannot read; C libraries fall back to
+        // `clone`.
         (
             Rules::from([(libc::SYS_clone3, Vec::new())]),
             error(libc::ENOSYS),
@@ -110,7 +109,7 @@ fn rights() -> Built<Rules> {
     Ok(rules)
 }
 
-/// All families but AF_UNIX are refused.
+/// Rules that refuse all address families except AF_UNIX.
 fn sockets() -> Built<Rules> {
     let family = u64::from(libc::AF_UNIX.unsigned_abs());
     let others = || rule(0, Length::Dword, Is::Ne, family).map(|rule| vec![rule]);
@@ -120,7 +119,7 @@ fn sockets() -> Built<Rules> {
     ]))
 }
 
-/// A rule about the argument with this number, from 0.
+/// A rule about the argument with the index `argument`, from 0.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -134,8 +133,8 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Makes calls by other interfaces of the machine (32 bits, x32) fail. As built, the filter kills at
-/// the former, and allows the latter, whose numbers mean other calls.
+/// Makes calls by other interfaces (32-bit, x32) fail. The original filter kills at 32-bit calls,
+/// and misreads x32 calls, whose numbers have other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
@@ -143,7 +142,7 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     const RETURN: u16 = 0x06;
     let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     let mut program = program.into_iter();
-    // It loads the machine, compares it, and returns if it is another.
+    // The filter begins by comparing the architecture.
     let mut filter: BpfProgram = program.by_ref().take(2).collect();
     program.next();
     filter.push(statement(RETURN, refused));
@@ -161,8 +160,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// A file with the filters as the launcher reads them: each after the number of its instructions.
-/// `None` where there are none for this machine.
+/// Writes the filters to a file for the launcher: each after the number of its instructions. `None`
+/// where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

@@ -1,21 +1,19 @@
-//! Which parts of a sandbox this system supports. Each is tried once, for real, in a child: kernel
-//! configuration, sysctls, containers and other security modules all have a say.
+//! Tests which parts of a sandbox this system supports. Each part is tried once in a child process,
+//! because kernel configuration, sysctls, containers and security modules may disable it.
 
-use nix::errno::Errno;
-use nix::unistd::Uid;
+use nix::{errno::Errno, unistd::Uid};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::private_dir::PrivateDir;
-use crate::sandbox::landlock;
+use crate::{private_dir::PrivateDir, sandbox::landlock};
 
 /// A part of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SandboxPart {
     User,
     Mount,
-    /// In a mount namespace nothing can be written but what is opened. Kernels before 5.12, and
-    /// some containers, have such namespaces and not this.
+    /// In a mount namespace, all files but some directories are read-only. Unsupported before Linux
+    /// 5.12 and in some containers.
     ReadOnly,
     Pid,
     Net,
@@ -36,8 +34,8 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// Its name in the launcher's output, its name for people, and the flag of `clone`, which is 0
-    /// for what is no namespace.
+    /// The part's name in the launcher's output, its name for users, and its `clone` flag (0 if it
+    /// is no namespace).
     fn row(self) -> (&'static str, &'static str, i32) {
         match self {
             SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
@@ -59,23 +57,23 @@ impl SandboxPart {
         self.row().1
     }
 
-    /// Its flag of `clone`; 0 for what is no namespace.
+    /// The part's `clone` flag; 0 if the part is no namespace.
     pub(crate) fn flag(self) -> i32 {
         self.row().2
     }
 }
 
-/// What Landlock is called, for people.
+/// The name of Landlock for users.
 const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
-    /// Its name, for people.
+    /// Name of the part, for users.
     pub what: &'static str,
-    /// Whether it works here.
+    /// Whether the part works on this system.
     pub works: bool,
-    /// Why it does not, in a few words; `None` where it does.
+    /// Why the part does not work, in a few words; `None` if it works.
     pub why_not: Option<String>,
 }
 
@@ -89,9 +87,9 @@ impl SandboxSupport {
     }
 }
 
-/// Which parts of a sandbox this system supports. They are tried at the first call, and remembered.
-/// Limits, the scratch directory and the killing of descendants need no support, and are not listed.
-pub fn offers() -> Vec<SandboxSupport> {
+/// Tests which parts of a sandbox this system supports; the first call's result is kept. Limits,
+/// the scratch directory and killing descendants always work, and are not listed.
+pub fn supported_parts() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
         None => Some("not in this kernel, or turned off".to_owned()),
@@ -101,7 +99,7 @@ pub fn offers() -> Vec<SandboxSupport> {
         SandboxSupport::of(LANDLOCK, landlock),
         SandboxSupport::of(SandboxPart::Seccomp.what(), why_not(SandboxPart::Seccomp)),
     ];
-    // Root needs no user namespace to make the others.
+    // Root needs no user namespace to create other namespaces.
     let is_more = |part: &SandboxPart| match part {
         SandboxPart::Seccomp => false,
         SandboxPart::User => !Uid::effective().is_root(),
@@ -112,7 +110,7 @@ pub fn offers() -> Vec<SandboxSupport> {
     all
 }
 
-/// Whether those of these parts that work protect the user's files from a target that runs as the
+/// Whether the working parts among `parts` protect the user's files from a target that runs as the
 /// same user. A mount namespace alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
@@ -122,7 +120,7 @@ pub fn keep_files(parts: &[SandboxSupport]) -> bool {
 
 /// Whether a part works and is used.
 pub(super) fn works(part: SandboxPart) -> bool {
-    // Root steps down to another user, which a namespace of one user does not have.
+    // Root runs targets as another user, who does not exist in a user namespace with one user.
     let wanted = part != SandboxPart::User || !Uid::effective().is_root();
     wanted && why_not(part).is_none()
 }
@@ -135,7 +133,7 @@ fn why_not(part: SandboxPart) -> Option<String> {
     }
 }
 
-/// Why a part does not work, from the launcher's output.
+/// Why a part does not work, according to the launcher's output; `None` if it works.
 fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());
@@ -148,10 +146,10 @@ fn reason(told: &str, part: SandboxPart) -> Option<String> {
 
 fn try_all() -> Result<String, String> {
     let private = PrivateDir::get().map_err(|error| error.to_string())?;
-    let place = private.fresh("offers");
+    let place = private.fresh("support");
     let told = std::fs::create_dir(&place).and_then(|()| {
         let output = Command::new(private.launcher())
-            .arg("offers")
+            .arg("support")
             .arg(&place)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -182,7 +180,7 @@ mod tests {
 
     #[test]
     fn each_offer_is_told_of_once_and_says_why_not() {
-        let all = offers();
+        let all = supported_parts();
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.works, one.why_not.is_none());
             assert!(!all[..at].iter().any(|other| other.what == one.what));
@@ -204,8 +202,8 @@ mod tests {
         ])));
         assert!(keep_files(&of(&["landlock"])));
         assert!(keep_files(&of(&["mount namespace", "read-only files"])));
-        // By the names that are told.
-        let told = offers();
+        // By the names in the launcher's output.
+        let told = supported_parts();
         for what in ["landlock", "read-only files"] {
             assert!(told.iter().any(|one| one.what == what), "{what}");
         }

@@ -1,68 +1,65 @@
-//! Drives a target at a terminal: types one key after the other, each when the program waits for it,
-//! and ends a program that does not end by itself (docs/decisions/0074).
+//! Drives a target at a terminal: types each key when the program waits for it, and ends a program
+//! that does not exit by itself (docs/decisions/0074).
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::eventfd::EventFd;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::time::TimeSpec;
 use nix::unistd::{Pid, getpgid};
-use std::io;
+use nix::{sys::eventfd::EventFd, sys::time::TimeSpec};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{io, sync::Arc};
 
 use crate::output_capture::{Excerpt, Sink};
-use crate::proc_tree;
-use crate::terminal::keys::{Stroke, strokes};
-use crate::terminal::pty::Pty;
+use crate::terminal::{Stroke, strokes};
+use crate::{proc_tree, terminal::pty::Pty};
 
-/// The end of a file, where lines are read.
+/// The end-of-file key (^D) in line mode.
 const END_OF_FILE: &[u8] = b"\x04";
 /// CPU time that a program may spend on one key before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);
-/// However little of that it gets, no longer than this.
+/// Longest wall time that a program may spend on one key.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
-/// How long to wait for a program that sleeps and does not read what was typed.
+/// How long to wait for a program that sleeps and does not read the typed bytes.
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long a stop may be one of a tracer's; a longer one is the target's own.
+/// A stop up to this long may be a tracer's; a longer stop is caused by the target.
 const TRACED: Duration = Duration::from_millis(50);
-/// The shortest and longest time between two looks.
+/// The shortest and the longest pause between two looks at the processes.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Types at a terminal during one run.
+/// Types an input at a terminal during one run.
 pub(super) struct Driver {
     pub(super) pty: Pty,
-    /// Can be read when the run is over.
+    /// Becomes readable when the run has ended.
     pub(super) stop: Arc<EventFd>,
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
     pub(super) run: TerminalRun,
-    /// How much the program has left unread while it slept.
+    /// Bytes that the program left unread while it slept.
     pub(super) unread: usize,
 }
 
 /// The result of a run at a terminal.
 #[derive(Default)]
 pub(super) struct TerminalRun {
-    /// What it wrote there.
+    /// Beginning and end of the output on the terminal.
     pub(super) output: Excerpt,
-    /// It did not end by itself, so its terminal was hung up.
+    /// Whether the terminal was hung up, because the run did not exit by itself.
     pub(super) hung_up: bool,
 }
 
-/// How long to wait until a program waits for a key.
+/// How long to wait until the program reads a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    /// After [`WORK`].
+enum WaitLimit {
+    /// At most [`WORK`] of CPU time.
     Bounded,
-    /// As long as it works, up to the limits: a run that only computes is a hang.
+    /// Until the limits of the run: a program that computes without end hangs.
     Limits,
 }
 
 impl Driver {
-    /// Types at the terminal until the run is over.
+    /// Types the input and reads the output until the run has ended.
     pub(super) fn drive(mut self) -> TerminalRun {
         let _ = self.work(); // over, or nothing left to do
         while !self.is_stopped(PAUSES.1 * 10) {
@@ -72,10 +69,11 @@ impl Driver {
         self.run
     }
 
-    /// The whole course of a run; `None` as soon as it is over.
+    /// Types the whole input and then ends the program; returns `None` as soon as the run has
+    /// ended.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
-        self.settle(&session, Patience::Bounded)?;
+        self.settle(&session, WaitLimit::Bounded)?;
         let (keys, ending) = (
             std::mem::take(&mut self.keys),
             std::mem::take(&mut self.ending),
@@ -83,9 +81,9 @@ impl Driver {
         let ends = [END_OF_FILE; 2].map(Stroke::Key);
         for stroke in strokes(&keys).chain(strokes(&ending)).chain(ends) {
             self.make(stroke);
-            self.settle(&session, Patience::Bounded)?;
+            self.settle(&session, WaitLimit::Bounded)?;
         }
-        self.settle(&session, Patience::Limits)?;
+        self.settle(&session, WaitLimit::Limits)?;
         self.run.hung_up = true;
         session.hang_up(self.pty.foreground());
         self.await_death(&session)?;
@@ -95,7 +93,7 @@ impl Driver {
 
     fn make(&mut self, stroke: Stroke<'_>) {
         match stroke {
-            // What finds no room is lost, as it is to everybody who types to nobody.
+            // Bytes that the terminal's full queue does not take are lost.
             Stroke::Key(key) => drop(self.pty.type_in(key)),
             Stroke::Resize { rows, columns } => drop(self.pty.resize(rows, columns)),
         }
@@ -106,7 +104,7 @@ impl Driver {
         loop {
             if let Some(leader) = self.pty.leader()
                 && let Ok(session) = Session::of(leader)
-                // Else it may have been another process of the same id.
+                // Otherwise the leader may be another process with the same id.
                 && self.pty.leader() == Some(leader)
             {
                 return Some(session);
@@ -119,40 +117,40 @@ impl Driver {
         }
     }
 
-    /// Waits until all processes sleep, and there is nothing to read for them; `None` when the run
-    /// is over.
-    fn settle(&mut self, session: &Session, patience: Patience) -> Option<()> {
+    /// Waits until all processes of the session sleep and no output is left to read; `None` when
+    /// the run has ended.
+    fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
             self.listen();
             let unread = self.pty.unread();
             let activity = session.activity();
-            // What is written fills the terminal: who waits for room sleeps, too.
+            // A full terminal blocks its writers, so its output is read first.
             let quiet = !self.listen();
             match activity {
                 Activity::Sleep if quiet && unread == 0 => {
                     self.unread = 0;
-                    return self.goes_on(session, Duration::ZERO);
+                    return self.await_output(session, Duration::ZERO);
                 }
-                Activity::Sleep if quiet && self.is_unheeded(unread, &mut waited) => {
-                    return self.goes_on(session, Duration::ZERO);
+                Activity::Sleep if quiet && self.ignores_keys(unread, &mut waited) => {
+                    return self.await_output(session, Duration::ZERO);
                 }
                 Activity::Sleep => {}
                 Activity::Stopped => session.go_on(),
                 Activity::Traced if waited.since_traced() => session.go_on(),
                 Activity::Traced => {}
-                Activity::Work if patience == Patience::Bounded && waited.too_long(session) => {
-                    return self.goes_on(session, Duration::ZERO);
+                Activity::Work if limit == WaitLimit::Bounded && waited.too_long(session) => {
+                    return self.await_output(session, Duration::ZERO);
                 }
                 Activity::Work => waited.slept = None,
             }
-            self.goes_on(session, waited.pause())?;
+            self.await_output(session, waited.pause())?;
         }
     }
 
-    /// Whether a sleeping program seems not to read what was typed. Once it seems so, it is not
-    /// waited for again before it has read something.
-    fn is_unheeded(&mut self, unread: usize, waited: &mut Wait) -> bool {
+    /// Whether a sleeping program seems not to read what was typed. Such a program is not waited
+    /// for again until it has read something.
+    fn ignores_keys(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
         let unheeded = again || slept >= UNREAD;
@@ -178,42 +176,42 @@ impl Driver {
                 Activity::Traced => {}
                 Activity::Work => waited.slept = None,
             }
-            self.goes_on(session, waited.pause())?;
+            self.await_output(session, waited.pause())?;
         }
     }
 
-    /// Reads what was written to the terminal; returns whether there was something.
+    /// Reads output from the terminal; returns whether there was any.
     fn listen(&mut self) -> bool {
         let output = &mut self.run.output;
         self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for `pause`, or until something is written; `None` when the run is over.
-    fn goes_on(&self, session: &Session, pause: Duration) -> Option<()> {
-        let mut fds = [&*self.stop as &dyn AsFd, session.end(), self.pty.ours()]
+    /// Waits for `pause` or for output; `None` when the run has ended.
+    fn await_output(&self, session: &Session, pause: Duration) -> Option<()> {
+        let mut fds = [&*self.stop as &dyn AsFd, &session.leader, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
         let is_over = fds[..2].iter().any(|fd| fd.any() == Some(true));
         (!is_over).then_some(())
     }
 
-    /// Whether the run is over; waits for `pause`, or until something is written.
+    /// Waits for `pause` or for output; returns whether the run has ended.
     fn is_stopped(&self, pause: Duration) -> bool {
-        let mut fds = [&*self.stop as &dyn AsFd, self.pty.ours()]
+        let mut fds = [&*self.stop as &dyn AsFd, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
         let _ = ppoll(&mut fds, Some(TimeSpec::from(pause)), None);
         fds[0].any() == Some(true)
     }
 }
 
-/// How long a program has been waited for.
+/// Measures how long the program has been waited for.
 struct Wait {
     began: Instant,
     pause: Duration,
-    /// Since when it sleeps.
+    /// Since when the program sleeps; `None` while it works.
     slept: Option<Instant>,
     traced: Option<Instant>,
-    /// The CPU time that it had used at the first look.
+    /// CPU time of the program at the first look.
     cpu: Option<Duration>,
 }
 
@@ -228,15 +226,15 @@ impl Wait {
         }
     }
 
-    /// How long to wait before the next look.
+    /// Returns the pause before the next look, longer each time.
     fn pause(&mut self) -> Duration {
         let pause = self.pause;
         self.pause = longer(pause);
         pause
     }
 
-    /// Whether a traced process is stopped for so long that it must have stopped itself; true once
-    /// in that time.
+    /// Whether a stop has lasted so long that the process must have stopped itself, not a tracer.
+    /// Returns true once.
     fn since_traced(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
@@ -245,7 +243,7 @@ impl Wait {
         over
     }
 
-    /// Whether a program has worked for longer than it may on one key.
+    /// Whether the program has worked longer than it may on one key.
     fn too_long(&mut self, session: &Session) -> bool {
         let elapsed = self.began.elapsed();
         if elapsed < PAUSES.1 {
@@ -261,9 +259,9 @@ fn longer(pause: Duration) -> Duration {
     (pause * 3 / 2).min(PAUSES.1)
 }
 
-/// A session: its leader, and all that descends from its server.
+/// A terminal session: its leader, and all descendants of the server.
 struct Session {
-    /// A descriptor of the leader: unlike its id it never means another process.
+    /// A pidfd of the leader, which never refers to a later process with the same id.
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
@@ -272,21 +270,18 @@ struct Session {
 /// What the processes of a session do at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// One of them runs, waits for a processor or a disk, or ends.
+    /// At least one process is running, runnable, waiting for a disk, or exiting.
     Work,
-    /// All sleep, but for some that are stopped, as by ^Z.
+    /// Some processes are stopped, as by ^Z; all others sleep.
     Stopped,
-    /// The same where a tracer has stopped one, for a moment or for longer.
+    /// A tracer has stopped at least one process; all others sleep or are stopped.
     Traced,
-    /// All sleep.
+    /// All processes sleep.
     Sleep,
 }
 
 impl Session {
-    /// The session that this process leads.
-    ///
-    /// # Errors
-    /// When it has ended.
+    /// Opens the session that the process `pid` leads. Fails when the process has ended.
     fn of(pid: Pid) -> io::Result<Session> {
         // SAFETY: the call takes two numbers and gives a new descriptor or an error.
         let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
@@ -303,19 +298,14 @@ impl Session {
         })
     }
 
-    /// Becomes readable when the leader has ended, and with it the run.
-    fn end(&self) -> &OwnedFd {
-        &self.leader
-    }
-
-    /// What its processes do, confirmed by a second look where there are several threads.
+    /// Determines what the processes do; several threads are looked at twice.
     fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
             return activity;
         }
-        // One after the other may have woken the next: they all sleep where none has run since
-        // before the first of them was seen asleep.
+        // Threads may wake one another between two looks: all of them sleep only if none has run
+        // since before the first look.
         let before = proc_tree::switches(self.server);
         let (activity, _) = self.seen();
         match activity {
@@ -324,35 +314,34 @@ impl Session {
         }
     }
 
-    /// What its processes do, looked at one after the other, and how many threads there are.
-    fn seen(&self) -> (Activity, u64) {
-        let (mut activity, mut threads) = (Activity::Sleep, 0);
-        for (state, count) in proc_tree::states_below(self.server) {
-            threads += count;
+    /// Looks at the processes one after the other; also returns the number of threads.
+    fn seen(&self) -> (Activity, usize) {
+        let states = proc_tree::states_below(self.server);
+        let mut activity = Activity::Sleep;
+        for state in &states {
             activity = match state {
                 b'S' | b'I' | b'Z' | b'X' => activity,
                 b'T' if activity == Activity::Sleep => Activity::Stopped,
                 b'T' => activity,
                 b't' => Activity::Traced,
-                _ => return (Activity::Work, threads),
+                _ => return (Activity::Work, states.len()),
             };
         }
-        (activity, threads)
+        (activity, states.len())
     }
 
-    /// CPU time of all its processes.
     fn cpu(&self) -> Duration {
         proc_tree::usage_below(self.server).cpu
     }
 
-    /// Continues its stopped processes.
     fn go_on(&self) {
         for pid in proc_tree::descendants(self.server) {
             let _ = kill(pid, Signal::SIGCONT);
         }
     }
 
-    /// Sends the hang-up of its terminal as the kernel does: to its leader and the foreground group.
+    /// Sends SIGHUP to the session's leader and foreground group, as the kernel does when a
+    /// terminal hangs up.
     fn hang_up(&self, foreground: Option<Pid>) {
         for pid in proc_tree::descendants(self.server) {
             if pid != self.pid && getpgid(Some(pid)).ok() == foreground {
@@ -364,7 +353,7 @@ impl Session {
         self.signal(libc::SIGCONT);
     }
 
-    /// Kills its leader. The server ends what is left then.
+    /// Kills the session's leader. The server ends the other processes.
     fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
@@ -384,7 +373,7 @@ impl Session {
 }
 
 impl TerminalRun {
-    /// The beginning and the end of what it wrote, with lines that end as those of files do.
+    /// The beginning and the end of the output, with `\n` as line ends.
     pub(super) fn text(&self) -> Vec<u8> {
         let all = self.output.bytes();
         let next = all.iter().skip(1).map(Some).chain([None]);

@@ -1,45 +1,37 @@
 //! Targets that read keys at a terminal of their own (docs/decisions/0074).
 
 mod driver;
-mod keys;
 mod pty;
 
 use nix::sys::eventfd::EventFd;
-use std::fmt::Write;
-use std::fs::File;
-use std::io;
 use std::sync::{Arc, LazyLock};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::{fmt::Write, fs::File, io, thread::JoinHandle, time::Duration};
 
-use crate::identity::Identity;
 use crate::terminal::driver::{Driver, TerminalRun};
-use crate::terminal::keys::strokes;
-use crate::terminal::pty::Pty;
-use crate::{Channel, Ended, Target, Terminal};
+use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, terminal::pty::Pty};
 
-/// By how much each key extends the wall limit of a run: a program may sleep after each.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// Keys that are typed after the input and its ending.
+/// Time by which each key extends the wall limit of a run: a program may sleep after each key.
+const TIME_PER_KEY: Duration = Duration::from_millis(50);
+/// Number of keys that are typed after the input and the ending.
 const LAST_KEYS: u32 = 2;
 
-/// The terminal of a target, at which its runs are made one at a time.
+/// The terminal of a target, used by one run at a time.
 pub(crate) struct Console {
     terminal: Terminal,
     owner: Option<Identity>,
     pty: Option<Pty>,
-    driving: Option<Driving>,
+    driving: Option<TypingThread>,
     run: TerminalRun,
 }
 
-/// A run that is under way.
-struct Driving {
+/// The thread that types during a run.
+struct TypingThread {
     stop: Arc<EventFd>,
     thread: JoinHandle<TerminalRun>,
 }
 
 impl Console {
-    /// The terminal of `target`, which runs as `owner`; `None` where it needs none.
+    /// Makes the terminal of `target`, which runs as `owner`; `None` if the target reads no keys.
     pub(crate) fn of(target: &Target, owner: Option<Identity>) -> Option<Console> {
         let Channel::Terminal(terminal) = &target.channel else {
             return None;
@@ -62,10 +54,8 @@ impl Console {
         theirs
     }
 
-    /// Resets the terminal, and begins to type `keys` as soon as the next run is at it.
-    ///
-    /// # Errors
-    /// When the terminal cannot be reset, or no thread be started.
+    /// Resets the terminal, and starts typing `keys` as soon as the next run has the terminal.
+    /// Fails when the terminal cannot be reset, or no thread can be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();
@@ -83,19 +73,20 @@ impl Console {
         let thread = std::thread::Builder::new()
             .name("ddfuzz-terminal".to_owned())
             .spawn(move || driver.drive())?;
-        self.driving = Some(Driving { stop, thread });
+        self.driving = Some(TypingThread { stop, thread });
         Ok(())
     }
 
-    /// Stops typing: the run, if there was one, has ended.
+    /// Stops typing, after the run has ended.
     pub(crate) fn finish(&mut self) {
-        if let Some(Driving { stop, thread }) = self.driving.take() {
+        if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
             self.run = thread.join().unwrap_or_default();
         }
     }
 
-    /// How the last run ended: a run that was ended by hanging up its terminal has not failed.
+    /// Corrects how the last run ended: a run that was ended by hanging up its terminal exited
+    /// normally.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {
@@ -110,11 +101,11 @@ impl Console {
         self.run.text()
     }
 
-    /// By how much these keys extend the wall limit of their run.
-    pub(crate) fn patience(&self, keys: &[u8]) -> Duration {
+    /// Time by which `keys` extend the wall limit of a run.
+    pub(crate) fn extra_wall_time(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
         let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);
-        PATIENCE.saturating_mul(count.saturating_add(LAST_KEYS))
+        TIME_PER_KEY.saturating_mul(count.saturating_add(LAST_KEYS))
     }
 }
 
@@ -124,14 +115,14 @@ impl Drop for Console {
     }
 }
 
-/// Lines of the ordinary kind.
+/// Number of ordinary lines of the sample text.
 const LINES: usize = 240;
-/// Characters of the long line.
+/// Length of the sample text's long line, in characters.
 const LONG: usize = 1200;
 
-/// The text that `@@` in the arguments of a target at a terminal stands for: always the same some
-/// hundred lines, with words, numbers, tabs, brackets, empty lines, a very long one, characters of
-/// UTF-8 of all widths, bytes that are none, and control characters.
+/// A text that `@@` stands for in the arguments of a target at a terminal. It is constant, and has
+/// words, numbers, tabs, brackets, empty lines, a very long line, all widths of UTF-8, invalid
+/// UTF-8 and control characters.
 pub fn sample_text() -> &'static [u8] {
     static TEXT: LazyLock<Vec<u8>> = LazyLock::new(make);
     &TEXT
@@ -158,7 +149,8 @@ fn make() -> Vec<u8> {
         .collect();
     text.push_str(&long);
     let mut bytes = text.into_bytes();
-    // What terminals write bold and underlined, an escape sequence, controls, no UTF-8, no end.
+    // Overstruck text as terminals show it, escape sequences, control characters, invalid UTF-8, no
+    // final newline.
     bytes.extend(b"\nN\x08NA\x08AM\x08ME\x08E _\x08u_\x08n_\x08d_\x08e_\x08r\n");
     bytes.extend(b"\x1b[1mbold\x1b[0m \x07 \x0c \x00 \x01\x7f \xff\xfe \xc3( \xe2\x82\n");
     bytes.extend(b"https://example.org/a?b=c (see section 3.1)\r\nno newline at the end");
@@ -172,4 +164,140 @@ fn sentence(text: &mut String, line: usize) {
         text.push(' ');
     }
     let _ = write!(text, "{}.", line * line * 37 % 1009);
+}
+
+/// One action at a terminal: a key, or a new window size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stroke<'a> {
+    /// Types these bytes of one key.
+    Key(&'a [u8]),
+    /// Changes the size of the window.
+    Resize {
+        /// Number of lines.
+        rows: u16,
+        /// Number of characters per line.
+        columns: u16,
+    },
+}
+
+const ESC: u8 = 0x1b;
+/// Maximum size of a window, in lines or characters.
+const LARGEST: u16 = 500;
+
+/// Splits bytes into keystrokes. A key is an escape sequence (`ESC [` up to its final byte, `ESC O`
+/// and one more, `ESC` and a character), a character of UTF-8, or else a byte. Xterm's `ESC [ 8 ;
+/// rows ; columns t`, with sizes from 1 to 500, changes the size of the window.
+pub(super) fn strokes(bytes: &[u8]) -> impl Iterator<Item = Stroke<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (key, behind) = rest
+            .split_at_checked(length(rest))
+            .filter(|(key, _)| !key.is_empty())?;
+        rest = behind;
+        Some(resized(key).unwrap_or(Stroke::Key(key)))
+    })
+}
+
+/// Length of the first key in bytes; 0 if `bytes` is empty.
+fn length(bytes: &[u8]) -> usize {
+    match bytes {
+        [ESC, b'[', b'M', report @ ..] => 3 + report.len().min(3), // of a mouse
+        [ESC, b'[', rest @ ..] => 2 + control_sequence(rest),
+        [ESC, b'O', _, ..] => 3,
+        [ESC, ESC, ..] => 1,
+        [ESC, rest @ ..] => 1 + character(rest),
+        _ => character(bytes),
+    }
+}
+
+/// Length of a control sequence's parameters, intermediate bytes and final byte.
+fn control_sequence(bytes: &[u8]) -> usize {
+    let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte));
+    let length = parameters.count();
+    let is_final = |byte: &u8| (0x40..0x7f).contains(byte);
+    length + usize::from(bytes.get(length).is_some_and(is_final))
+}
+
+/// Length of the first character in bytes; 1 for invalid UTF-8.
+fn character(bytes: &[u8]) -> usize {
+    let width = match bytes.first() {
+        None => 0,
+        Some(0xc2..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf4) => 4,
+        Some(_) => 1,
+    };
+    match bytes.get(..width) {
+        Some(whole) if width < 2 || std::str::from_utf8(whole).is_ok() => width,
+        _ => 1,
+    }
+}
+
+fn resized(key: &[u8]) -> Option<Stroke<'static>> {
+    let sizes = key.strip_prefix(b"\x1b[8;")?.strip_suffix(b"t")?;
+    let (rows, columns) = std::str::from_utf8(sizes).ok()?.split_once(';')?;
+    let size = |text: &str| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let size = text.parse::<u16>().ok().filter(|_| digits)?;
+        (1..=LARGEST).contains(&size).then_some(size)
+    };
+    Some(Stroke::Resize {
+        rows: size(rows)?,
+        columns: size(columns)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(bytes: &[u8]) -> Vec<&[u8]> {
+        let all = strokes(bytes).map(|stroke| match stroke {
+            Stroke::Key(key) => key,
+            Stroke::Resize { .. } => b"resize",
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn escape_sequences_and_characters_are_keys() {
+        let keys = |bytes: &'static [u8]| keys(bytes);
+        assert_eq!(keys(b"ab"), [b"a", b"b"]);
+        assert_eq!(keys(b"\x1b[1;5Ax"), [&b"\x1b[1;5A"[..], b"x"]);
+        assert_eq!(keys(b"\x1bOPy"), [&b"\x1bOP"[..], b"y"]);
+        assert_eq!(keys(b"\x1bvz"), [&b"\x1bv"[..], b"z"]);
+        assert_eq!(keys(b"\x1b[M !!q"), [&b"\x1b[M !!"[..], b"q"]);
+        assert_eq!(keys("é€".as_bytes()), ["é".as_bytes(), "€".as_bytes()]);
+        assert_eq!(keys("\x1bé".as_bytes()), ["\x1bé".as_bytes()]);
+    }
+
+    #[test]
+    fn what_is_torn_stays_whole_byte_by_byte() {
+        assert_eq!(keys(b"\x1b"), [b"\x1b"]);
+        assert_eq!(keys(b"\x1b\x1b[A"), [&b"\x1b"[..], b"\x1b[A"]);
+        assert_eq!(keys(b"\x1b[\x01"), [&b"\x1b["[..], b"\x01"]);
+        assert_eq!(keys(b"\xe2\x82"), [b"\xe2", b"\x82"]);
+        assert_eq!(keys(b"\xff\xc3("), [b"\xff", b"\xc3", b"("]);
+        for bytes in [&b"\x1b[1;\x1bO\x1b\x1b\xf0\x9f"[..], b"\x1b[M!", b"\x1bO"] {
+            assert_eq!(keys(bytes).concat(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_window_is_resized_within_bounds() {
+        let stroke = |bytes: &'static [u8]| strokes(bytes).next().unwrap();
+        let resize = Stroke::Resize {
+            rows: 30,
+            columns: 500,
+        };
+        assert_eq!(stroke(b"\x1b[8;30;500t"), resize);
+        for other in [
+            &b"\x1b[8;0;80t"[..],
+            b"\x1b[8;1;501t",
+            b"\x1b[8;+1;1t",
+            b"\x1b[8;1t",
+        ] {
+            assert_eq!(stroke(other), Stroke::Key(other));
+        }
+    }
 }

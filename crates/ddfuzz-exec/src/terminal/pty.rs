@@ -1,36 +1,34 @@
-//! A pseudo terminal: our side, and the side that is the target's terminal.
+//! A pair of pseudo terminals: ddfuzz's side, and the target's side.
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, posix_openpt, unlockpt};
 use nix::sys::termios::{
     FlushArg, InputFlags, SetArg, Termios, tcflush, tcgetattr, tcgetsid, tcsetattr,
 };
-use nix::unistd::Pid;
+use nix::{errno::Errno, unistd::Pid};
 use std::fs::{File, Permissions};
-use std::io;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::{io, os::unix::fs::PermissionsExt};
 
-use crate::identity::Identity;
+use crate::prepared_target::Identity;
 
 /// The mode that login programs give a terminal: only its user may read it.
 const MODE: u32 = 0o620;
-/// Blocks of output that are read at one time, where a program writes without end.
+/// Maximum number of output blocks read at once, for a program that writes without end.
 const MOST_BLOCKS: usize = 64;
 
 /// A pair of pseudo terminals.
 pub(super) struct Pty {
-    ours: File,
+    pub(super) ours: File,
     theirs: File,
-    /// The modes of the new terminal.
+    /// The settings of a new terminal, which `reset` restores.
     fresh: Termios,
 }
 
 impl Pty {
-    /// Opens a pair; `owner` is who the target runs as, where that is not us.
+    /// Opens a pair. `owner`: the user that the target runs as; `None` for the current user.
     pub(super) fn open(owner: Option<Identity>) -> io::Result<Pty> {
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let master = posix_openpt(flags)?;
@@ -48,12 +46,11 @@ impl Pty {
         })
     }
 
-    /// The target's side, for the server.
+    /// Duplicates the target's side, for the server.
     pub(super) fn theirs(&self) -> io::Result<File> {
         self.theirs.try_clone()
     }
 
-    /// Another owner of the pair.
     pub(super) fn try_clone(&self) -> io::Result<Pty> {
         Ok(Pty {
             ours: self.ours.try_clone()?,
@@ -62,18 +59,16 @@ impl Pty {
         })
     }
 
-    /// Undoes what a run has done to it: modes, size, and what stands in its queues.
-    ///
-    /// # Errors
-    /// When the terminal cannot be reset, because somebody has hung it up.
+    /// Undoes the changes of a run: settings, window size, and bytes left in the queues. Fails when
+    /// the terminal cannot be reset, because a process has hung it up.
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
-        // Shared with all that had it as their stdin.
+        // The flags are shared with all processes that had the terminal as stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
         self.theirs.set_permissions(Permissions::from_mode(MODE))?;
         number(&self.theirs, libc::TIOCSETD, &mut 0)?; // the ordinary line discipline
         // SAFETY: this request takes no argument.
         Errno::result(unsafe { libc::ioctl(self.theirs.as_raw_fd(), libc::TIOCNXCL) })?;
-        // What was stopped by ^S goes on when ^S means nothing any more.
+        // Disabling ^S resumes output that ^S has stopped.
         let mut flowing = self.fresh.clone();
         flowing.input_flags.remove(InputFlags::IXON);
         tcsetattr(&self.theirs, SetArg::TCSANOW, &flowing)?;
@@ -84,7 +79,7 @@ impl Pty {
         self.resize(rows, columns)
     }
 
-    /// Changes its size; its foreground processes get SIGWINCH.
+    /// Changes the window size; the foreground processes get SIGWINCH.
     pub(super) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         let mut size = libc::winsize {
             ws_row: rows,
@@ -98,19 +93,18 @@ impl Pty {
         Ok(())
     }
 
-    /// The process that leads the session at it; `None` where there is none.
+    /// The leader of the terminal's session; `None` if the terminal has no session.
     pub(super) fn leader(&self) -> Option<Pid> {
         tcgetsid(&self.ours).ok().filter(|pid| pid.as_raw() > 0)
     }
 
-    /// The group of processes in its foreground.
     pub(super) fn foreground(&self) -> Option<Pid> {
         let mut group = 0;
         number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;
         Some(Pid::from_raw(group)).filter(|pid| pid.as_raw() > 0)
     }
 
-    /// Types these bytes; returns how many found room.
+    /// Types `bytes`; returns how many the terminal's queue took.
     pub(super) fn type_in(&self, bytes: &[u8]) -> usize {
         let mut typed = 0;
         while let Some(rest) = bytes.get(typed..).filter(|rest| !rest.is_empty()) {
@@ -123,16 +117,16 @@ impl Pty {
         typed
     }
 
-    /// How many typed bytes nobody has read; in line mode only those of complete lines.
+    /// Number of typed bytes that nobody has read; in line mode only those of complete lines.
     pub(super) fn unread(&self) -> usize {
-        // What was typed comes to the queue a moment later, unless somebody polls for it.
+        // Polling moves typed bytes to the queue at once.
         polled(&self.theirs);
         let mut count = 0;
         let asked = number(&self.theirs, libc::FIONREAD, &mut count);
         asked.map_or(0, |()| usize::try_from(count).unwrap_or(0))
     }
 
-    /// Reads what was written to it; returns whether there was something.
+    /// Reads output of the target; returns whether there was any.
     pub(super) fn take_output(&self, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut block = [0; 1 << 14];
         for taken in 0..MOST_BLOCKS {
@@ -144,14 +138,9 @@ impl Pty {
         }
         true
     }
-
-    /// Our side, to wait for.
-    pub(super) fn ours(&self) -> &File {
-        &self.ours
-    }
 }
 
-/// Opens the target's side without using its path.
+/// Opens the target's side without its path.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.
@@ -161,7 +150,7 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes a request with one number.
+/// Makes an `ioctl` request that reads or writes one number.
 fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };

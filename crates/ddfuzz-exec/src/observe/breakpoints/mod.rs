@@ -1,12 +1,12 @@
-//! Breakpoints on the compare instructions of the main executable (x86-64), and on callbacks that
-//! no jump can be written over.
+//! Breakpoints on compare instructions of the main executable (x86-64), and on callbacks that are
+//! too short for a jump.
 //!
-//! A breakpoint is the one byte `int3` at the beginning of an instruction. The thread that runs
-//! into it stops; its operands are read, the flags are set as the instruction would have, and the
-//! thread goes on behind it: one stop each, and no moment in which another thread could slip
-//! through. Places that are hit often lose their breakpoint.
+//! A breakpoint is the one-byte instruction `int3` at the start of an instruction. It stops a
+//! thread; the tracer reads the operands, sets the flags as the instruction would have, and resumes
+//! the thread after the instruction. There is one stop per hit, and other threads cannot miss the
+//! breakpoint meanwhile. Breakpoints that are hit often are removed.
 //!
-//! Localized here: `iced-x86`.
+//! Only this module uses `iced-x86` to observe.
 
 mod operand;
 mod tracer;
@@ -19,28 +19,27 @@ use crate::observe::image::{Hook, HookKind, Image, Segment};
 
 pub(crate) use tracer::Tracer;
 
-/// `int3`.
 const BREAKPOINT: u8 = 0xcc;
-/// Breakpoints in one program, at most.
+/// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// What a breakpoint observes.
+/// An instruction with a breakpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
-    /// A comparison, and its width in bytes.
+    /// A compare instruction, and its width in bytes.
     Compare(Instruction, usize),
-    /// The entry of a callback.
+    /// The first instruction of a callback.
     Hook(HookKind),
 }
 
-/// A segment of code, without and with its breakpoints.
+/// The code of a segment, without and with breakpoints.
 struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,
     pub(super) changed: Vec<u8>,
 }
 
-/// The breakpoints of a program, by address before loading.
+/// The breakpoints to set in a program, by address before loading.
 pub(crate) struct BreakpointPlan {
     pub(super) entry: u64,
     code: Vec<PatchedCode>,
@@ -48,9 +47,9 @@ pub(crate) struct BreakpointPlan {
 }
 
 impl BreakpointPlan {
-    /// Plans breakpoints on all comparisons of the program, and on the callbacks `hooks`. Only
-    /// functions that are code from their beginning to their end get any: a breakpoint in data
-    /// would change what the program does.
+    /// Plans breakpoints on all compare instructions and on the callbacks `hooks`. Only functions
+    /// that decode completely get breakpoints: a breakpoint in data would change the program's
+    /// behaviour.
     pub(crate) fn of(image: Image, hooks: &[Hook]) -> BreakpointPlan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
@@ -76,12 +75,11 @@ impl BreakpointPlan {
         }
     }
 
-    /// How many breakpoints there are.
     pub(crate) fn len(&self) -> usize {
         self.sites.len()
     }
 
-    /// The byte that a breakpoint at `address` hides.
+    /// The original byte at `address`, if there is a breakpoint.
     pub(super) fn original(&self, address: u64) -> Option<u8> {
         self.code.iter().find_map(|code| {
             let index = usize::try_from(address.checked_sub(code.address)?).ok()?;
@@ -104,8 +102,9 @@ fn changed(segment: Segment, sites: &BTreeMap<u64, Site>) -> PatchedCode {
     }
 }
 
-/// The comparisons in a function; `None` if it is not code throughout: every instruction is known,
-/// the last ends where the function does, and no jump inside leads between two.
+/// Finds the compare instructions of a function. `None` unless the whole range is code: every
+/// instruction is known, the last one ends at the end of the function, and no jump leads into an
+/// instruction.
 fn compares(segments: &[Segment], function: Range<u64>) -> Option<Vec<(u64, Site)>> {
     let length = usize::try_from(function.end - function.start).ok()?;
     let bytes = segments.iter().find_map(|segment| {

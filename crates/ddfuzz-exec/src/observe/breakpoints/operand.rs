@@ -1,15 +1,13 @@
-//! The values that an instruction compares, read from a stopped thread, and the flags that the
-//! comparison leaves (Intel SDM, volume 2, CMP and volume 1, 3.4.3.1): with them the instruction need
-//! not run any more.
+//! Reads the operands of a compare instruction from a stopped thread, and computes the resulting
+//! flags (Intel SDM, volume 2, CMP and volume 1, 3.4.3.1), so that the instruction need not be
+//! executed.
 
 use iced_x86::{Instruction, OpKind, Register};
-use nix::libc::user_regs_struct;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
+use nix::{libc::user_regs_struct, unistd::Pid};
 use std::io::IoSliceMut;
 
-/// Size of the operands of a compare instruction, in bytes; `None` where it compares nothing that
-/// is known.
+/// Operand size of a compare instruction in bytes; `None` for any other instruction.
 pub(super) fn width(instruction: &Instruction) -> Option<usize> {
     let sized = |operand: u32| match instruction.op_kind(operand) {
         OpKind::Register => Some(instruction.op_register(operand).size()),
@@ -45,8 +43,8 @@ fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
-/// The value of an operand of `width` bytes; `None` where it stands in memory that cannot be read.
-/// `bias`: how much higher the program was loaded than the instruction was decoded for.
+/// The value of an operand of `width` bytes; `None` if it is in memory that cannot be read. `bias`:
+/// load address minus the address used for decoding.
 pub(super) fn value(
     instruction: &Instruction,
     operand: u32,
@@ -71,13 +69,12 @@ pub(super) fn value(
     Some(whole & mask(width))
 }
 
-/// All bits of a number of `width` bytes.
+/// A number of `width` bytes with all bits set.
 pub(super) fn mask(width: usize) -> u64 {
     u64::MAX >> (64 - 8 * width)
 }
 
-/// The number of `width` bytes at `address` of a process. It is read as the process may read it:
-/// what is protected from it is not there.
+/// Reads a number of `width` bytes at `address` of a process, if the process itself may read it.
 pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
     let mut bytes = [0; 8];
     let remote = [RemoteIoVec {
@@ -88,7 +85,7 @@ pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
     (read == Ok(width)).then(|| u64::from_le_bytes(bytes))
 }
 
-/// The value of a register, a part of one in the lowest bits.
+/// The value of a register; a part of a register is returned in the lowest bits.
 fn register(name: Register, registers: &user_regs_struct) -> Option<u64> {
     // In 64-bit mode only FS and GS have a base.
     let whole = match name.full_register() {
@@ -115,7 +112,7 @@ fn register(name: Register, registers: &user_regs_struct) -> Option<u64> {
     };
     Some(match name {
         Register::AH | Register::BH | Register::CH | Register::DH => whole >> 8 & 0xff,
-        // An address is made of all 32 or 64 bits of its registers, or of a segment's base.
+        // An address uses all 32 or 64 bits of its registers, or the base of a segment.
         _ if name.is_gpr() => whole & mask(name.size()),
         _ => whole,
     })
@@ -129,7 +126,7 @@ const SIGN: u64 = 1 << 7;
 const OVERFLOW: u64 = 1 << 11;
 const ALL: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
 
-/// `flags` after `left` was compared with `right`, two numbers of `width` bytes.
+/// Returns `flags` as the comparison of `left` with `right`, numbers of `width` bytes, leaves them.
 pub(super) fn after_compare(flags: u64, left: u64, right: u64, width: usize) -> u64 {
     let result = left.wrapping_sub(right) & mask(width);
     let top = 1 << (8 * width - 1);
@@ -149,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// What this processor says.
+    /// The flags that this processor computes.
     fn compared(left: u64, right: u64, width: usize) -> u64 {
         let flags: u64;
         // SAFETY: the code changes nothing but the register it gives back, the flags, and what

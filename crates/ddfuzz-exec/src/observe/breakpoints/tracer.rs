@@ -1,7 +1,6 @@
-//! Traces one process with breakpoints from its `execve` to its end.
+//! Traces one process with breakpoints, from its `execve` to its end.
 
-use nix::sys::ptrace;
-use nix::unistd::Pid;
+use nix::{sys::ptrace, unistd::Pid};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,10 +11,10 @@ use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::HookKind;
 use crate::tracing::{resume, seize_tree, wait};
 
-/// Cases of one switch that are read.
+/// Maximum number of cases that are read of one switch.
 const CASES: u64 = 16;
-/// Up to this many hits of all breakpoints, one that was hit this often is removed. Later in the run
-/// it is removed sooner, so that loops do not hide what comes at the end.
+/// Pairs of total hits and hits of one breakpoint. Up to the total, a breakpoint is removed after
+/// that many hits. The limit falls during a run, so that loops do not hide what comes at the end.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -23,33 +22,28 @@ fn most_hits(hits: u32) -> u32 {
     found.map_or(0, |(_, most)| *most)
 }
 
-/// A traced process and its breakpoints.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
     plan: &'a BreakpointPlan,
     ring: Option<&'a mut ComparisonRing>,
     history: &'a mut History,
-    /// How much higher the program was loaded than its file says; `None` while it has no
-    /// breakpoints.
+    /// Load address minus the address in the file; `None` before breakpoints are set.
     bias: Option<u64>,
-    /// Whether it has come to its program.
+    /// Whether the process has executed the target's program.
     executed: bool,
-    /// How often each breakpoint was hit, and which are removed.
+    /// How often each breakpoint was hit, and which ones were removed.
     hits: HashMap<u64, u32>,
     all_hits: u32,
     removed: HashSet<u64>,
-    /// Threads and processes that are followed.
     followed: HashSet<Pid>,
-    /// New ones: forked (with memory of their own), or stopped before their parent's event.
+    /// New processes with their own memory; and new threads that stopped before their parent's
+    /// event.
     forked: HashSet<Pid>,
     stopped: HashSet<Pid>,
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`.
-    ///
-    /// # Errors
-    /// As [`seize_tree`].
+    /// Seizes a process that waits before its `execve`. Fails as [`seize_tree`] does.
     pub(crate) fn seize(
         pid: Pid,
         plan: &'a BreakpointPlan,
@@ -73,8 +67,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Lets the process run, with every signal delivered, to its end, or until it cannot be waited
-    /// for any more.
+    /// Resumes the process, and delivers its signals, until it ends or cannot be waited for any
+    /// more.
     pub(crate) fn follow(mut self) {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
@@ -93,9 +87,9 @@ impl<'a> Tracer<'a> {
         match status >> 16 {
             0 if signal == libc::SIGTRAP && self.hit(tid) => resume(libc::PTRACE_CONT, tid, 0),
             0 => resume(libc::PTRACE_CONT, tid, signal),
-            libc::PTRACE_EVENT_STOP if !self.followed.contains(&tid) => self.meet(tid),
+            libc::PTRACE_EVENT_STOP if !self.followed.contains(&tid) => self.handle_start(tid),
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
-                // The target stopped itself: it stays so until it is continued or killed.
+                // The target has stopped itself and stays stopped until it is continued or killed.
                 resume(libc::PTRACE_LISTEN, tid, 0);
             }
             libc::PTRACE_EVENT_EXEC => self.executed(tid),
@@ -103,7 +97,7 @@ impl<'a> Tracer<'a> {
             | libc::PTRACE_EVENT_VFORK
             | libc::PTRACE_EVENT_CLONE) => {
                 if let Ok(child) = ptrace::getevent(tid) {
-                    self.expect(Pid::from_raw(child as i32), event);
+                    self.handle_fork(Pid::from_raw(child as i32), event);
                 }
                 resume(libc::PTRACE_CONT, tid, 0);
             }
@@ -111,22 +105,22 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// A new thread or process has stopped before its first instruction.
-    fn meet(&mut self, tid: Pid) {
+    /// Handles the first stop of a new thread or process.
+    fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
-            self.let_go(tid);
+            self.detach_unobserved(tid);
         } else {
             self.stopped.insert(tid); // its parent is about to say what it is
         }
     }
 
-    /// The parent's event announces a new thread or process.
-    fn expect(&mut self, tid: Pid, event: i32) {
+    /// Handles the event by which the parent announces a new thread or process.
+    fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
-            (libc::PTRACE_EVENT_FORK, true) => self.let_go(tid),
+            (libc::PTRACE_EVENT_FORK, true) => self.detach_unobserved(tid),
             (libc::PTRACE_EVENT_FORK, false) => drop(self.forked.insert(tid)),
-            // It shares the memory: its breakpoints must be answered.
+            // The new thread shares memory, and so the breakpoints.
             _ => {
                 self.followed.insert(tid);
                 if waits {
@@ -136,8 +130,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Lets a process with memory of its own run without breakpoints, unobserved.
-    fn let_go(&self, tid: Pid) {
+    /// Detaches a process with its own memory, with its breakpoints removed.
+    fn detach_unobserved(&self, tid: Pid) {
         if let (Some(bias), Some(memory)) = (self.bias, open_memory(tid)) {
             for code in &self.plan.code {
                 let _ = memory.write_all_at(&code.original, code.address.wrapping_add(bias));
@@ -152,13 +146,13 @@ impl<'a> Tracer<'a> {
             let _ = ptrace::detach(tid, None); // another program, which has no breakpoints
             return;
         }
-        // What the program becomes later is another, too.
+        // A program that the target executes later is not observed.
         let first = !std::mem::replace(&mut self.executed, true);
         self.bias = if first { self.set_all(tid) } else { None };
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints, where the code in memory is that of the file.
+    /// Sets all breakpoints, if the code in memory equals the file's code. Returns the load bias.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
@@ -178,8 +172,8 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Answers a breakpoint; false if the signal is not one of ours. No instruction begins one byte
-    /// behind the beginning of a breakpoint's, so nothing else stops there.
+    /// Handles a breakpoint; returns false if the signal has another cause. No instruction begins
+    /// one byte after a breakpoint, so nothing else stops there.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
@@ -188,7 +182,7 @@ impl<'a> Tracer<'a> {
         let Some(site) = self.plan.sites.get(&address) else {
             return false;
         };
-        let seen = !self.is_worn_out(address) && {
+        let seen = !self.is_exhausted(address) && {
             self.drain();
             match site {
                 Site::Compare(instruction, width) => {
@@ -198,7 +192,7 @@ impl<'a> Tracer<'a> {
             }
         };
         if !seen {
-            // The instruction itself is to run, and to fault where it must.
+            // The instruction itself must run, and may fault.
             self.restore(tid, address, bias);
             registers.rip = registers.rip.wrapping_sub(1);
         }
@@ -206,15 +200,15 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Counts a hit, and says whether the breakpoint has been hit often enough.
-    fn is_worn_out(&mut self, address: u64) -> bool {
+    /// Counts a hit; returns whether the breakpoint was hit often enough to be removed.
+    fn is_exhausted(&mut self, address: u64) -> bool {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
         self.all_hits += 1;
         *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Emulates the instruction; false where an operand cannot be read.
+    /// Emulates a compare instruction; returns false if an operand cannot be read.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -256,7 +250,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Notes the cases of a switch of which none matches.
+    /// Records the cases of a switch, if the value matches none.
     fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
         let (value, list) = (registers.rdi, registers.rsi);
         let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
@@ -277,7 +271,7 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Adds what the library reported meanwhile, so that all is in the order of the program.
+    /// Adds the library's comparisons so far, to keep the order of the program.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);
@@ -293,14 +287,14 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// The memory of a stopped thread, code included.
+/// Opens the memory of a stopped thread for reading and writing, code included.
 fn open_memory(tid: Pid) -> Option<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.open(format!("/proc/{tid}/mem")).ok()
 }
 
-/// Where the kernel has put the entry point of the program.
+/// The program's entry point in memory, from the auxiliary vector.
 fn entry_of(tid: Pid) -> Option<u64> {
     let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
     vector.chunks_exact(16).find_map(|pair| {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base.h"
+#include "load_address.h"
 
 #include <link.h>
 #include <stddef.h>

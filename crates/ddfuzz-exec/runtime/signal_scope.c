@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "fence.h"
+#include "signal_scope.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -7,18 +7,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of Landlock's interface, which older headers lack; the numbers are the same on all machines. */
+/* Numbers of Landlock's interface, which older headers lack; they are the same for all
+ * processors. */
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 };
 enum { SCOPE_SIGNAL = 2, RULE_PATH_BENEATH = 1, MOVE = 1 << 13 };
 
-int fence_is_offered(void)
+int signal_scope_supported(void)
 {
     enum { ASK_FOR_VERSION = 1, FIRST_WITH_SCOPES = 6 };
     return syscall(CREATE_RULESET, NULL, 0, ASK_FOR_VERSION) >= FIRST_WITH_SCOPES;
 }
 
-/* A ruleset of files keeps files from being moved between directories in all that is entered later,
- * too, unless it allows that. */
+/* A ruleset without this right would forbid moving files between directories, also in nested
+ * rulesets. */
 static int allow_moves(int ruleset)
 {
     struct {
@@ -31,16 +32,16 @@ static int allow_moves(int ruleset)
     return added;
 }
 
-int fence_signals(int files_too)
+int limit_signal_scope(int files_too)
 {
     struct {
         uint64_t files, net, scoped;
     } rules = {files_too ? MOVE : 0, 0, SCOPE_SIGNAL};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* its condition */
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* required for RESTRICT_SELF */
     int fd = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
     if (fd < 0)
         return 0;
-    int fenced = (!files_too || allow_moves(fd) == 0) && syscall(RESTRICT_SELF, fd, 0) == 0;
+    int limited = (!files_too || allow_moves(fd) == 0) && syscall(RESTRICT_SELF, fd, 0) == 0;
     close(fd);
-    return fenced;
+    return limited;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "isolate.h"
+#include "namespaces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static int write_file(const char *path, const char *text)
     return written ? 0 : -1;
 }
 
-/* In a user namespace everybody stays who he is, and is nobody else. */
+/* In the user namespace, the current user and group keep their ids, and no others exist. */
 static int map_self(uid_t uid, gid_t gid)
 {
     char users[64], groups[64];
@@ -44,7 +44,7 @@ static int map_self(uid_t uid, gid_t gid)
                : 0;
 }
 
-int isolate_children(const struct isolation *wanted)
+int namespaces_children(const struct isolation *wanted)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
@@ -74,7 +74,8 @@ static int send_descriptor(int socket, int fd)
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-/* Of Linux 5.12, which older headers lack; the number is the same on all machines. */
+/* System call of Linux 5.12, unknown to older headers; the number is the same for all
+ * processors. */
 enum { MOUNT_SETATTR = 442, RECURSIVE = 0x8000, READ_ONLY = 1 };
 
 static int set_attributes(const char *path, unsigned int flags, unsigned long long set,
@@ -84,8 +85,8 @@ static int set_attributes(const char *path, unsigned int flags, unsigned long lo
     return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, flags, attributes, sizeof attributes);
 }
 
-/* Landlock knows nothing of modes, owners and times. Where the kernel is too old for this it stands
- * alone; whoever counts on read-only files, because there is no Landlock either, has to be told. */
+/* Makes files read-only, with modes, owners and times, which Landlock does not protect. An old
+ * kernel that cannot is an error only without Landlock (`read_only`). */
 static int protect_files(const struct isolation *wanted)
 {
     for (int i = 0; i < wanted->open_count; i++)
@@ -99,9 +100,9 @@ static int protect_files(const struct isolation *wanted)
     return 0;
 }
 
-/* Who listens on a socket with a name in the file system is asked by that name from any network
- * namespace: what logs, prints, or hands out rights. In the place of each is put what nobody can
- * connect to. */
+/* Hides sockets in the file system, which can be reached from any network namespace: those of
+ * services that log, print or grant privileges. A file that cannot be connected to is mounted on
+ * each. */
 static void hide_sockets(void)
 {
     FILE *listing = fopen("/proc/net/unix", "re");
@@ -113,7 +114,7 @@ static void hide_sockets(void)
             continue;
         struct stat facts;
         path[strcspn(path, "\n")] = 0;
-        /* Some are gone, and others have their names in another tree of files. */
+        /* Sockets may be missing, or be in another mount. */
         if (stat(path, &facts) == 0 && S_ISSOCK(facts.st_mode))
             mount("/dev/null", path, NULL, MS_BIND, NULL);
     }
@@ -135,13 +136,13 @@ static int mount_scratch(const struct isolation *wanted)
     int fd = open(wanted->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    int sent = send_descriptor(FD_LIFELINE, fd), error = errno;
+    int sent = send_descriptor(FD_SUPERVISOR_PIPE, fd), error = errno;
     close(fd);
     errno = error;
     return sent;
 }
 
-int isolate_rest(const struct isolation *wanted)
+int namespaces_rest(const struct isolation *wanted)
 {
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     int flags = wanted->namespaces & ~OF_CHILDREN;
@@ -149,16 +150,16 @@ int isolate_rest(const struct isolation *wanted)
         return flags ? unshare(flags) : 0;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -1;
-    hide_sockets(); /* of this network namespace */
+    hide_sockets(); /* only with a network namespace */
     if (unshare(flags & ~CLONE_NEWNS) < 0 || protect_files(wanted) < 0)
         return -1;
-    /* What sweeps reads there whom to kill: the ids must be those of the namespace. */
+    /* Sweeping reads process ids from /proc: they must be those of the namespace. */
     if (wanted->namespaces & CLONE_NEWPID && mount("proc", "/proc", "proc", safe, NULL) < 0)
         return -1;
     return wanted->scratch ? mount_scratch(wanted) : 0;
 }
 
-int isolate_drop_rights(const struct isolation *wanted)
+int namespaces_drop_rights(const struct isolation *wanted)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2];

@@ -1,9 +1,9 @@
-/* The handler copies, and then has the signal come again, so that the kernel does what it would
- * have done: ends the process, or calls the target's own handler on the stack and with the mask
- * that this asked for. */
+/* The handler takes a snapshot and then raises the signal again, so that the kernel does what it
+ * would have done without the handler: kills the process, or calls the target's handler with the
+ * stack and mask that the target has requested. */
 #define _GNU_SOURCE
-#include "dying.h"
-#include "copy.h"
+#include "crash_handler.h"
+#include "snapshot.h"
 
 #ifdef __x86_64__
 
@@ -16,7 +16,7 @@
 #define SA_RESTORER 0x04000000
 #endif
 
-/* As the kernel takes it. */
+/* struct sigaction as the kernel takes it. */
 struct kernel_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
@@ -24,16 +24,18 @@ struct kernel_action {
     signal_set mask;
 };
 
-__thread struct dying_thread dying_thread;
+__thread struct crash_thread crash_thread;
 
 static const int handled[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
 enum { HANDLED = sizeof handled / sizeof *handled, SIGNALS = 65 };
 
-/* What the target wants; at the moment it gets one, what it wanted then. */
+/* The target's actions; `handing` has the action at the time when a signal is passed to the
+ * target. */
 static struct sigaction wanted[SIGNALS], handing[SIGNALS];
 static volatile int in_place;
 
-/* Where a handler returns to: as the C library's, by which walks of stacks know it. */
+/* The return address of handlers. Its code is the C library's, by which unwinders recognise a
+ * signal frame. */
 void ddfuzz_restore(void) __attribute__((visibility("hidden")));
 __asm__(".text\n"
         ".hidden ddfuzz_restore\n"
@@ -49,12 +51,12 @@ static signal_set bit(int signal)
     return (signal_set)1 << (signal - 1);
 }
 
-signal_set dying_raised(void)
+signal_set crash_raised(void)
 {
     return bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGSYS) | bit(SIGTRAP);
 }
 
-int dying_handles(int signal)
+int crash_handles(int signal)
 {
     for (int i = 0; in_place && i < HANDLED; i++)
         if (handled[i] == signal)
@@ -66,19 +68,19 @@ static void set_action(int signal, void (*handler)(int, siginfo_t *, void *), un
                        signal_set mask)
 {
     struct kernel_action action = {handler, flags | SA_RESTORER, ddfuzz_restore, mask};
-    copy_call(SYS_rt_sigaction, signal, (long)&action, 0, sizeof action.mask);
+    raw_call(SYS_rt_sigaction, signal, (long)&action, 0, sizeof action.mask);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context);
 
-/* What faults while the copy is made must come through. */
+/* Installs the handler for `signal`. Faults of the snapshot itself stay unblocked. */
 static void arm(int signal)
 {
     set_action(signal, on_signal, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART,
                ~(bit(SIGSEGV) | bit(SIGBUS)));
 }
 
-/* Whether the processor would raise it again if nothing had changed. */
+/* Whether the processor will raise the signal again when the instruction is repeated. */
 static int comes_by_itself(int signal, const siginfo_t *info)
 {
     int by_processor =
@@ -91,12 +93,13 @@ static void come_again(int signal, siginfo_t *info)
     if (comes_by_itself(signal, info))
         return;
     signal_set all = ~(signal_set)0;
-    copy_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, sizeof all);
-    copy_call(SYS_rt_tgsigqueueinfo, copy_call(SYS_getpid, 0, 0, 0, 0),
-              copy_call(SYS_gettid, 0, 0, 0, 0), signal, (long)info);
+    raw_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, sizeof all);
+    raw_call(SYS_rt_tgsigqueueinfo, raw_call(SYS_getpid, 0, 0, 0, 0),
+              raw_call(SYS_gettid, 0, 0, 0, 0), signal, (long)info);
 }
 
-/* Called by the kernel in the place of the target's handler, as that would have been. */
+/* Called by the kernel in place of the target's handler; restores ddfuzz's handler and calls the
+ * target's. */
 static void on_behalf(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *interrupted = context;
@@ -104,8 +107,8 @@ static void on_behalf(int signal, siginfo_t *info, void *context)
     if (action.sa_flags & SA_RESETHAND)
         wanted[signal].sa_handler = SIG_DFL;
     arm(signal);
-    if (interrupted->uc_stack.ss_sp == dying_thread.theirs.ss_sp && dying_thread.ours.ss_sp)
-        interrupted->uc_stack = dying_thread.ours;
+    if (interrupted->uc_stack.ss_sp == crash_thread.theirs.ss_sp && crash_thread.ours.ss_sp)
+        interrupted->uc_stack = crash_thread.ours;
     action.sa_sigaction(signal, info, context);
 }
 
@@ -118,37 +121,38 @@ static void hand_on(int signal, siginfo_t *info, ucontext_t *interrupted)
     flags &= ~(unsigned long)(unsigned)SA_RESETHAND;
     set_action(signal, on_behalf, flags | SA_SIGINFO, mask);
     if (flags & SA_ONSTACK)
-        interrupted->uc_stack = dying_thread.theirs;
+        interrupted->uc_stack = crash_thread.theirs;
     come_again(signal, info);
 }
 
-/* Whether the target's own handler for the signal before was interrupted on its alternate stack:
- * that signal matters, and there may be no room to copy. */
+/* Whether the signal interrupted the target's handler of an earlier signal on its alternate
+ * stack. The earlier signal is the relevant one, and the stack may be too small for a snapshot. */
 static int is_in_handler(const ucontext_t *interrupted)
 {
-    const stack_t *stack = &dying_thread.theirs;
+    const stack_t *stack = &crash_thread.theirs;
     uintptr_t sp = (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP];
     return stack->ss_sp && sp - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
-/* Inside of a handler of the target they may be blocked: then the kernel would kill. */
+/* Unblocks faults. They may be blocked in the target's handler, and the kernel kills on a
+ * blocked fault. */
 static void let_faults_through(const ucontext_t *interrupted)
 {
     signal_set mask, faults = bit(SIGSEGV) | bit(SIGBUS);
     memcpy(&mask, &interrupted->uc_sigmask, sizeof mask);
     if (mask & faults)
-        copy_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, 0, sizeof faults);
+        raw_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, 0, sizeof faults);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
-    copy_guard(context);
+    snapshot_guard(context);
     ucontext_t *interrupted = context;
     let_faults_through(interrupted);
-    int sent = info->si_code <= 0, blocked = (dying_thread.blocked & bit(signal)) != 0;
+    int sent = info->si_code <= 0, blocked = (crash_thread.blocked & bit(signal)) != 0;
     void (*handler)(int) = wanted[signal].sa_handler;
     if (sent && blocked) {
-        /* It waits until the target lets it come. */
+        /* The signal stays pending until the target unblocks it. */
         come_again(signal, info);
         signal_set mask;
         memcpy(&mask, &interrupted->uc_sigmask, sizeof mask);
@@ -158,14 +162,14 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     }
     if (sent && handler == SIG_IGN)
         return;
-    /* What the processor raises cannot be blocked or ignored: the kernel kills. */
+    /* A signal of the processor that is blocked or ignored kills the process. */
     int fatal = blocked || handler == SIG_DFL || handler == SIG_IGN;
     if (!is_in_handler(interrupted)) {
-        struct copy_slot *slot = copy_begin(signal, info, context, fatal);
+        struct snapshot_slot *slot = snapshot_begin(signal, info, context, fatal);
         if (slot)
-            copy_rest(slot);
+            snapshot_rest(slot);
     } else if (fatal) {
-        copy_dies_of(signal);
+        snapshot_dies_of(signal);
     }
     if (!fatal) {
         hand_on(signal, info, interrupted);
@@ -175,7 +179,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     come_again(signal, info);
 }
 
-void dying_exchange(int signal, const struct sigaction *action, struct sigaction *before)
+void crash_exchange(int signal, const struct sigaction *action, struct sigaction *before)
 {
     struct sigaction was = wanted[signal];
     if (action)
@@ -184,19 +188,20 @@ void dying_exchange(int signal, const struct sigaction *action, struct sigaction
         *before = was;
 }
 
-void dying_use_stack(void *memory)
+void crash_use_stack(void *memory)
 {
-    stack_t stack = {.ss_sp = memory, .ss_size = DYING_STACK};
-    if (copy_call(SYS_sigaltstack, (long)&stack, (long)&dying_thread.theirs, 0, 0) == 0)
-        dying_thread.ours = stack;
+    stack_t stack = {.ss_sp = memory, .ss_size = CRASH_STACK};
+    if (raw_call(SYS_sigaltstack, (long)&stack, (long)&crash_thread.theirs, 0, 0) == 0)
+        crash_thread.ours = stack;
 }
 
-void dying_prepare(void)
+void crash_prepare(void)
 {
-    void *stack = mmap(NULL, DYING_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *stack = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                       0);
     if (stack == MAP_FAILED)
         return;
-    dying_use_stack(stack);
+    crash_use_stack(stack);
     for (int i = 0; i < HANDLED; i++) {
         sigaction(handled[i], NULL, &wanted[handled[i]]);
         arm(handled[i]);
@@ -206,29 +211,29 @@ void dying_prepare(void)
 
 #else
 
-__thread struct dying_thread dying_thread;
+__thread struct crash_thread crash_thread;
 
-int dying_handles(int signal)
+int crash_handles(int signal)
 {
     (void)signal;
     return 0;
 }
 
-void dying_exchange(int signal, const struct sigaction *wanted, struct sigaction *before)
+void crash_exchange(int signal, const struct sigaction *wanted, struct sigaction *before)
 {
     (void)signal, (void)wanted, (void)before;
 }
 
-signal_set dying_raised(void)
+signal_set crash_raised(void)
 {
     return 0;
 }
 
-void dying_use_stack(void *memory)
+void crash_use_stack(void *memory)
 {
     (void)memory;
 }
 
-void dying_prepare(void) {}
+void crash_prepare(void) {}
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "offers.h"
+#include "support.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "isolate.h"
+#include "namespaces.h"
 
-struct offer {
+struct sandbox_part {
     const char *name;
     int namespaces;
     int read_only;
 };
 
-/* What needs a mount namespace besides is tried with it. */
-static const struct offer offers[] = {
+/* Parts that need a mount namespace, too, are tried together with it. */
+static const struct sandbox_part sandbox_parts[] = {
     {"user", CLONE_NEWUSER, 0},
     {"mount", CLONE_NEWNS, 0},
     {"read-only", CLONE_NEWNS, 1},
@@ -33,7 +33,7 @@ static const struct offer offers[] = {
     {"seccomp", 0, 0},
 };
 
-/* The errno of a child that ends by it. */
+/* The errno with which a child exits. */
 static int errno_of(pid_t child)
 {
     int status;
@@ -55,7 +55,7 @@ static int try_filter(void)
 
 static int try_rest(const struct isolation *wanted, const char *directory)
 {
-    if (isolate_rest(wanted) < 0)
+    if (namespaces_rest(wanted) < 0)
         return errno;
     if (wanted->namespaces == CLONE_NEWNS || wanted->namespaces == (CLONE_NEWNS | CLONE_NEWUSER))
         return mount("ddfuzz", directory, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") < 0 ? errno
@@ -63,17 +63,17 @@ static int try_rest(const struct isolation *wanted, const char *directory)
     return 0;
 }
 
-/* In a child of its own; everything goes with it. */
-static int try(const struct offer *offer, const char *directory)
+/* Runs in a child process, with which all changes disappear. */
+static int try(const struct sandbox_part *part, const char *directory)
 {
     struct isolation wanted = {
-        .namespaces = offer->namespaces, .open = {directory}, .open_count = 1,
-        .read_only = offer->read_only};
-    if (!offer->namespaces)
+        .namespaces = part->namespaces, .open = {directory}, .open_count = 1,
+        .read_only = part->read_only};
+    if (!part->namespaces)
         return try_filter();
     if (geteuid() != 0)
-        wanted.namespaces |= CLONE_NEWUSER; /* which gives the rights to the others */
-    if (isolate_children(&wanted) < 0)
+        wanted.namespaces |= CLONE_NEWUSER; /* grants the capabilities for the other namespaces */
+    if (namespaces_children(&wanted) < 0)
         return errno;
     pid_t child = fork();
     if (child == 0)
@@ -81,13 +81,13 @@ static int try(const struct offer *offer, const char *directory)
     return errno_of(child);
 }
 
-int offers_tell(const char *directory)
+int report_support(const char *directory)
 {
-    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+    for (size_t i = 0; i < sizeof sandbox_parts / sizeof *sandbox_parts; i++) {
         pid_t child = fork();
         if (child == 0)
-            _exit(try(&offers[i], directory));
-        printf("%s %d\n", offers[i].name, errno_of(child));
+            _exit(try(&sandbox_parts[i], directory));
+        printf("%s %d\n", sandbox_parts[i].name, errno_of(child));
         fflush(stdout);
     }
     return 0;

@@ -1,6 +1,6 @@
-/* Preloaded into a run that is copied when it dies, and into no other: stands in for the functions
- * by which a target would take away the handler that copies, and gives the answers that it would
- * have got. */
+/* Preloaded into runs that take a snapshot when they crash: wraps the functions by which a
+ * target could replace the snapshot handler. The wrappers return what the target would have got
+ * without the handler. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,13 +10,14 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "copy.h"
-#include "dying.h"
-#include "inherit.h"
+#include "snapshot.h"
+#include "crash_handler.h"
+#include "preload.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The definition that one of these hides; ISO C has no conversion between the two pointers. */
+/* The next definition of a function that this library hides; ISO C has no conversion between the
+ * two pointers. */
 static void find(void *function, const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
@@ -27,8 +28,8 @@ EXPORTED int sigaction(int signal, const struct sigaction *restrict wanted,
                        struct sigaction *restrict before)
 {
     static int (*real)(int, const struct sigaction *, struct sigaction *);
-    if (dying_handles(signal)) {
-        dying_exchange(signal, wanted, before);
+    if (crash_handles(signal)) {
+        crash_exchange(signal, wanted, before);
         return 0;
     }
     if (!real)
@@ -46,14 +47,14 @@ static sighandler_t exchange(int signal, sighandler_t handler, int flags, int ma
     sigemptyset(&wanted.sa_mask);
     if (masks_itself)
         sigaddset(&wanted.sa_mask, signal);
-    dying_exchange(signal, &wanted, &before);
+    crash_exchange(signal, &wanted, &before);
     return before.sa_handler;
 }
 
 EXPORTED sighandler_t signal(int number, sighandler_t handler)
 {
     static sighandler_t (*real)(int, sighandler_t);
-    if (dying_handles(number))
+    if (crash_handles(number))
         return exchange(number, handler, SA_RESTART, 1);
     if (!real)
         find(&real, "signal");
@@ -68,7 +69,7 @@ EXPORTED sighandler_t bsd_signal(int number, sighandler_t handler)
 EXPORTED sighandler_t __sysv_signal(int number, sighandler_t handler)
 {
     static sighandler_t (*real)(int, sighandler_t);
-    if (dying_handles(number))
+    if (crash_handles(number))
         return exchange(number, handler, (int)(SA_RESETHAND | SA_NODEFER), 0);
     if (!real)
         find(&real, "__sysv_signal");
@@ -77,7 +78,7 @@ EXPORTED sighandler_t __sysv_signal(int number, sighandler_t handler)
 
 static int on_their_stack(void)
 {
-    const stack_t *stack = &dying_thread.theirs;
+    const stack_t *stack = &crash_thread.theirs;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0), at = (uintptr_t)stack->ss_sp;
     return !(stack->ss_flags & SS_DISABLE) && here - at < stack->ss_size;
 }
@@ -85,12 +86,12 @@ static int on_their_stack(void)
 EXPORTED int sigaltstack(const stack_t *restrict wanted, stack_t *restrict before)
 {
     static int (*real)(const stack_t *, stack_t *);
-    if (!dying_thread.ours.ss_sp) {
+    if (!crash_thread.ours.ss_sp) {
         if (!real)
             find(&real, "sigaltstack");
         return real(wanted, before);
     }
-    stack_t was = dying_thread.theirs;
+    stack_t was = crash_thread.theirs;
     int busy = on_their_stack();
     if (wanted) {
         int disables = wanted->ss_flags & SS_DISABLE;
@@ -102,10 +103,10 @@ EXPORTED int sigaltstack(const stack_t *restrict wanted, stack_t *restrict befor
             errno = ENOMEM;
             return -1;
         }
-        dying_thread.theirs = *wanted;
-        dying_thread.theirs.ss_flags = disables ? SS_DISABLE : wanted->ss_flags & ~SS_ONSTACK;
+        crash_thread.theirs = *wanted;
+        crash_thread.theirs.ss_flags = disables ? SS_DISABLE : wanted->ss_flags & ~SS_ONSTACK;
         if (disables)
-            dying_thread.theirs.ss_sp = NULL, dying_thread.theirs.ss_size = 0;
+            crash_thread.theirs.ss_sp = NULL, crash_thread.theirs.ss_size = 0;
     }
     if (before) {
         *before = was;
@@ -114,7 +115,7 @@ EXPORTED int sigaltstack(const stack_t *restrict wanted, stack_t *restrict befor
     return 0;
 }
 
-/* The kernel's part of a set, which is longer in the C library. */
+/* Converts the C library's signal set, which is longer, to the kernel's. */
 static signal_set from_set(const sigset_t *set)
 {
     signal_set kernels;
@@ -125,26 +126,26 @@ static signal_set from_set(const sigset_t *set)
 static int change_mask(int how, const sigset_t *wanted, sigset_t *before,
                        int (*real)(int, const sigset_t *, sigset_t *))
 {
-    signal_set was = dying_thread.blocked, raised = dying_raised();
+    signal_set was = crash_thread.blocked, raised = crash_raised();
     sigset_t passed;
     if (wanted) {
         signal_set asked = from_set(wanted), left = asked;
-        /* In a handler of the target some are blocked by the kernel: unblocking goes through. */
+        /* In a handler of the target, the kernel blocks signals: unblocking them is passed on. */
         if (how != SIG_UNBLOCK)
             left &= ~raised;
         memset(&passed, 0, sizeof passed);
         memcpy(&passed, &left, sizeof left);
         asked &= raised;
         if (how == SIG_BLOCK)
-            dying_thread.blocked = was | asked;
+            crash_thread.blocked = was | asked;
         else if (how == SIG_UNBLOCK)
-            dying_thread.blocked = was & ~asked;
+            crash_thread.blocked = was & ~asked;
         else if (how == SIG_SETMASK)
-            dying_thread.blocked = asked;
+            crash_thread.blocked = asked;
     }
     int result = real(how, wanted ? &passed : NULL, before);
     if (result != 0)
-        dying_thread.blocked = was;
+        crash_thread.blocked = was;
     else if (before) {
         signal_set seen = from_set(before) | was;
         memcpy(before, &seen, sizeof seen);
@@ -157,7 +158,7 @@ EXPORTED int sigprocmask(int how, const sigset_t *restrict wanted, sigset_t *res
     static int (*real)(int, const sigset_t *, sigset_t *);
     if (!real)
         find(&real, "sigprocmask");
-    return dying_handles(SIGSEGV) ? change_mask(how, wanted, before, real)
+    return crash_handles(SIGSEGV) ? change_mask(how, wanted, before, real)
                                   : real(how, wanted, before);
 }
 
@@ -166,12 +167,12 @@ EXPORTED int pthread_sigmask(int how, const sigset_t *restrict wanted, sigset_t 
     static int (*real)(int, const sigset_t *, sigset_t *);
     if (!real)
         find(&real, "pthread_sigmask");
-    return dying_handles(SIGSEGV) ? change_mask(how, wanted, before, real)
+    return crash_handles(SIGSEGV) ? change_mask(how, wanted, before, real)
                                   : real(how, wanted, before);
 }
 
-/* What a new thread is to do; it stands at the beginning of its alternate stack, whose end is
- * used first. */
+/* What a new thread runs; stored at the lowest addresses of its alternate stack, which are used
+ * last. */
 struct beginning {
     void *(*run)(void *);
     void *argument;
@@ -181,17 +182,17 @@ struct beginning {
 static void take_stack_away(void *memory)
 {
     stack_t none = {.ss_flags = SS_DISABLE};
-    dying_thread.ours.ss_sp = NULL;
-    copy_call(SYS_sigaltstack, (long)&none, 0, 0, 0);
-    munmap(memory, DYING_STACK);
+    crash_thread.ours.ss_sp = NULL;
+    raw_call(SYS_sigaltstack, (long)&none, 0, 0, 0);
+    munmap(memory, CRASH_STACK);
 }
 
 static void *begin_thread(void *memory)
 {
     struct beginning begin = *(struct beginning *)memory;
     void *result;
-    dying_use_stack(memory);
-    dying_thread.blocked = begin.blocked;
+    crash_use_stack(memory);
+    crash_thread.blocked = begin.blocked;
     pthread_cleanup_push(take_stack_away, memory);
     result = begin.run(begin.argument);
     pthread_cleanup_pop(1);
@@ -205,20 +206,21 @@ EXPORTED int pthread_create(pthread_t *restrict thread, const pthread_attr_t *re
     if (!real)
         find(&real, "pthread_create");
     void *memory = MAP_FAILED;
-    if (dying_handles(SIGSEGV))
-        memory = mmap(NULL, DYING_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (crash_handles(SIGSEGV))
+        memory = mmap(NULL, CRASH_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
     if (memory == MAP_FAILED)
         return real(thread, attributes, run, argument);
-    *(struct beginning *)memory = (struct beginning){run, argument, dying_thread.blocked};
+    *(struct beginning *)memory = (struct beginning){run, argument, crash_thread.blocked};
     int result = real(thread, attributes, begin_thread, memory);
     if (result != 0)
-        munmap(memory, DYING_STACK);
+        munmap(memory, CRASH_STACK);
     return result;
 }
 
 __attribute__((constructor)) static void begin(void)
 {
-    inherit_forget();
-    if (copy_prepare())
-        dying_prepare();
+    preload_forget();
+    if (snapshot_prepare())
+        crash_prepare();
 }

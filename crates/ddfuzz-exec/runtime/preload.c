@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-#include "inherit.h"
-#include "copy.h"
+#include "preload.h"
+#include "snapshot.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { MOST_VARIABLES = 1024 };
 extern char **environ;
 static const char variable[] = "LD_PRELOAD=";
 
-/* Where this library stands; empty where it is not known. */
+/* Path of this library; empty if it is unknown. */
 static const char *own_path(void)
 {
     static char path[PATH_MAX];
@@ -29,7 +29,7 @@ static const char *own_path(void)
     return path;
 }
 
-void inherit_forget(void)
+void preload_forget(void)
 {
     const char *list = getenv("LD_PRELOAD"), *own = own_path();
     size_t length = strlen(own);
@@ -41,8 +41,8 @@ void inherit_forget(void)
         unsetenv("LD_PRELOAD");
 }
 
-/* The environment with this library put before what is preloaded. Between vfork and execve nothing
- * may be allocated: it stands on the stack of the caller. 0: it does not fit. */
+/* Copies the environment with this library put first in LD_PRELOAD. Uses the caller's stack:
+ * between vfork and execve nothing may be allocated. Returns 0 if the space is too small. */
 static int with_own(char *const *from, char **to, char *line, size_t room)
 {
     const char *own = own_path(), *theirs = NULL;
@@ -56,7 +56,7 @@ static int with_own(char *const *from, char **to, char *line, size_t room)
             return 0;
     }
     size_t needed = sizeof variable + strlen(own) + (theirs ? strlen(theirs) + 1 : 0);
-    if (!*own || needed > room || fcntl(FD_COPY, F_GETFD) < 0)
+    if (!*own || needed > room || fcntl(FD_SNAPSHOT, F_GETFD) < 0)
         return 0;
     strcpy(line, variable);
     strcat(line, own);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "keeper.h"
+#include "supervisor.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,16 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fence.h"
+#include "signal_scope.h"
 #include "protocol.h"
 #include "sweep.h"
 
 static void on_child(int number)
 {
-    (void)number; /* its only job is to end ppoll */
+    (void)number; /* its only purpose is to interrupt ppoll */
 }
 
-/* SIGCHLD is let in only inside ppoll, so none is missed. */
+/* SIGCHLD is unblocked only inside ppoll, so that none is missed. */
 static void hold_child_signals(void)
 {
     struct sigaction action = {.sa_handler = on_child};
@@ -38,15 +38,16 @@ static void release_child_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* A keeper holds its lifelines, and its end of the other keeper's. */
+/* Closes all descriptors below the supervisor pipe, except `wanted`. */
 static void close_all_but(int wanted)
 {
-    for (int fd = 0; fd < FD_LIFELINE; fd++)
+    for (int fd = 0; fd < FD_SUPERVISOR_PIPE; fd++)
         if (fd != wanted)
             close(fd);
 }
 
-/* How long the outer keeper leaves it to the inner one to end everything, in milliseconds. */
+/* Time for which the outer supervisor waits for the inner one to kill everything, in
+ * milliseconds. */
 enum { PATIENCE = 3000 };
 
 static void await(pid_t child, int milliseconds)
@@ -55,11 +56,11 @@ static void await(pid_t child, int milliseconds)
         poll(NULL, 0, 1);
 }
 
-/* Waits until the child has ended or one of the lifelines has, and ends all that descends from
- * it. The first lifeline stays open until that is done, which tells ddfuzz. */
-static void keep(pid_t child, int second, int patience)
+/* Waits until the child has ended or one of the pipes is closed, and then kills all its
+ * descendants. The supervisor pipe stays open until that is done, which tells ddfuzz. */
+static void supervise(pid_t child, int second, int patience)
 {
-    struct pollfd lifelines[] = {{FD_LIFELINE, POLLIN, 0}, {second, POLLIN, 0}};
+    struct pollfd supervisor_pipes[] = {{FD_SUPERVISOR_PIPE, POLLIN, 0}, {second, POLLIN, 0}};
     sigset_t open_mask;
     sigemptyset(&open_mask);
     for (;;) {
@@ -68,7 +69,7 @@ static void keep(pid_t child, int second, int patience)
             ;
         if (ended == child || ended < 0)
             break;
-        if (ppoll(lifelines, 2, NULL, &open_mask) > 0) {
+        if (ppoll(supervisor_pipes, 2, NULL, &open_mask) > 0) {
             await(child, patience);
             break;
         }
@@ -77,42 +78,43 @@ static void keep(pid_t child, int second, int patience)
     _exit(0);
 }
 
-/* Two, and each a child subreaper, because one may be killed, too (the kernel is out of memory,
- * somebody kills by name). If the outer one dies, the inner one notices at their pipe; if the
- * inner one dies, its descendants come to the outer one. The inner one stands behind a fence of
- * its own, and can kill all that descends from it with one call. */
-pid_t descend_from_keepers(const struct isolation *wanted)
+/* There are two supervisors, each a child subreaper, because one may be killed (the kernel is
+ * out of memory, or somebody kills by name). If the outer one dies, the inner one notices at
+ * their pipe; if the inner one dies, its descendants become children of the outer one. The inner
+ * one has its own signal scope, and can kill all its descendants with one call. */
+pid_t start_supervisors(const struct isolation *wanted)
 {
     int link[2];
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     hold_child_signals();
-    if (isolate_children(wanted) < 0 || pipe2(link, O_CLOEXEC) < 0)
+    if (namespaces_children(wanted) < 0 || pipe2(link, O_CLOEXEC) < 0)
         return -1;
     pid_t below = fork();
     if (below < 0)
         return -1;
     if (below > 0) {
         close_all_but(link[1]);
-        keep(below, -1, PATIENCE); /* poll passes a negative descriptor over */
+        supervise(below, -1, PATIENCE); /* poll ignores a negative descriptor */
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     close(link[1]);
-    if (isolate_rest(wanted) < 0)
+    if (namespaces_rest(wanted) < 0)
         return -1;
-    /* The first process of a PID namespace has no parent there, and needs no fence: with it all
-     * others die. */
+    /* The first process of a PID namespace has no parent inside and needs no signal scope: all
+     * others die with it. */
     pid_t inner = getpid(), outer = getppid();
-    if (!(wanted->namespaces & CLONE_NEWPID) && fence_signals(wanted->open_count > 0) && outer > 1)
-        sweep_behind_fence(outer);
+    if (!(wanted->namespaces & CLONE_NEWPID) && limit_signal_scope(wanted->open_count > 0)
+        && outer > 1)
+        sweep_within_signal_scope(outer);
     below = fork();
     if (below < 0)
         return -1;
     if (below > 0) {
         close_all_but(link[0]);
-        keep(below, link[0], 0);
+        supervise(below, link[0], 0);
     }
     close(link[0]);
     release_child_signals();
-    close(FD_LIFELINE);
+    close(FD_SUPERVISOR_PIPE);
     return inner;
 }

@@ -1,7 +1,7 @@
-/* The calls of the C library itself (system, pclose) do not come by here, nor do those of
- * programs that a child has executed: a run whose descendants are traced sees these, too. */
+/* Calls within the C library (system, pclose) are not seen here, nor those of programs that a
+ * child has executed: a run with traced descendants sees these, too. */
 #define _GNU_SOURCE
-#include "waits.h"
+#include "wait_wrappers.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -14,24 +14,24 @@
 
 #define OURS __attribute__((visibility("default")))
 
-/* Shared with all that is forked below. A target that scribbles on it spoils its own run only. */
+/* Shared with all descendants. A target that overwrites it spoils only its own run. */
 static struct {
     volatile int forked, crashed;
-} *told;
+} *reports;
 static pid_t server;
 
-void waits_prepare(void)
+void wait_wrappers_prepare(void)
 {
-    void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+    void *shared = mmap(NULL, sizeof *reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                         -1, 0);
-    told = shared == MAP_FAILED ? NULL : shared;
+    reports = shared == MAP_FAILED ? NULL : shared;
     server = getpid();
 }
 
-/* Asked by its process id: a child that wrote down that it is one would get a page of its own. */
-static int listening(void)
+/* Compares process ids: a variable in the child would cost a copied page. */
+static int is_reporting(void)
 {
-    return told && getpid() != server;
+    return reports && getpid() != server;
 }
 
 static int is_crash(int number)
@@ -40,45 +40,45 @@ static int is_crash(int number)
            || number == SIGABRT || number == SIGSYS || number == SIGTRAP;
 }
 
-void waits_collect(struct page *page)
+void wait_wrappers_collect(struct page *page)
 {
     page->crashed = 0;
-    if (!told || !(told->forked | told->crashed))
+    if (!reports || !(reports->forked | reports->crashed))
         return;
     page->forked = 1;
-    if (is_crash(told->crashed))
-        page->crashed = told->crashed;
-    told->forked = told->crashed = 0;
+    if (is_crash(reports->crashed))
+        page->crashed = reports->crashed;
+    reports->forked = reports->crashed = 0;
 }
 
-void waits_tell_start(void)
+void report_start(void)
 {
-    if (listening())
-        told->forked = 1;
+    if (is_reporting())
+        reports->forked = 1;
 }
 
-static void tell(int number)
+static void report_crash(int number)
 {
-    if (listening() && is_crash(number) && !told->crashed)
-        told->crashed = number;
+    if (is_reporting() && is_crash(number) && !reports->crashed)
+        reports->crashed = number;
 }
 
-/* Leaves errno alone, as all here does. */
-static void tell_status(pid_t reaped, int status)
+/* Leaves errno unchanged, as all functions here. */
+static void report_status(pid_t reaped, int status)
 {
     if (reaped > 0)
-        waits_tell_start(); /* in a way that went unseen, vfork for one */
+        report_start(); /* started by vfork, for example, which is not wrapped */
     if (reaped > 0 && WIFSIGNALED(status))
-        tell(WTERMSIG(status));
+        report_crash(WTERMSIG(status));
 }
 
-void waits_find(const char *name, void *found)
+void wait_wrappers_find(const char *name, void *found)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
     memcpy(found, &symbol, sizeof symbol);
 }
 
-/* Looked up when the library is loaded: a handler of signals may call them. */
+/* Looked up when the library is loaded: a signal handler may call them. */
 static pid_t (*next_wait4)(pid_t, int *, int, struct rusage *);
 static pid_t (*next_waitpid)(pid_t, int *, int);
 static pid_t (*next_wait)(int *);
@@ -88,10 +88,10 @@ __attribute__((constructor)) static void find_all(void)
 {
     if (next_waitid)
         return;
-    waits_find("wait", &next_wait);
-    waits_find("waitpid", &next_waitpid);
-    waits_find("wait4", &next_wait4);
-    waits_find("waitid", &next_waitid);
+    wait_wrappers_find("wait", &next_wait);
+    wait_wrappers_find("waitpid", &next_waitpid);
+    wait_wrappers_find("wait4", &next_wait4);
+    wait_wrappers_find("waitid", &next_waitid);
 }
 
 OURS pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
@@ -100,7 +100,7 @@ OURS pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
     find_all();
     status = status ? status : &own;
     pid_t reaped = next_wait4(pid, status, options, usage);
-    tell_status(reaped, reaped > 0 ? *status : 0);
+    report_status(reaped, reaped > 0 ? *status : 0);
     return reaped;
 }
 
@@ -115,7 +115,7 @@ OURS pid_t waitpid(pid_t pid, int *status, int options)
     find_all();
     status = status ? status : &own;
     pid_t reaped = next_waitpid(pid, status, options);
-    tell_status(reaped, reaped > 0 ? *status : 0);
+    report_status(reaped, reaped > 0 ? *status : 0);
     return reaped;
 }
 
@@ -125,7 +125,7 @@ OURS pid_t wait(int *status)
     find_all();
     status = status ? status : &own;
     pid_t reaped = next_wait(status);
-    tell_status(reaped, reaped > 0 ? *status : 0);
+    report_status(reaped, reaped > 0 ? *status : 0);
     return reaped;
 }
 
@@ -135,8 +135,8 @@ OURS int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
     int result = next_waitid(type, id, info, options);
     if (result != 0 || !info || info->si_pid <= 0)
         return result;
-    waits_tell_start();
+    report_start();
     if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
-        tell(info->si_status);
+        report_crash(info->si_status);
     return result;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "walls.h"
+#include "restrict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,10 @@
 #include "protocol.h"
 #include "serve.h"
 
-/* Of Landlock's interface, which older headers lack; the numbers are the same on all machines. */
+/* Numbers of Landlock's interface, which older headers lack; they are the same for all
+ * processors. */
 enum { ADD_RULE = 445, RESTRICT_SELF = 446, RULE_PATH_BENEATH = 1 };
-/* Of one filter. */
+/* maximum length of one filter */
 enum { MOST_INSTRUCTIONS = 1024 };
 
 #ifndef SECCOMP_FILTER_FLAG_SPEC_ALLOW
@@ -31,7 +32,7 @@ static int lower(int resource, rlim_t value)
     return setrlimit(resource, &want);
 }
 
-int walls_limit(const struct walls *wanted)
+int restrict_limits(const struct restrictions *wanted)
 {
     if (!wanted->strict)
         return 0;
@@ -53,11 +54,11 @@ static int open_below(const char *directory, uint64_t access)
     return added;
 }
 
-int walls_close_files(const struct walls *wanted)
+int restrict_files(const struct restrictions *wanted)
 {
     if (!wanted->access)
         return 0;
-    /* Here and not in ddfuzz, which does not see the mount that a scratch directory is. */
+    /* The launcher adds these rules, because ddfuzz does not see the scratch directory's mount. */
     for (int i = 0; i < wanted->open_count; i++)
         if (open_below(wanted->open[i], wanted->access) < 0)
             return -1;
@@ -66,8 +67,8 @@ int walls_close_files(const struct walls *wanted)
     return close(FD_RULES);
 }
 
-/* Without the slower speculation that some kernels impose on who is filtered: all that such a
- * process could guess is its own memory. */
+/* Loads a filter, without the speculation mitigation that some kernels then enable: the process
+ * could read only its own memory. */
 static int load(struct sock_fprog *filter)
 {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, filter) == 0)
@@ -75,7 +76,7 @@ static int load(struct sock_fprog *filter)
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter);
 }
 
-int walls_filter_calls(const struct walls *wanted)
+int restrict_calls(const struct restrictions *wanted)
 {
     static struct sock_filter instructions[MOST_INSTRUCTIONS];
     uint32_t count;

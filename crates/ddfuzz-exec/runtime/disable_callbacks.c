@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
-#include "quiet.h"
+#include "disable_callbacks.h"
 
 #include <sys/mman.h>
 
 #ifdef __x86_64__
 enum { PAGE = 4096, RETURN = 0xc3 };
 
-/* Its arguments are in registers, and its caller takes nothing from it: a return is all it needs. */
+/* Patches the function to return at once. Its arguments are in registers, and it has no result. */
 static void return_at(uintptr_t function)
 {
     void *page = (void *)(function & ~(uintptr_t)(PAGE - 1));
@@ -16,13 +16,13 @@ static void return_at(uintptr_t function)
     mprotect(page, PAGE, PROT_READ | PROT_EXEC);
 }
 
-void quiet(const struct entry_point *entry)
+void disable_callbacks(const struct entry_point *entry)
 {
     for (size_t i = 0; i < entry->callback_count; i++)
         return_at(entry->callbacks[i]);
 }
 #else
-void quiet(const struct entry_point *entry)
+void disable_callbacks(const struct entry_point *entry)
 {
     (void)entry;
 }

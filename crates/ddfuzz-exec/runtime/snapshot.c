@@ -1,7 +1,7 @@
-/* The copy of a dying process. All that needs no system call comes first: a target that has
- * forbidden itself all of them still leaves its registers and its stack. */
+/* Takes a snapshot of a crashing process. Everything that needs no system call is copied first:
+ * registers and stack are saved even if the target has forbidden itself all system calls. */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "snapshot.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -20,23 +20,23 @@
 
 enum {
     PAGE = 4096,
-    ABOVE = 1 << 20, /* of the stack, from its pointer on: as much as recursions need */
+    ABOVE = 1 << 20, /* bytes of the stack from its pointer on, enough for recursions */
     BELOW = 64 << 10,
-    AROUND = 256, /* of what a register points to, on either side */
+    AROUND = 256, /* bytes before and after the target of a register */
     DATA = 128 << 10,
     MESSAGE = 2048,
     MAPS = 384 << 10,
     FIRST_MAPS = 64 << 10
 };
 
-static struct copies *copies;
+static struct snapshots *copies;
 static uint64_t entry, device, inode;
 static uintptr_t data_start, data_end;
-static uintptr_t message; /* the C library's pointer to what it aborts for */
+static uintptr_t message; /* the C library's pointer to its abort message */
 static char first_maps[FIRST_MAPS];
 static size_t first_maps_length;
 
-long copy_call(long number, long a, long b, long c, long d)
+long raw_call(long number, long a, long b, long c, long d)
 {
     long result;
     register long fourth __asm__("r10") = d;
@@ -47,8 +47,8 @@ long copy_call(long number, long a, long b, long c, long d)
     return result;
 }
 
-/* Copies up to the first byte that cannot be read; gives how many bytes remain. The instruction
- * at ddfuzz_copying is the only one that may fault. */
+/* Copies up to the first byte that cannot be read; returns the number of bytes not copied.
+ * Invariant: only the instruction at ddfuzz_copying may fault. */
 uint64_t ddfuzz_copy_bytes(void *to, const void *from, uint64_t length)
     __attribute__((visibility("hidden")));
 extern const char ddfuzz_copying[] __attribute__((visibility("hidden")));
@@ -67,8 +67,8 @@ __asm__(".text\n"
         "  .cfi_endproc\n"
         ".size ddfuzz_copy_bytes, . - ddfuzz_copy_bytes\n");
 
-/* Goes on behind the instruction by loading the registers, and not by returning from the signal,
- * which is a system call. */
+/* Continues after the faulting instruction by loading the registers; returning from the signal
+ * would be a system call. */
 __attribute__((noreturn)) static void leave_fault(const greg_t *registers)
 {
     __asm__ volatile("mov %c[rbx](%%rax), %%rbx\n"
@@ -88,34 +88,34 @@ __attribute__((noreturn)) static void leave_fault(const greg_t *registers)
     __builtin_unreachable();
 }
 
-void copy_guard(void *context)
+void snapshot_guard(void *context)
 {
     const greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     if (registers[REG_RIP] == (greg_t)(uintptr_t)ddfuzz_copying)
         leave_fault(registers);
 }
 
-/* Where the next window of a slot goes. */
-static uint64_t end_of(const struct copy_slot *slot)
+/* Offset of the next window in a slot. */
+static uint64_t end_of(const struct snapshot_slot *slot)
 {
     uint64_t count = slot->windows;
     uint64_t end = slot->maps_at + slot->maps_length;
     if (count > 0) {
-        const struct copy_window *last = &slot->window[count - 1];
+        const struct snapshot_window *last = &slot->window[count - 1];
         if (last->at + last->length > end)
             end = last->at + last->length;
     }
-    return end > COPY_SLOT_HEAD ? end : COPY_SLOT_HEAD;
+    return end > SNAPSHOT_SLOT_HEAD ? end : SNAPSHOT_SLOT_HEAD;
 }
 
-/* Copies a range as far as it can be read; gives how much that is. */
-static uint64_t take(struct copy_slot *slot, uint64_t address, uint64_t length)
+/* Copies a range of memory as far as it can be read; returns its length. */
+static uint64_t take(struct snapshot_slot *slot, uint64_t address, uint64_t length)
 {
     uint64_t at = end_of(slot), count = slot->windows;
-    if (count >= COPY_WINDOWS || at >= COPY_SLOT || address + length < address)
+    if (count >= SNAPSHOT_WINDOWS || at >= SNAPSHOT_SLOT || address + length < address)
         return 0;
-    if (length > COPY_SLOT - at)
-        length = COPY_SLOT - at;
+    if (length > SNAPSHOT_SLOT - at)
+        length = SNAPSHOT_SLOT - at;
     length -= ddfuzz_copy_bytes((char *)slot + at, (const void *)(uintptr_t)address, length);
     if (length == 0)
         return 0;
@@ -126,8 +126,8 @@ static uint64_t take(struct copy_slot *slot, uint64_t address, uint64_t length)
     return length;
 }
 
-/* From the page on that holds `address - AROUND`, if only the one behind it can be read. */
-static void take_around(struct copy_slot *slot, uint64_t address)
+/* Copies the memory around an address; only its second page, if the first cannot be read. */
+static void take_around(struct snapshot_slot *slot, uint64_t address)
 {
     uint64_t start = address > AROUND ? address - AROUND : 0;
     if (address < PAGE || take(slot, start, 2 * AROUND))
@@ -135,7 +135,7 @@ static void take_around(struct copy_slot *slot, uint64_t address)
     take(slot, address & ~(uint64_t)7, AROUND);
 }
 
-static void take_registers(struct copy_slot *slot, const greg_t *from)
+static void take_registers(struct snapshot_slot *slot, const greg_t *from)
 {
     static const int order[] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
                                 REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -143,21 +143,21 @@ static void take_registers(struct copy_slot *slot, const greg_t *from)
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         slot->registers[i] = (uint64_t)from[order[i]];
     uint64_t thread;
-    __asm__("mov %%fs:0, %0" : "=r"(thread)); /* the C library keeps its own address there */
+    __asm__("mov %%fs:0, %0" : "=r"(thread)); /* the thread pointer refers to itself */
     slot->registers[18] = thread;
     slot->registers[19] = 0;
 }
 
-/* From the stack pointer on; where the stack is used up, from its first page that is there. */
-static void take_stack(struct copy_slot *slot, uint64_t sp)
+/* Copies the stack from its pointer on; after an overflow, from its first readable page. */
+static void take_stack(struct snapshot_slot *slot, uint64_t sp)
 {
     uint64_t at = sp;
     while (at - sp < ABOVE && !take(slot, at, ABOVE))
         at = (at + PAGE) & ~(uint64_t)(PAGE - 1);
 }
 
-/* What the walk of the stack, and the instruction that faulted, may want to read. */
-static void take_memory(struct copy_slot *slot, const greg_t *registers)
+/* Copies memory that unwinding and decoding the faulting instruction may need. */
+static void take_memory(struct snapshot_slot *slot, const greg_t *registers)
 {
     uint64_t sp = (uint64_t)registers[REG_RSP], pc = (uint64_t)registers[REG_RIP];
     take_stack(slot, sp);
@@ -176,8 +176,9 @@ static void take_memory(struct copy_slot *slot, const greg_t *registers)
     }
 }
 
-/* The dead stack, page by page from its top: where it ends is not known. */
-static void take_below(struct copy_slot *slot)
+/* Copies the used stack below the pointer, page by page from the top, because its end is
+ * unknown. */
+static void take_below(struct snapshot_slot *slot)
 {
     uint64_t sp = slot->registers[7];
     uint64_t at = sp;
@@ -193,27 +194,28 @@ static long read_maps(char *to, size_t room)
 {
     static const char path[] = "/proc/self/maps";
     size_t length = 0;
-    long fd = copy_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     while (length < room) {
-        long got = copy_call(SYS_read, fd, (long)(to + length), (long)(room - length), 0);
+        long got = raw_call(SYS_read, fd, (long)(to + length), (long)(room - length), 0);
         if (got <= 0)
             break;
         length += (size_t)got;
     }
-    copy_call(SYS_close, fd, 0, 0, 0);
+    raw_call(SYS_close, fd, 0, 0, 0);
     return length > 0 ? (long)length : -1;
 }
 
-struct copy_slot *copy_begin(int signal, const siginfo_t *info, const void *context, int fatal)
+struct snapshot_slot *snapshot_begin(int signal, const siginfo_t *info, const void *context,
+                                     int fatal)
 {
     if (!copies)
         return NULL;
     const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
     uint64_t number = __atomic_fetch_add(&copies->taken, 1, __ATOMIC_RELAXED);
-    char *at = (char *)copies + COPY_HEAD + number % COPY_SLOTS * COPY_SLOT;
-    struct copy_slot *slot = (struct copy_slot *)at;
+    char *at = (char *)copies + SNAPSHOT_HEAD + number % SNAPSHOT_SLOTS * SNAPSHOT_SLOT;
+    struct snapshot_slot *slot = (struct snapshot_slot *)at;
     __atomic_store_n(&slot->number, 0, __ATOMIC_RELEASE);
     slot->fatal = fatal ? (uint32_t)signal : 0;
     slot->whole = 0;
@@ -226,43 +228,43 @@ struct copy_slot *copy_begin(int signal, const siginfo_t *info, const void *cont
     slot->device = device;
     slot->inode = inode;
     take_registers(slot, registers);
-    /* Of the time before, until there is a better one. */
-    slot->maps_at = COPY_SLOT_HEAD;
+    /* The previous map, until the new one is read. */
+    slot->maps_at = SNAPSHOT_SLOT_HEAD;
     slot->maps_length = first_maps_length;
-    ddfuzz_copy_bytes((char *)slot + COPY_SLOT_HEAD, first_maps, first_maps_length);
+    ddfuzz_copy_bytes((char *)slot + SNAPSHOT_SLOT_HEAD, first_maps, first_maps_length);
     __atomic_store_n(&slot->number, number + 1, __ATOMIC_RELEASE);
     take_memory(slot, registers);
     return slot;
 }
 
-void copy_dies_of(int signal)
+void snapshot_dies_of(int signal)
 {
     uint64_t taken = copies ? copies->taken : 0;
     if (taken > 0) {
-        char *at = (char *)copies + COPY_HEAD + (taken - 1) % COPY_SLOTS * COPY_SLOT;
-        ((struct copy_slot *)at)->fatal = (uint32_t)signal;
+        char *at = (char *)copies + SNAPSHOT_HEAD + (taken - 1) % SNAPSHOT_SLOTS * SNAPSHOT_SLOT;
+        ((struct snapshot_slot *)at)->fatal = (uint32_t)signal;
     }
 }
 
-void copy_rest(struct copy_slot *slot)
+void snapshot_rest(struct snapshot_slot *slot)
 {
-    slot->pid = (int32_t)copy_call(SYS_getpid, 0, 0, 0, 0);
-    slot->tid = (int32_t)copy_call(SYS_gettid, 0, 0, 0, 0);
+    slot->pid = (int32_t)raw_call(SYS_getpid, 0, 0, 0, 0);
+    slot->tid = (int32_t)raw_call(SYS_gettid, 0, 0, 0, 0);
     uint64_t at = end_of(slot);
-    if (at < COPY_SLOT) {
-        uint64_t room = COPY_SLOT - at < MAPS ? COPY_SLOT - at : MAPS;
+    if (at < SNAPSHOT_SLOT) {
+        uint64_t room = SNAPSHOT_SLOT - at < MAPS ? SNAPSHOT_SLOT - at : MAPS;
         long length = read_maps((char *)slot + at, room);
         if (length > 0) {
             slot->maps_length = (uint64_t)length;
             slot->maps_at = at;
         }
     }
-    /* Behind the map: what reads below the stack pointer lets the stack grow. */
+    /* After the map was read: reading below the stack pointer makes the stack grow. */
     take_below(slot);
     __atomic_store_n(&slot->whole, 1, __ATOMIC_RELEASE);
 }
 
-/* Writable data of the program itself, which comes first. */
+/* Finds the writable data of the program, which comes first. */
 static int find_data(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -276,16 +278,18 @@ static int find_data(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
-int copy_prepare(void)
+int snapshot_prepare(void)
 {
     struct stat facts;
-    if (fstat(FD_COPY, &facts) < 0 || facts.st_size != COPY_HEAD + COPY_SLOTS * COPY_SLOT)
-        return 0; /* not ours */
-    void *mapped = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, FD_COPY, 0);
+    if (fstat(FD_SNAPSHOT, &facts) < 0
+        || facts.st_size != SNAPSHOT_HEAD + SNAPSHOT_SLOTS * SNAPSHOT_SLOT)
+        return 0; /* not ddfuzz's file */
+    void *mapped = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        FD_SNAPSHOT, 0);
     if (mapped == MAP_FAILED)
         return 0;
-    struct copies *found = mapped;
-    if (found->magic != COPY_MAGIC) {
+    struct snapshots *found = mapped;
+    if (found->magic != SNAPSHOT_MAGIC) {
         munmap(mapped, (size_t)facts.st_size);
         return 0;
     }
@@ -309,13 +313,13 @@ int copy_prepare(void)
 
 #else
 
-/* Only on x86-64 it is known how to copy. */
-long copy_call(long number, long a, long b, long c, long d)
+/* Snapshots are implemented for x86-64 only. */
+long raw_call(long number, long a, long b, long c, long d)
 {
     return syscall(number, a, b, c, d);
 }
 
-int copy_prepare(void)
+int snapshot_prepare(void)
 {
     return 0;
 }

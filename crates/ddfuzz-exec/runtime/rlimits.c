@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "confine.h"
+#include "rlimits.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -21,8 +21,8 @@ static int limit(int resource, rlim_t value)
 
 static int set_limits(const struct confinement *wanted)
 {
-    /* RLIMIT_CORE is 1 and not 0: too small for a core file, and the only value that keeps a
-     * core_pattern with a pipe from starting its collector for each crash. */
+    /* RLIMIT_CORE is 1: too small for a core file. With 0, a core_pattern with a pipe would
+     * still start its collector for each crash. */
     return limit(RLIMIT_DATA, wanted->data) || limit(RLIMIT_FSIZE, wanted->file_size)
                    || limit(RLIMIT_NPROC, wanted->processes) || limit(RLIMIT_CORE, 1)
                ? -1
@@ -38,7 +38,7 @@ static int join_cgroup(int fd)
     return joined ? 0 : -1;
 }
 
-/* Where it is refused, addresses stay random. */
+/* Disables address-space layout randomization, if that is permitted. */
 static void fix_addresses(void)
 {
     int now = personality(0xffffffff);
@@ -65,6 +65,6 @@ int confine(const struct confinement *wanted)
         return errno;
     if (wanted->directory && chdir(wanted->directory) < 0)
         return errno;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a setuid program gains nothing */
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* setuid programs get no privileges */
     return 0;
 }
