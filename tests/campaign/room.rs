@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ddfuzz::campaign::{CampaignError, Fullness, Gate, Room};
+use ddfuzz::campaign::{CampaignError, DiskFullError, DiskWait, PauseGate};
 use ddfuzz::files::FileError;
 use ddfuzz::minimize::MinimizeError;
 use ddfuzz::store::StoreError;
@@ -16,8 +16,8 @@ fn error(kind: ErrorKind) -> FileError {
 
 #[test]
 fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let mut said = Vec::new();
     let mut tries = 0;
     let done = room.made(&mut |text| said.push(text.to_owned()), || {
@@ -44,8 +44,8 @@ fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
 
 #[test]
 fn other_errors_are_not_waited_for_and_the_user_may_stop() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let silent = &mut |text: &str| panic!("{text}");
     let denied = room.made(silent, || Err::<(), _>(error(ErrorKind::PermissionDenied)));
     assert!(denied.unwrap_err().full_at().is_none());
@@ -58,9 +58,9 @@ fn other_errors_are_not_waited_for_and_the_user_may_stop() {
 
 #[test]
 fn room_is_waited_for_until_the_time_is_over() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
     let end = Instant::now() + Duration::from_millis(300);
-    let mut room = Room::new(&stop, &gate).until(Some(end));
+    let mut room = DiskWait::new(&stop, &gate).until(Some(end));
     let mut said = Vec::new();
     let full = room.made(&mut |text| said.push(text.to_owned()), || {
         Err::<(), _>(error(ErrorKind::StorageFull))
@@ -76,8 +76,8 @@ fn room_is_waited_for_until_the_time_is_over() {
 
 #[test]
 fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate).until(Some(Instant::now()));
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate).until(Some(Instant::now()));
     let mut said = Vec::new();
     let mut tries = 0;
     let full = room.made(&mut |text| said.push(text.to_owned()), || {
@@ -93,8 +93,8 @@ fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
 
 #[test]
 fn what_needed_no_room_does_not_say_that_there_is_room_again() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let mut said = Vec::new();
     // A file system without any room.
     let full =
@@ -123,8 +123,8 @@ fn a_full_disk_is_recognised_in_every_error_of_a_campaign() {
 
 #[test]
 fn who_does_not_wait_is_told_at_once() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate).patient(false);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate).patient(false);
     let silent = &mut |text: &str| panic!("{text}");
     let full = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
     assert!(full.unwrap_err().is_full());

@@ -21,18 +21,18 @@ const SOME: u64 = 1 << 20;
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// An error that may be one of a full disk, or of a used-up quota.
-pub trait Fullness {
+pub trait DiskFullError {
     /// The path that could not be written for want of room; `None` for any other error.
     fn full_at(&self) -> Option<&Path>;
 }
 
-impl Fullness for FileError {
+impl DiskFullError for FileError {
     fn full_at(&self) -> Option<&Path> {
         self.is_full().then(|| self.path())
     }
 }
 
-impl Fullness for StoreError {
+impl DiskFullError for StoreError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             StoreError::File(error) => error.full_at(),
@@ -41,7 +41,7 @@ impl Fullness for StoreError {
     }
 }
 
-impl Fullness for LogError {
+impl DiskFullError for LogError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             LogError::Io { path, source, .. } => {
@@ -53,7 +53,7 @@ impl Fullness for LogError {
     }
 }
 
-impl Fullness for MinimizeError {
+impl DiskFullError for MinimizeError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             MinimizeError::Log(error) => error.full_at(),
@@ -61,15 +61,15 @@ impl Fullness for MinimizeError {
                 let of_store = source.downcast_ref::<StoreError>();
                 let of_file = source.downcast_ref::<FileError>();
                 of_store
-                    .and_then(Fullness::full_at)
-                    .or_else(|| of_file.and_then(Fullness::full_at))
+                    .and_then(DiskFullError::full_at)
+                    .or_else(|| of_file.and_then(DiskFullError::full_at))
             }
             _ => None,
         }
     }
 }
 
-impl Fullness for CampaignError {
+impl DiskFullError for CampaignError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             CampaignError::Store(error) => error.full_at(),
@@ -81,12 +81,12 @@ impl Fullness for CampaignError {
 
 /// Pauses workers while their findings cannot be stored.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct PauseGate {
     closed: AtomicBool,
     held_ms: AtomicU64,
 }
 
-impl Gate {
+impl PauseGate {
     /// Waits while the gate is closed, until `stopped` says otherwise.
     pub fn pass(&self, stopped: impl Fn() -> bool) {
         while self.closed.load(Ordering::Acquire) && !stopped() {
@@ -102,11 +102,11 @@ impl Gate {
 
 /// Waits for room: what could not be written is tried again, after pauses that grow from 0.2 to
 /// 2 seconds, until it can be, the user stops, or the time is over. Meanwhile the gate is closed.
-pub struct Room<'a> {
+pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
     /// When waiting ends.
     end: Option<Instant>,
-    gate: &'a Gate,
+    gate: &'a PauseGate,
     pause: Duration,
     /// Whether room is waited for at all.
     patient: bool,
@@ -114,10 +114,10 @@ pub struct Room<'a> {
     full: Option<(Instant, PathBuf)>,
 }
 
-impl<'a> Room<'a> {
-    /// Room that is waited for until `stop` turns true.
-    pub fn new(stop: &'a AtomicBool, gate: &'a Gate) -> Room<'a> {
-        Room {
+impl<'a> DiskWait<'a> {
+    /// DiskWait that is waited for until `stop` turns true.
+    pub fn new(stop: &'a AtomicBool, gate: &'a PauseGate) -> DiskWait<'a> {
+        DiskWait {
             stop,
             end: None,
             gate,
@@ -128,14 +128,14 @@ impl<'a> Room<'a> {
     }
 
     /// The same, until `end` at most.
-    pub fn until(self, end: Option<Instant>) -> Room<'a> {
-        Room { end, ..self }
+    pub fn until(self, end: Option<Instant>) -> DiskWait<'a> {
+        DiskWait { end, ..self }
     }
 
     /// The same; room is waited for if `patient` is true only, and else a full disk is an error
     /// like any other.
-    pub fn patient(self, patient: bool) -> Room<'a> {
-        Room { patient, ..self }
+    pub fn patient(self, patient: bool) -> DiskWait<'a> {
+        DiskWait { patient, ..self }
     }
 
     /// Does `write` until it is not refused for want of room. It must be such that it may be done
@@ -144,7 +144,7 @@ impl<'a> Room<'a> {
     ///
     /// # Errors
     /// Those of `write`; one of a full disk only when the user has stopped, or the time is over.
-    pub fn made<T, E: Fullness>(
+    pub fn made<T, E: DiskFullError>(
         &mut self,
         say: &mut dyn FnMut(&str),
         mut write: impl FnMut() -> Result<T, E>,
@@ -165,7 +165,11 @@ impl<'a> Room<'a> {
     /// Pauses where `error` is one of a full disk. Whether what failed is to be done again: not
     /// after other errors, and not when the user has stopped, the time is over, or it does not wait
     /// at all.
-    pub fn goes_on_after<E: Fullness>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
+    pub fn goes_on_after<E: DiskFullError>(
+        &mut self,
+        error: &E,
+        say: &mut dyn FnMut(&str),
+    ) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
         };
@@ -189,7 +193,7 @@ impl<'a> Room<'a> {
 
     /// The same of a `result`, after a good one of which there is room. Whether it is to be done
     /// again.
-    pub fn is_again<T, E: Fullness>(
+    pub fn is_again<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
         say: &mut dyn FnMut(&str),

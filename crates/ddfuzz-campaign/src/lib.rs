@@ -14,16 +14,16 @@
 //! Localized here: `crossbeam` (channels between workers and the thread that commits), and in
 //! `mutation.rs`, `guided/` and `stage/` LibAFL.
 
+mod campaign_state;
 mod classic;
 mod classifier;
-mod desk;
+mod crash_sink;
 pub mod dictionary;
 mod disk_full;
 mod error;
 pub mod generator;
 mod guided;
 pub mod keys;
-mod ledger;
 mod minimizing;
 mod mutation;
 mod orders;
@@ -42,26 +42,26 @@ mod verdict;
 pub mod watch;
 
 pub use classic::{Plan, RunInput, greatest_length};
-pub use desk::{Desk, KnownKey, Report, Shelf};
+pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};
 pub use dictionary::{Source, Word, Words};
-pub use disk_full::{Fullness, Gate, Room};
+pub use disk_full::{DiskFullError, DiskWait, PauseGate};
 pub use error::CampaignError;
 pub use guided::Compared;
 pub use keys::KeysName;
 pub use minimizing::{Finished, Minimizing, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub use orders::{left_to_minimize, minimize_left};
-pub use rebuild::{Rebuild, Watch};
+pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
 pub use run::{Summary, run};
 pub use screen::{Phase, Progress, Screen, Silent};
-pub use seeds::{LeftOut, Seed, SeedError, Seeds};
+pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
 pub use settings::{
     DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
 pub use stage::{
-    Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
-    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
+    Account, CREDIT, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk, Passed,
+    RunCounter, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};

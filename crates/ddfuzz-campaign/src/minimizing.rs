@@ -7,9 +7,9 @@ use std::time::Duration;
 use ddfuzz_minimize as minimize;
 use ddfuzz_store as store;
 
-use super::desk::Shelf;
+use super::campaign_state::lock;
+use super::crash_sink::StoreWriter;
 use super::error::CampaignError;
-use super::ledger::lock;
 use super::schedule::is_variant;
 use super::verdict::fails_on_anything;
 use ddfuzz_delta::{Caching, Outcome};
@@ -258,7 +258,7 @@ impl Minimizing {
     /// # Errors
     /// [`MinimizeError::Interrupted`] when `stop` turned true: calling again goes on. Else when
     /// the target cannot be run or something cannot be written.
-    pub fn entry<S: Shelf>(
+    pub fn entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -271,7 +271,7 @@ impl Minimizing {
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
-    pub fn entry_with<S: Shelf>(
+    pub fn entry_with<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -302,7 +302,7 @@ impl Minimizing {
 
     /// Files the result of a minimization that has moved from the minor key of its input to another
     /// one, and an input that still shows the first: each is a variant of the group.
-    fn file_moved<S: Shelf>(
+    fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         entry: &Entry,
@@ -375,7 +375,7 @@ impl Minimizing {
     /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
     /// holds by then, so that what is stored does not depend on when.
     /// `of` is what they are slips of, in a study of many programs.
-    pub fn file_slips<'a, S: Shelf>(
+    pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
         of: Option<Box<Subject>>,
@@ -403,7 +403,7 @@ impl Minimizing {
     ///
     /// # Errors
     /// When something cannot be written.
-    pub fn give_up<S: Shelf>(
+    pub fn give_up<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -437,7 +437,7 @@ impl Minimizing {
     }
 
     /// Writes the result, the script that shows it, and last the record that it is final.
-    fn keep<S: Shelf>(
+    fn keep<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -454,7 +454,7 @@ impl Minimizing {
 }
 
 /// The entry, which must be complete.
-fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
+fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError> {
     let missing = || StoreError::NoSuch {
         path: id.folder(store.reader().root()),
     };

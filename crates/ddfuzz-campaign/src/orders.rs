@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 use ddfuzz_store as store;
 
-use super::desk::Shelf;
-use super::disk_full::Fullness;
+use super::campaign_state::lock;
+use super::crash_sink::StoreWriter;
+use super::disk_full::DiskFullError;
 use super::error::CampaignError;
-use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
-use super::rebuild::{Rebuild, Watch};
-use super::schedule::{MetInputs, pending};
+use super::rebuild::{BuildCheck, ProgramWatch};
+use super::schedule::{SlippedInputs, pending};
 use super::screen::{Progress, Screen};
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::report::GroupView;
@@ -62,15 +62,15 @@ pub fn minimize_left(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<(), CampaignError> {
-    let rebuild = Rebuild {
+    let rebuild = BuildCheck {
         store,
         minimizing,
         jobs: minimizing.jobs,
         stop,
     };
-    rebuild.begin(&Watch::of(&minimizing.target)?, screen)?;
+    rebuild.begin(&ProgramWatch::of(&minimizing.target)?, screen)?;
     let reader = lock(store).reader().clone();
-    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), MetInputs::default());
+    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     let unfinished = match resume {
         true => unfinished(&reader, known)?,
@@ -151,7 +151,7 @@ pub fn left_to_minimize(
 
 /// Minimizes one entry; one whose crash is not seen again stays as it is. `watch` is called
 /// meanwhile, ten times a second at most.
-pub(crate) fn minimize_entry<S: Shelf>(
+pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
     stop: &AtomicBool,

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::campaign_state::lock;
 use super::error::CampaignError;
-use super::ledger::lock;
 use super::minimizing::Minimizing;
 use super::recheck::Recheck;
 use super::screen::Screen;
@@ -52,7 +52,7 @@ impl FileStamp {
 /// Watches the program of a target: cheaply by the facts of its file, and where these have
 /// changed by its content.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ProgramWatch {
     /// `None` for a bundled program, which does not change while we run.
     program: Option<PathBuf>,
     stamp: Option<FileStamp>,
@@ -60,12 +60,12 @@ pub struct Watch {
     looked: Instant,
 }
 
-impl Watch {
+impl ProgramWatch {
     /// Looks at the program for the first time.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(target: &Target) -> Result<Watch, CampaignError> {
+    pub fn of(target: &Target) -> Result<ProgramWatch, CampaignError> {
         let (program, stamp, build) = match &target.program {
             Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
             Program::Bundled(name) => {
@@ -73,7 +73,7 @@ impl Watch {
                 (None, None, blake3::hash(bytes).to_hex().to_string())
             }
         };
-        Ok(Watch {
+        Ok(ProgramWatch {
             program,
             stamp,
             build,
@@ -151,7 +151,7 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
 
 /// What is done about another build of the program: all groups are checked, and what became of
 /// them is recorded with the build.
-pub struct Rebuild<'a> {
+pub struct BuildCheck<'a> {
     /// The output directory.
     pub store: &'a Mutex<Store>,
     /// What is run.
@@ -162,7 +162,7 @@ pub struct Rebuild<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl Rebuild<'_> {
+impl BuildCheck<'_> {
     /// Whether the campaign has run more than one build.
     pub fn is_on_record(&self) -> bool {
         let store = lock(self.store);
@@ -194,8 +194,12 @@ impl Rebuild<'_> {
     /// that was left with another build.
     ///
     /// # Errors
-    /// As [`Rebuild::recheck`].
-    pub fn begin(&self, watch: &Watch, screen: &mut dyn Screen) -> Result<(), CampaignError> {
+    /// As [`BuildCheck::recheck`].
+    pub fn begin(
+        &self,
+        watch: &ProgramWatch,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
         match self.recorded() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
@@ -214,7 +218,11 @@ impl Rebuild<'_> {
     ///
     /// # Errors
     /// When the program cannot be run, or something cannot be read or written.
-    pub fn recheck(&self, watch: &Watch, screen: &mut dyn Screen) -> Result<(), CampaignError> {
+    pub fn recheck(
+        &self,
+        watch: &ProgramWatch,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
         let reader = lock(self.store).reader().clone();
         let mut groups = Vec::new();
         for kind in Kind::ALL {

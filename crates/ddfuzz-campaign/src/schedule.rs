@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::desk::Shelf;
+use super::campaign_state::lock;
+use super::crash_sink::StoreWriter;
 use super::error::CampaignError;
-use super::ledger::lock;
 use super::minimizing::{Minimizing, Variants};
 use ddfuzz_minimize::log::Log;
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips};
@@ -355,13 +355,13 @@ pub(crate) fn is_variant(
 
 /// Inputs that minimizations have met in other groups: each log is read once.
 #[derive(Debug, Default)]
-pub(crate) struct MetInputs {
+pub(crate) struct SlippedInputs {
     seen: HashSet<EntryId>,
     unread: VecDeque<EntryId>,
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
-impl MetInputs {
+impl SlippedInputs {
     /// The next input that is smaller than the smallest of its group, with the entry whose
     /// minimization has met it. Of groups that are not `wanted` there is none.
     pub(crate) fn next(
@@ -406,7 +406,7 @@ impl MetInputs {
     }
 
     /// Files the next of these inputs; whether there was one that crashes as it did.
-    pub(crate) fn file_next<S: Shelf>(
+    pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         shelf: &Mutex<S>,
         minimizing: &Minimizing,
@@ -414,7 +414,7 @@ impl MetInputs {
     ) -> Result<bool, CampaignError> {
         let reader = lock(shelf).reader().clone();
         while let Some((entry, slip)) = self.next(&reader, wanted)? {
-            if file_met(shelf, minimizing, &entry, &slip)? {
+            if file_slip(shelf, minimizing, &entry, &slip)? {
                 return Ok(true);
             }
         }
@@ -423,7 +423,7 @@ impl MetInputs {
 }
 
 /// Files an input that the minimization of `entry` has met, if it still crashes so.
-pub(crate) fn file_met<S: Shelf>(
+pub(crate) fn file_slip<S: StoreWriter>(
     shelf: &Mutex<S>,
     minimizing: &Minimizing,
     entry: &Entry,

@@ -32,7 +32,7 @@ pub struct Seeds(Arc<Vec<Seed>>);
 
 /// Files that gave no seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedSeeds {
     /// Longer than the greatest length.
     pub too_long: u64,
     /// Of a content that another file has, too.
@@ -60,7 +60,7 @@ impl Seeds {
     /// # Errors
     /// When a path that is named is neither a file nor a directory, or anything below one cannot
     /// be read.
-    pub fn read(paths: &[PathBuf], max_len: u64) -> Result<(Seeds, LeftOut), SeedError> {
+    pub fn read(paths: &[PathBuf], max_len: u64) -> Result<(Seeds, SkippedSeeds), SeedError> {
         let mut gathered = Gathered::new(max_len);
         for path in paths {
             let named = path.metadata().map_err(|error| refused(path, &error))?;
@@ -122,7 +122,7 @@ struct Gathered {
     /// The least hash that was left out for want of room: none from there on is taken any more, or
     /// the order of reading would decide.
     end: Option<String>,
-    left_out: LeftOut,
+    left_out: SkippedSeeds,
 }
 
 impl Gathered {
@@ -132,7 +132,7 @@ impl Gathered {
             found: BTreeMap::new(),
             bytes: 0,
             end: None,
-            left_out: LeftOut::default(),
+            left_out: SkippedSeeds::default(),
         }
     }
 
@@ -198,7 +198,7 @@ impl Gathered {
         }
     }
 
-    fn end(self) -> (Seeds, LeftOut) {
+    fn end(self) -> (Seeds, SkippedSeeds) {
         let seeds = self.found.into_iter();
         let seeds = seeds.map(|(hash, bytes)| Seed { hash, bytes });
         (Seeds(Arc::new(seeds.collect())), self.left_out)

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::disk_full::{Fullness, Gate, Room};
+use super::campaign_state::{CampaignState, lock};
+use super::disk_full::{DiskFullError, DiskWait, PauseGate};
 use super::error::CampaignError;
-use super::ledger::{Ledger, lock};
 use super::minimizing::Minimizing;
-use super::rebuild::{Rebuild, Watch};
+use super::rebuild::{BuildCheck, ProgramWatch};
 use super::run::Summary;
 use super::screen::{Progress, Screen};
 use super::until::{Deadline, NewGroups, Until};
@@ -31,8 +31,8 @@ pub(crate) struct CampaignSession<'a> {
     /// Groups to mute.
     pub(crate) known: &'a KnownGroups,
     /// Closed while the disk is full.
-    pub(crate) gate: &'a Gate,
-    pub(crate) room: Room<'a>,
+    pub(crate) gate: &'a PauseGate,
+    pub(crate) room: DiskWait<'a>,
     pub(crate) began: Instant,
     /// Groups that are new in this count.
     pub(crate) new_groups: NewGroups,
@@ -74,8 +74,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Repeats `write` until there is space for it ([`Room::made`]).
-    pub(crate) fn made<T, E: Fullness>(
+    /// Repeats `write` until there is space for it ([`DiskWait::made`]).
+    pub(crate) fn made<T, E: DiskFullError>(
         &mut self,
         write: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
@@ -84,7 +84,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Pauses where something has failed for want of space. Whether it is to be done again.
-    pub(crate) fn waits_for_room<T, E: Fullness>(&mut self, result: &Result<T, E>) -> bool {
+    pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.room.is_again(result, &mut |text| screen.note(text))
     }
@@ -111,7 +111,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Groups of crashes that this count has found first and that are not muted.
-    pub(crate) fn count_new(&self, ledger: &Ledger<'_>) -> u64 {
+    pub(crate) fn count_new(&self, ledger: &CampaignState<'_>) -> u64 {
         let checkpoint = &ledger.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
         let new = seen.filter(|(major, _)| {
@@ -123,7 +123,7 @@ impl<'a> CampaignSession<'a> {
     /// The summary, without what the campaigns count differently: runs, and what is not stored.
     pub(crate) fn summary(
         &self,
-        ledger: &Ledger<'_>,
+        ledger: &CampaignState<'_>,
         fuzzed: Duration,
         (ended_by, until): (EndedBy, Option<Until>),
     ) -> Result<Summary, CampaignError> {
@@ -146,8 +146,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// The actions for another build of the program.
-    pub(crate) fn rebuild(&self) -> Rebuild<'a> {
-        Rebuild {
+    pub(crate) fn rebuild(&self) -> BuildCheck<'a> {
+        BuildCheck {
             store: self.store,
             minimizing: self.minimizing,
             jobs: self.jobs,
@@ -156,14 +156,14 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Compares the program with the build on record, at the beginning of a call.
-    pub(crate) fn begin_build(&mut self, watch: &Watch) -> Result<(), CampaignError> {
+    pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
         self.rebuild().begin(watch, self.screen)?;
         self.gone = self.rebuild().not_the_same();
         Ok(())
     }
 
     /// Waits until the program is completely written, and checks all groups with the new build.
-    pub(crate) fn take_build(&mut self, watch: &mut Watch) -> Result<(), CampaignError> {
+    pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.rebuild().recheck(watch, self.screen)?;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::disk_full::Gate;
+use super::disk_full::PauseGate;
 use ddfuzz_exec::Ended;
 
 /// When a campaign has found enough, or finds nothing more.
@@ -202,7 +202,7 @@ pub(crate) struct StopCondition<'a> {
     /// A worker has failed, or what comes next is not committed.
     broken: AtomicBool,
     /// Closed while nothing can be stored.
-    gate: &'a Gate,
+    gate: &'a PauseGate,
 }
 
 impl<'a> StopCondition<'a> {
@@ -210,7 +210,7 @@ impl<'a> StopCondition<'a> {
     pub(crate) fn new(
         stop: &'a AtomicBool,
         deadline: Option<Instant>,
-        gate: &'a Gate,
+        gate: &'a PauseGate,
     ) -> StopCondition<'a> {
         StopCondition {
             stop,
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
-        let (stop, gate) = (AtomicBool::new(false), Gate::default());
+        let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
         // The time for fuzzing ends no run that is under way.
         let condition = StopCondition::new(&stop, Some(Instant::now()), &gate);
         assert!(condition.is_over() && condition.may_classify(Ended::Timeout));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ddfuzz::campaign::{Desk as Handing, LocalDesk, Report, SharedStore, Shelf, Variants};
+use ddfuzz::campaign::{CrashSink, LocalDesk, Report, SharedStore, StoreWriter, Variants};
 use ddfuzz::store::{EntryId, Kind, KnownGroups, Minimized, Reader, Store};
 use ddfuzz::triage::{Crash, Found};
 
@@ -16,7 +16,7 @@ fn open(root: &Path) -> LocalDesk {
 }
 
 fn hand_in(
-    desk: &mut impl Handing,
+    desk: &mut impl CrashSink,
     kind: Kind,
     (major, minor): (&str, &str),
     input: &[u8],
@@ -28,14 +28,14 @@ fn hand_in(
         run: 7,
         name: "7",
     };
-    desk.hand_in(&report).unwrap()
+    desk.submit(&report).unwrap()
 }
 
 fn majors(claimed: &[EntryId]) -> Vec<&str> {
     claimed.iter().map(EntryId::major).collect()
 }
 
-fn claims(desk: &mut impl Handing) -> Vec<EntryId> {
+fn claims(desk: &mut impl CrashSink) -> Vec<EntryId> {
     std::iter::from_fn(|| desk.claim().unwrap()).collect()
 }
 
@@ -102,9 +102,9 @@ fn each_group_is_claimed_once_and_what_has_an_outcome_never() {
     assert_eq!(majors(&claimed), expected);
     // One ends, one is given back, and two are cut off with the process.
     desk.write_outcome(&claimed[0], &outcome(1, true)).unwrap();
-    desk.give_back(&claimed[0], true, Duration::from_secs(1))
+    desk.release(&claimed[0], true, Duration::from_secs(1))
         .unwrap();
-    desk.give_back(&claimed[1], false, Duration::from_secs(1))
+    desk.release(&claimed[1], false, Duration::from_secs(1))
         .unwrap();
     hand_in(&mut desk, Kind::Crash, ("a", "other"), b"another way");
     hand_in(&mut desk, Kind::Crash, ("d", "m"), b"d");
@@ -145,7 +145,7 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         ..outcome(90, true)
     };
     desk.write_outcome(&founder, &ended).unwrap();
-    desk.give_back(&founder, true, Duration::from_secs(1))
+    desk.release(&founder, true, Duration::from_secs(1))
         .unwrap();
     // Neither smaller than the result nor a tenth of its input.
     assert!(claims(&mut desk).is_empty());
@@ -167,8 +167,7 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         ..outcome(40, true)
     };
     desk.write_outcome(&least, &ended).unwrap();
-    desk.give_back(&least, true, Duration::from_secs(1))
-        .unwrap();
+    desk.release(&least, true, Duration::from_secs(1)).unwrap();
     assert!(
         claims(&mut desk).is_empty(),
         "{tenth:?} and {waiting:?} stay"
@@ -200,7 +199,7 @@ fn variants_are_claimed_when_nothing_else_waits() {
             ..outcome(10, true)
         };
         desk.write_outcome(id, &ended).unwrap();
-        desk.give_back(id, true, Duration::from_secs(1)).unwrap();
+        desk.release(id, true, Duration::from_secs(1)).unwrap();
         claims(desk)
     };
     assert_eq!(claimed.len(), 2, "the hang waits for no variant");

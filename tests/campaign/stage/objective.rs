@@ -54,7 +54,7 @@ impl Fuzzer {
     fn seen(&self, kind: Kind) -> Vec<u64> {
         self.desk.lock().unwrap().flush().unwrap();
         let reader = self.desk.lock().unwrap();
-        let reader = ddfuzz::campaign::Shelf::reader(&*reader);
+        let reader = ddfuzz::campaign::StoreWriter::reader(&*reader);
         let groups = reader.groups(kind).unwrap();
         groups.iter().map(|group| group.runs_seen()).collect()
     }

@@ -10,18 +10,18 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
+use crate::campaign_state::{CampaignState, Stored};
 use crate::classifier::{Classified, Finding};
-use crate::disk_full::{Gate, Room};
+use crate::disk_full::{DiskWait, PauseGate};
 use crate::error::CampaignError;
-use crate::ledger::{Ledger, Stored};
 use crate::minimizing::Minimizing;
 use crate::orders::{
     HangBudget, MinimizerReply, is_done, is_of_target, left_for_later, minimize_entry,
     minimize_orders,
 };
-use crate::rebuild::Watch;
+use crate::rebuild::ProgramWatch;
 use crate::run::Summary;
-use crate::schedule::{self, MetInputs};
+use crate::schedule::{self, SlippedInputs};
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
 use crate::settings::{Settings, When};
@@ -46,11 +46,11 @@ pub fn run(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
-    let mut ledger = Ledger::open(store, campaign)?;
+    let mut ledger = CampaignState::open(store, campaign)?;
     let inputs = Inputs::settle(store, &mut ledger.checkpoint, settings)?;
     ledger.checkpoint.begin_count(settings.runs);
     ledger.save()?;
-    let (began, gate) = (Instant::now(), Gate::default());
+    let (began, gate) = (Instant::now(), PauseGate::default());
     let first = ledger.checkpoint.next;
     let session = CampaignSession {
         store,
@@ -61,7 +61,7 @@ pub fn run(
         jobs: settings.jobs,
         known: &settings.known,
         gate: &gate,
-        room: Room::new(stop, &gate).until(settings.end_of(began)),
+        room: DiskWait::new(stop, &gate).until(settings.end_of(began)),
         began,
         new_groups: NewGroups::default(),
         gone: HashSet::new(),
@@ -70,7 +70,7 @@ pub fn run(
         session,
         settings,
         inputs,
-        watch: Watch::of(&settings.minimizing.target)?,
+        watch: ProgramWatch::of(&settings.minimizing.target)?,
         unstored: 0,
         over: None,
         blocked: Duration::ZERO,
@@ -110,14 +110,14 @@ struct ClassicEngine<'a> {
     settings: &'a Settings,
     inputs: Inputs,
     /// Whether the program is still the same.
-    watch: Watch,
+    watch: ProgramWatch,
     /// Findings for which there was no room until the time was over.
     unstored: u64,
     /// Why nothing more is committed.
     over: Option<EndReason>,
     /// How long minimizing has kept findings from being committed.
     blocked: Duration,
-    ledger: Ledger<'a>,
+    ledger: CampaignState<'a>,
     /// The first run of this call.
     first: u64,
     saved: Instant,
@@ -329,7 +329,7 @@ impl ClassicEngine<'_> {
     /// is next does not depend on what an earlier call had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
-        let mut met = MetInputs::default();
+        let mut met = SlippedInputs::default();
         while !self.session.stopped() {
             let pending = self.ledger.pending(minimizing.variants, true)?;
             let fresh =
@@ -343,8 +343,8 @@ impl ClassicEngine<'_> {
                 continue;
             }
             let filed = met.file_next(store, minimizing, &|major| !self.session.is_muted(major));
-            if self.session.waits_for_room(&filed) {
-                met = MetInputs::default();
+            if self.session.waits_for_space(&filed) {
+                met = SlippedInputs::default();
             } else if !self.session.or_stopped(filed, false)? {
                 return Ok(());
             }
@@ -357,7 +357,7 @@ impl ClassicEngine<'_> {
         id: &EntryId,
         result: Result<(), CampaignError>,
     ) -> Result<(), CampaignError> {
-        if self.session.waits_for_room(&result) {
+        if self.session.waits_for_space(&result) {
             self.queue.push_front(id.clone());
             return Ok(());
         }
@@ -583,7 +583,7 @@ impl ClassicEngine<'_> {
 
     /// Commits a finding, when there is room.
     fn commit_finding(&mut self, finding: &Finding) -> Result<Option<Stored>, CampaignError> {
-        let seen = |ledger: &Ledger<'_>| {
+        let seen = |ledger: &CampaignState<'_>| {
             let seen = ledger.checkpoint.seen.get(&Kind::Crash);
             seen.map_or(0, BTreeMap::len)
         };

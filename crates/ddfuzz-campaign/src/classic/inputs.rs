@@ -4,10 +4,10 @@
 use std::fmt;
 use std::sync::Mutex;
 
+use crate::campaign_state::{Checkpoint, lock};
 use crate::dictionary::{Source, Words};
 use crate::error::CampaignError;
 use crate::generator::{InputName, Kind};
-use crate::ledger::{Checkpoint, lock};
 use crate::mutation::{MutatedName, Mutation};
 use crate::seeds::Seeds;
 use crate::settings::{DEFAULT_MAX_LEN, Settings};

@@ -14,14 +14,14 @@ use super::examiner::HangExaminer;
 use super::hub::{Hub, Peer, RequestHandler, Role};
 use super::link::{self, Link};
 use super::wire::{Heartbeat, JudgedHang, Order};
-use crate::ledger::{Ledger, lock};
+use crate::campaign_state::{CampaignState, lock};
 use crate::minimizing::Variants;
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
 use crate::settings::Settings;
 use crate::stage::{LocalDesk, SharedStore};
 use crate::until::NewGroups;
-use crate::{CampaignError, Gate, Room, Until, Watch, reached};
+use crate::{CampaignError, DiskWait, PauseGate, ProgramWatch, Until, reached};
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StoreError};
 use ddfuzz_triage::Key;
@@ -74,7 +74,7 @@ pub(super) struct GuidedEngine<'a> {
     /// What was waited for and is reached.
     pub(super) until: Option<Until>,
     /// Whether the program is still the same.
-    pub(super) watch: Watch,
+    pub(super) watch: ProgramWatch,
     /// Whether it is not, so that all workers have to start again.
     pub(super) rebuilt: bool,
     /// Examines runs that may hang; and what it has found with this build.
@@ -98,7 +98,7 @@ impl<'a> GuidedEngine<'a> {
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
         registry: GroupRegistry<'a>,
-        gate: &'a Gate,
+        gate: &'a PauseGate,
     ) -> Result<GuidedEngine<'a>, CampaignError> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
@@ -112,7 +112,7 @@ impl<'a> GuidedEngine<'a> {
             jobs: settings.jobs,
             known: &settings.known,
             gate,
-            room: Room::new(stop, gate).until(settings.end_of(now)),
+            room: DiskWait::new(stop, gate).until(settings.end_of(now)),
             began: now,
             new_groups: NewGroups::default(),
             gone: HashSet::new(),
@@ -130,7 +130,7 @@ impl<'a> GuidedEngine<'a> {
             drawn: now,
             counted: 0,
             until: None,
-            watch: Watch::of(&settings.minimizing.target)?,
+            watch: ProgramWatch::of(&settings.minimizing.target)?,
             rebuilt: false,
             examiner: HangExaminer::new(&settings.minimizing.target, settings.minimizing.way),
             judged: Vec::new(),
@@ -486,7 +486,7 @@ type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
 /// The groups of a campaign: counts of runs, and what is to be minimized.
 pub(super) struct GroupRegistry<'a> {
     store: &'a Mutex<Store>,
-    pub(super) ledger: Ledger<'a>,
+    pub(super) ledger: CampaignState<'a>,
     pub(super) desk: SharedDesk<'a>,
     known: &'a KnownGroups,
     variants: Variants,
@@ -497,7 +497,7 @@ impl<'a> GroupRegistry<'a> {
     pub(super) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
-        mut ledger: Ledger<'a>,
+        mut ledger: CampaignState<'a>,
         known: &'a KnownGroups,
         variants: Variants,
     ) -> Result<GroupRegistry<'a>, StoreError> {
@@ -508,7 +508,7 @@ impl<'a> GroupRegistry<'a> {
                 let told = group.record.seen.get(campaign).copied().unwrap_or(0);
                 ledger
                     .checkpoint
-                    .have_counted(kind, group.record.major.short(), told);
+                    .raise_count(kind, group.record.major.short(), told);
             }
         }
         Ok(GroupRegistry {

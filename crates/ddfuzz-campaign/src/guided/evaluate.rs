@@ -20,7 +20,7 @@ use super::executor::{NotedRun, TargetExecutor, fail};
 use super::hangs::{HangAction, HangRates};
 use super::wire::Request;
 use super::worker::{Manager, Observers, State};
-use crate::Desk;
+use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
 /// What becomes of the inputs after one that hangs.
@@ -106,14 +106,14 @@ where
         HangAction::Count => Ok(()),
         HangAction::HandIn { number, first } => {
             executor.hangs.keep(number, input, &stuck.counters);
-            hand_in(executor, state, manager, input, stuck, (number, first))
+            submit(executor, state, manager, input, stuck, (number, first))
         }
         HangAction::RunOn => run_on(fuzzer, executor, state, manager, input),
     }
 }
 
 /// Hands a run that was stopped to the main process.
-fn hand_in(
+fn submit(
     executor: &mut TargetExecutor,
     state: &mut State,
     manager: &mut Manager,
@@ -157,7 +157,7 @@ where
         Ended::Timeout => {
             let stuck = executor.executor.stuck();
             let number = executor.hangs.next_number();
-            hand_in(executor, state, manager, input, stuck, (number, true))
+            submit(executor, state, manager, input, stuck, (number, true))
         }
         _ => process_run(fuzzer, executor, state, manager, input, &told),
     };

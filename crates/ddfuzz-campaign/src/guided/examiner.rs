@@ -10,7 +10,7 @@ use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use super::engine::GuidedEngine;
 use super::wire::{HangVerdict, JudgedHang};
 use crate::Report;
-use crate::ledger::lock;
+use crate::campaign_state::lock;
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
@@ -366,7 +366,7 @@ impl GuidedEngine<'_> {
         };
         loop {
             let taken = self.take_in(&report);
-            if !self.session.waits_for_room(&taken) {
+            if !self.session.waits_for_space(&taken) {
                 return taken.map(drop);
             }
         }

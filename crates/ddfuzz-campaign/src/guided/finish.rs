@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::engine::GuidedEngine;
-use crate::ledger::lock;
+use crate::campaign_state::lock;
 use crate::orders::{HangBudget, left_for_later, minimize_entry};
-use crate::schedule::MetInputs;
+use crate::schedule::SlippedInputs;
 use crate::settings::When;
 use crate::{CampaignError, Minimizing, Phase, Summary, Until};
 use ddfuzz_minimize::MinimizeError;
@@ -107,7 +107,7 @@ impl GuidedEngine<'_> {
 
     /// Minimizes groups one by one, for each may slip into further ones.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
-        let (mut taken, mut met, mut done) = (HashSet::new(), MetInputs::default(), 0);
+        let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
         while !self.session.stopped() {
             let minimizing = &self.settings.minimizing;
@@ -116,8 +116,8 @@ impl GuidedEngine<'_> {
             pending.retain(|id| wanted(id.major()) && !taken.contains(id));
             let Some(id) = pending.first().cloned() else {
                 let filed = met.file_next(self.session.store, minimizing, &wanted);
-                if self.session.waits_for_room(&filed) {
-                    met = MetInputs::default();
+                if self.session.waits_for_space(&filed) {
+                    met = SlippedInputs::default();
                     continue;
                 }
                 match filed {
@@ -143,7 +143,7 @@ impl GuidedEngine<'_> {
             };
             let began = Instant::now();
             let result = self.minimize_one(&id, &minimizing);
-            if self.session.waits_for_room(&result) {
+            if self.session.waits_for_space(&result) {
                 taken.remove(&id);
             } else {
                 match result {

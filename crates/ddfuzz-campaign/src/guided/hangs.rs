@@ -170,7 +170,7 @@ impl Hangs {
                 return HangAction::Count;
             }
             self.handed_in = Some(Instant::now());
-            return self.hand_in(false);
+            return self.submit(false);
         }
         let at = self.places.len();
         self.places.push(HangSite {
@@ -180,7 +180,7 @@ impl Hangs {
             least: size,
         });
         self.know(&stuck.signatures, at);
-        self.hand_in(true)
+        self.submit(true)
     }
 
     fn meet_again(&mut self, at: usize, size: usize) -> HangAction {
@@ -192,13 +192,13 @@ impl Hangs {
         let smaller = size < place.least / 2;
         if place.state != SiteState::Pending && (smaller || place.met.is_multiple_of(SAMPLE)) {
             place.least = size.min(place.least);
-            return self.hand_in(false);
+            return self.submit(false);
         }
         place.runs += 1;
         HangAction::Count
     }
 
-    fn hand_in(&mut self, first: bool) -> HangAction {
+    fn submit(&mut self, first: bool) -> HangAction {
         let number = self.next_number();
         HangAction::HandIn { number, first }
     }

@@ -15,11 +15,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::engine::GuidedEngine;
 use super::examiner::SuspectedHang;
 use super::wire::{self, Heartbeat, Reply, Request};
-use crate::desk::Shelf;
-use crate::ledger::lock;
+use crate::campaign_state::lock;
+use crate::crash_sink::StoreWriter;
 use crate::session::CampaignSession;
 use crate::settings::When;
-use crate::{CampaignError, Desk, Fullness, Report};
+use crate::{CampaignError, CrashSink, DiskFullError, Report};
 use ddfuzz_exec::{PrivateDir, Signature};
 use ddfuzz_store::report::size;
 use ddfuzz_store::{EntryId, Kind, StoreError};
@@ -234,7 +234,7 @@ impl GuidedEngine<'_> {
                 peer.claimed.retain(|claimed| claimed != id);
                 let spent = Duration::from_micros(*spent_us);
                 self.minimized += spent;
-                self.registry.desk.give_back(id, *ended, spent)?;
+                self.registry.desk.release(id, *ended, spent)?;
                 Reply::Done
             }
             writing => self.write(writing, body)?,
@@ -302,7 +302,7 @@ impl GuidedEngine<'_> {
 
     /// Files a finding, where it is to be.
     pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
-        let entry = self.registry.desk.hand_in(report)?;
+        let entry = self.registry.desk.submit(report)?;
         let major = report.crash.keys.major;
         self.registry.count(report.kind, major, 1);
         self.session.note_return(report.kind, &major.short())?;
@@ -394,7 +394,7 @@ impl RequestHandler for GuidedEngine<'_> {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
             // It waits in memory only, where nothing can fail.
-            let _ = self.registry.desk.give_back(id, false, Duration::ZERO);
+            let _ = self.registry.desk.release(id, false, Duration::ZERO);
         }
         if let Role::Supervisor(worker) = peer.role {
             self.workers.end(worker);

@@ -13,7 +13,7 @@ use crossbeam::channel::Sender;
 use libafl::Error;
 use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
-use crate::ledger::lock;
+use crate::campaign_state::lock;
 
 /// How long the other broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

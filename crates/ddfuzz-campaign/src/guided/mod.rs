@@ -36,10 +36,10 @@ use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
-use super::ledger::{Ledger, lock};
+use super::campaign_state::{CampaignState, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use crate::{CampaignError, Gate, Summary};
+use crate::{CampaignError, PauseGate, Summary};
 pub use compare::Compared;
 use ddfuzz_store::Store;
 use engine::{GroupRegistry, GuidedEngine};
@@ -64,7 +64,7 @@ pub fn run(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
-    let mut ledger = Ledger::open(store, campaign)?;
+    let mut ledger = CampaignState::open(store, campaign)?;
     let asked = settings.max_len.or(ledger.checkpoint.max_len);
     let max_len = asked.unwrap_or(DEFAULT_MAX_LEN);
     ledger.checkpoint.max_len = Some(max_len);
@@ -73,7 +73,7 @@ pub fn run(
     let variants = settings.minimizing.variants;
     let registry = GroupRegistry::open(store, campaign, ledger, &settings.known, variants)?;
     let root = lock(store).reader().root().to_owned();
-    let gate = Gate::default();
+    let gate = PauseGate::default();
     let mut engine = GuidedEngine::new(store, settings, screen, stop, registry, &gate)?;
     engine.begin_build()?;
     loop {

@@ -1,4 +1,4 @@
-//! A worker's connection to the main process: the [`Desk`] at the other end of a socket, and when
+//! A worker's connection to the main process: the [`CrashSink`] at the other end of a socket, and when
 //! the worker reports ([`HeartbeatTimer`]).
 
 use std::collections::HashMap;
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::wire::{self, Heartbeat, JudgedHang, Order, Reply, Request};
-use crate::desk::Shelf;
-use crate::ledger::lock;
-use crate::{Desk, KnownKey, Report};
+use crate::campaign_state::lock;
+use crate::crash_sink::StoreWriter;
+use crate::{CrashSink, KnownKey, Report};
 use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
@@ -118,7 +118,7 @@ fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     }
 }
 
-impl Shelf for Remote {
+impl StoreWriter for Remote {
     fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -157,7 +157,7 @@ impl Shelf for Remote {
     }
 }
 
-impl Desk for Remote {
+impl CrashSink for Remote {
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
         match self.ask(&Request::Known, &[])? {
             Reply::Known(known) => Ok(known),
@@ -165,7 +165,7 @@ impl Desk for Remote {
         }
     }
 
-    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
         let request = Request::HandIn {
             kind: report.kind,
             crash: Box::new(report.crash.clone()),
@@ -191,7 +191,7 @@ impl Desk for Remote {
         }
     }
 
-    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
         let spent_us = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         let id = id.clone();
         self.have(

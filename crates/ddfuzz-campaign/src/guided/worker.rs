@@ -35,7 +35,8 @@ use super::remote::{HeartbeatTimer, Remote};
 use super::wire::Heartbeat;
 use crate::orders::minimize_entry;
 use crate::{
-    CampaignError, DdminStage, Desk, Fullness, GroupObjective, Passed, Plan, Settings, Share, When,
+    CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
+    Share, When,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
@@ -347,7 +348,7 @@ pub(super) fn only_minimize(
             stop.store(told.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
         let done = minimize_entry(&shelf, &settings.minimizing, &stop, &id, &mut watch);
-        desk.give_back(&id, done.is_ok(), began.elapsed())
+        desk.release(&id, done.is_ok(), began.elapsed())
             .map_err(|error| fail(&error))?;
         match done {
             Ok(()) | Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::desk::{Desk, Report};
+use crate::campaign_state::lock;
+use crate::crash_sink::{CrashSink, Report};
 use crate::error::CampaignError;
-use crate::ledger::lock;
 use ddfuzz_exec::{Copies, Ended, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
@@ -67,7 +67,7 @@ impl FindingClassifier {
     }
 
     /// Classifies a finding and hands it in. The desk is locked for moments only.
-    pub(super) fn take<D: Desk>(
+    pub(super) fn take<D: CrashSink>(
         &mut self,
         desk: &Mutex<D>,
         finding: &Finding<'_>,
@@ -98,11 +98,11 @@ impl FindingClassifier {
                 None => return Ok(FindingOutcome::Unseen),
             },
         };
-        self.hand_in(desk, kind, crash, finding)
+        self.submit(desk, kind, crash, finding)
     }
 
     /// Hands a finding in that cannot be classified now, as one that was seen once.
-    pub(super) fn hand_in_unnamed<D: Desk>(
+    pub(super) fn hand_in_unnamed<D: CrashSink>(
         &mut self,
         desk: &Mutex<D>,
         finding: &Finding<'_>,
@@ -111,10 +111,10 @@ impl FindingClassifier {
             return Ok(FindingOutcome::Unseen);
         };
         let crash = self.seen_once(ended, &finding.seen);
-        self.hand_in(desk, Kind::Flaky, crash, finding)
+        self.submit(desk, Kind::Flaky, crash, finding)
     }
 
-    fn hand_in<D: Desk>(
+    fn submit<D: CrashSink>(
         &mut self,
         desk: &Mutex<D>,
         kind: Kind,
@@ -128,7 +128,7 @@ impl FindingClassifier {
             run: finding.run,
             name: finding.name,
         };
-        let filed = lock(desk).hand_in(&report)?;
+        let filed = lock(desk).submit(&report)?;
         // Filed or not, one of this size is not kept again.
         let size = finding.input.len() as u64;
         self.learn((kind, crash.keys.major, crash.keys.minor), size);
@@ -162,7 +162,7 @@ impl FindingClassifier {
 
     /// Whether an input of this size is not kept; asks the desk now and then. Larger ones are kept
     /// again once a minimization has ended.
-    fn is_known<D: Desk>(
+    fn is_known<D: CrashSink>(
         &mut self,
         desk: &Mutex<D>,
         key: (Kind, Key, Key),

@@ -23,11 +23,11 @@ use super::classifier::{Finding, FindingClassifier, FindingOutcome, Seen};
 use super::local_desk::LocalDesk;
 use super::objective::GroupMetadata;
 use super::work::Minimizations;
-use crate::desk::{Desk, KnownKey};
+use crate::campaign_state::lock;
+use crate::crash_sink::{CrashSink, KnownKey};
 use crate::error::CampaignError;
-use crate::ledger::lock;
 use crate::minimizing::{Minimizing, Variants};
-use crate::schedule::MetInputs;
+use crate::schedule::SlippedInputs;
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{UnknownSearch, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
@@ -58,7 +58,7 @@ const NAMED_AGAIN: Duration = Duration::from_secs(10);
 /// # Ok(())
 /// # }
 /// ```
-pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
+pub struct DdminStage<D: CrashSink + 'static = LocalDesk, I = BytesInput> {
     // First, so that work has ended before anything else goes.
     minimizations: Minimizations<D>,
     desk: Arc<Mutex<D>>,
@@ -121,7 +121,7 @@ impl<I> DdminStage<LocalDesk, I> {
     }
 }
 
-impl<D: Desk + 'static, I> DdminStage<D, I> {
+impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     /// A stage that takes its work from `desk`, and at most `share_percent` of the time.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl<D: Desk + 'static, I> DdminStage<D, I> {
     }
 
     /// Classifies one solution and hands it in.
-    fn hand_in(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
+    fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let finding = Finding {
             input,
             run,
@@ -201,7 +201,7 @@ enum SolutionStep<I> {
     Unnamed(I, u64),
 }
 
-impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
+impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Walks the new solutions, as far as there is time to classify them.
     fn walk<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
@@ -225,7 +225,7 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
                     }
                     let began = Instant::now();
                     let name = input.generate_name(Some(id));
-                    let done = self.hand_in(&input.target_bytes(), &name, run);
+                    let done = self.submit(&input.target_bytes(), &name, run);
                     self.account.spend_on_naming(began.elapsed());
                     if done.is_err() {
                         return Ok(done);
@@ -254,7 +254,7 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     {
         self.account.take_all();
         self.minimizations.expect();
-        let mut met = MetInputs::default();
+        let mut met = SlippedInputs::default();
         while !stop.load(Ordering::Relaxed) {
             let mut done = self.walk(state)?;
             if done.is_ok() && self.minimizations.is_idle() {
@@ -313,7 +313,7 @@ fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<Solution
 
 impl<D, E, EM, I, S, Z> Stage<E, EM, S, Z> for DdminStage<D, I>
 where
-    D: Desk + 'static,
+    D: CrashSink + 'static,
     EM: EventFirer<I, S>,
     I: HasTargetBytes + Input,
     S: HasSolutions<I> + HasMetadata + HasExecutions,
@@ -348,7 +348,7 @@ where
     }
 }
 
-impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
+impl<D: CrashSink + 'static, I, S> Restartable<S> for DdminStage<D, I> {
     fn should_restart(&mut self, _state: &mut S) -> Result<bool, Error> {
         // The target does not run in this process: nothing of it can be what killed it.
         Ok(true)

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::desk::{Counting, Desk, KnownKey, Report, Shelf};
+use crate::campaign_state::MAX_MINORS;
+use crate::crash_sink::{CrashSink, KnownKey, Report, RunCounter, StoreWriter};
 use crate::error::CampaignError;
-use crate::ledger::MINORS_KEPT;
 use crate::minimizing::Variants;
 use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
@@ -53,14 +53,14 @@ impl Group {
     }
 }
 
-/// A [`Desk`] in the process that owns the output directory.
+/// A [`CrashSink`] in the process that owns the output directory.
 ///
 /// The first input of each way into a bug is filed (at most 16 ways a group), and each that is
 /// smaller than all that is stored of it, or than a tenth of the smallest input that was
 /// minimized. Runs are counted in memory, and written every few
 /// seconds, by [`LocalDesk::flush`], and when it is dropped: a process that is killed forgets the
 /// counts of some seconds, and nothing else.
-pub struct LocalDesk<S: Counting = Store> {
+pub struct LocalDesk<S: RunCounter = Store> {
     shelf: S,
     muted: KnownGroups,
     variants: Variants,
@@ -69,7 +69,7 @@ pub struct LocalDesk<S: Counting = Store> {
     waiting: PendingGroups,
 }
 
-impl<S: Counting> LocalDesk<S> {
+impl<S: RunCounter> LocalDesk<S> {
     /// The desk of the campaign of this id. What the directory holds is known from the beginning,
     /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
     /// that found it, what was only slipped into after these, then smaller inputs of groups that
@@ -181,7 +181,7 @@ impl<S: Counting> LocalDesk<S> {
         };
         match group.minors.get(&keys.minor.short()) {
             Some((_, least)) => size < group.enough(*least),
-            None => group.minors.len() < MINORS_KEPT || size < group.enough(0),
+            None => group.minors.len() < MAX_MINORS || size < group.enough(0),
         }
     }
 
@@ -257,7 +257,7 @@ impl<S: Counting> LocalDesk<S> {
     }
 }
 
-impl<S: Counting> Shelf for LocalDesk<S> {
+impl<S: RunCounter> StoreWriter for LocalDesk<S> {
     fn reader(&self) -> &Reader {
         self.shelf.reader()
     }
@@ -284,7 +284,7 @@ impl<S: Counting> Shelf for LocalDesk<S> {
     }
 }
 
-impl<S: Counting> Desk for LocalDesk<S> {
+impl<S: RunCounter> CrashSink for LocalDesk<S> {
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
         let groups = self.groups.iter();
         let keys = groups.flat_map(|((kind, _), group)| {
@@ -298,7 +298,7 @@ impl<S: Counting> Desk for LocalDesk<S> {
         Ok(keys.collect())
     }
 
-    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
         let keys = &report.crash.keys;
         let mut filed = None;
         if self.keeps(report.kind, keys, report.input.len() as u64) {
@@ -342,20 +342,20 @@ impl<S: Counting> Desk for LocalDesk<S> {
         Ok(None)
     }
 
-    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
         let group = (id.kind(), id.major().to_owned());
         if ended {
             self.waiting.remove(&group);
             let reader = self.shelf.reader().clone();
             self.wait_for_more(&group, &reader)?;
         } else {
-            self.waiting.give_back(&group, spent);
+            self.waiting.release(&group, spent);
         }
         Ok(())
     }
 }
 
-impl<S: Counting> Drop for LocalDesk<S> {
+impl<S: RunCounter> Drop for LocalDesk<S> {
     fn drop(&mut self) {
         let _ = self.flush();
     }
@@ -428,7 +428,7 @@ impl PendingGroups {
     }
 
     /// Takes a group back that was not ended, after so much more work.
-    pub(super) fn give_back(&mut self, group: &GroupName, spent: Duration) {
+    pub(super) fn release(&mut self, group: &GroupName, spent: Duration) {
         if let Some(place) = self.claimed.remove(group) {
             let place = PendingGroup {
                 spent: place.spent + spent,
@@ -491,7 +491,7 @@ impl RunCounts {
     }
 
     /// Writes what was counted since the last time. What cannot be written is written next time.
-    pub(super) fn write(&mut self, shelf: &mut impl Counting) -> Result<(), StoreError> {
+    pub(super) fn write(&mut self, shelf: &mut impl RunCounter) -> Result<(), StoreError> {
         self.written = Instant::now();
         while let Some(group) = self.unwritten.first().copied() {
             let runs = self.runs.get(&group).copied().unwrap_or_default();
@@ -601,12 +601,12 @@ mod tests {
         // It is found again meanwhile.
         waiting.enqueue(group("hard"), Priority::Found, false);
         assert_eq!(claim(&mut waiting), None);
-        waiting.give_back(&group("hard"), Duration::from_secs(3));
+        waiting.release(&group("hard"), Duration::from_secs(3));
         waiting.enqueue(group("new"), Priority::Found, false);
         assert_eq!(claim(&mut waiting).as_deref(), Some("new"));
         assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
         waiting.remove(&group("hard"));
-        waiting.give_back(&group("hard"), Duration::ZERO);
+        waiting.release(&group("hard"), Duration::ZERO);
         assert_eq!(claim(&mut waiting), None);
     }
 

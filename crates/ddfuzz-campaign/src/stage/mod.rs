@@ -11,7 +11,7 @@ mod local_desk;
 mod objective;
 mod work;
 
-pub use crate::desk::{Counting, SharedStore};
+pub use crate::crash_sink::{RunCounter, SharedStore};
 pub use account::{Account, CREDIT, LONGEST_SLICE};
 pub use classifier::{Seen, Sight};
 pub use ddmin_stage::{DdminStage, SolutionCursor, StageSettings};

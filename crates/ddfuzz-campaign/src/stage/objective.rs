@@ -15,7 +15,7 @@ use libafl_bolts::Named;
 use serde::{Deserialize, Serialize};
 
 use super::classifier::{FiledFinding, Finding, FindingClassifier, FindingOutcome, Seen, Sight};
-use crate::desk::Desk;
+use crate::crash_sink::CrashSink;
 use crate::error::CampaignError;
 use ddfuzz_exec::{Ended, Target, Way};
 use ddfuzz_store::EntryId;
@@ -48,7 +48,7 @@ pub struct GroupObjective<D> {
     trouble: Option<String>,
 }
 
-impl<D: Desk> GroupObjective<D> {
+impl<D: CrashSink> GroupObjective<D> {
     /// An objective that hands in at `desk`, and classifies runs of `target` in the way `way`.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl<D, S> StateInitializer<S> for GroupObjective<D> {}
 
 impl<D, EM, I, OT, S> Feedback<EM, I, OT, S> for GroupObjective<D>
 where
-    D: Desk,
+    D: CrashSink,
     EM: EventFirer<I, S>,
     I: HasTargetBytes + Input,
     S: HasExecutions,

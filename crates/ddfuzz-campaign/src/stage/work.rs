@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::account::{Account, CREDIT};
-use crate::desk::Desk;
+use crate::campaign_state::lock;
+use crate::crash_sink::CrashSink;
 use crate::error::CampaignError;
-use crate::ledger::lock;
 use crate::minimizing::{Finished, Minimizing};
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::{EntryId, Kind};
@@ -28,7 +28,7 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// The works of one stage.
-pub(super) struct Minimizations<D: Desk + 'static> {
+pub(super) struct Minimizations<D: CrashSink + 'static> {
     desk: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
     /// Those that have had their credit in this process.
@@ -41,7 +41,7 @@ pub(super) struct Minimizations<D: Desk + 'static> {
     rests_until: Duration,
 }
 
-impl<D: Desk + 'static> Minimizations<D> {
+impl<D: CrashSink + 'static> Minimizations<D> {
     pub(super) fn new(desk: Arc<Mutex<D>>) -> Minimizations<D> {
         Minimizations {
             desk,
@@ -132,7 +132,7 @@ impl<D: Desk + 'static> Minimizations<D> {
         let Some(outcome) = outcome else {
             return Ok(None);
         };
-        self.give_back(&id, outcome.is_ok())?;
+        self.release(&id, outcome.is_ok())?;
         // It may have slipped into other groups.
         self.expect();
         outcome.map(Some)
@@ -151,11 +151,11 @@ impl<D: Desk + 'static> Minimizations<D> {
         if self.minimizations.len() >= MOST {
             if !new {
                 self.asks_from = now + ASKED_AGAIN;
-                return Ok(lock(&self.desk).give_back(&id, false, Duration::ZERO)?);
+                return Ok(lock(&self.desk).release(&id, false, Duration::ZERO)?);
             }
             let most = self.minimizations.iter().max_by_key(|work| work.spent);
             if let Some(most) = most.map(|work| work.id.clone()) {
-                self.give_back(&most, false)?;
+                self.release(&most, false)?;
             }
         }
         // The runs of a hang would use up a credit for nothing.
@@ -173,14 +173,14 @@ impl<D: Desk + 'static> Minimizations<D> {
                 Ok(())
             }
             Err(source) => {
-                lock(&self.desk).give_back(&id, false, Duration::ZERO)?;
+                lock(&self.desk).release(&id, false, Duration::ZERO)?;
                 Err(CampaignError::NoThread { source })
             }
         }
     }
 
     /// Ends the work on a group, and gives it back.
-    fn give_back(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
+    fn release(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
         let Some(at) = self.minimizations.iter().position(|work| work.id == *id) else {
             return Ok(());
         };
@@ -188,7 +188,7 @@ impl<D: Desk + 'static> Minimizations<D> {
         let spent = work.spent;
         // First: dropping it may still write.
         drop(work);
-        Ok(lock(&self.desk).give_back(id, ended, spent)?)
+        Ok(lock(&self.desk).release(id, ended, spent)?)
     }
 }
 
@@ -197,11 +197,11 @@ fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
-impl<D: Desk + 'static> Drop for Minimizations<D> {
+impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     fn drop(&mut self) {
         while let Some(work) = self.minimizations.first() {
             let id = work.id.clone();
-            let _ = self.give_back(&id, false);
+            let _ = self.release(&id, false);
         }
     }
 }
@@ -244,7 +244,7 @@ pub(super) struct Minimization {
 
 impl Minimization {
     /// The work on a claimed entry, which begins with its first slice.
-    pub(super) fn new<D: Desk + 'static>(
+    pub(super) fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
         desk: Arc<Mutex<D>>,
@@ -278,7 +278,7 @@ impl Minimization {
     }
 }
 
-fn minimize<D: Desk>(
+fn minimize<D: CrashSink>(
     desk: &Mutex<D>,
     minimizing: &Minimizing,
     id: &EntryId,

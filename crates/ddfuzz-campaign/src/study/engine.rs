@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use super::plan::StudyPlan;
 use super::select::is_by;
-use super::state::{Asked, StudyState, StudySummary, runs};
-use super::utility::{self, Circumstances, SkipReason, Utility};
+use super::state::{StudyRequest, StudyState, StudySummary, runs};
+use super::utility::{self, RunEnvironment, SkipReason, Utility};
 use super::worker::{Baseline, baseline};
-use crate::disk_full::{Gate, Room};
+use crate::campaign_state::{CampaignState, lock};
+use crate::disk_full::{DiskWait, PauseGate};
 use crate::error::CampaignError;
-use crate::ledger::{Ledger, lock};
 use crate::minimizing::Minimizing;
-use crate::schedule::MetInputs;
+use crate::schedule::SlippedInputs;
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
 use crate::settings::When;
@@ -33,9 +33,9 @@ pub struct StudySettings {
     /// The utilities of this part of the study.
     pub utilities: Vec<Utility>,
     /// What they are run with.
-    pub circumstances: Circumstances,
+    pub environment: RunEnvironment,
     /// What the study was asked for: a call that resumes it is held to that.
-    pub asked: Asked,
+    pub asked: StudyRequest,
     /// The inputs.
     pub plan: StudyPlan,
     /// Wall time that this call runs utilities, shared by them.
@@ -68,14 +68,14 @@ pub fn run(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<StudySummary, CampaignError> {
-    let mut ledger = Ledger::open(store, &settings.record.campaign)?;
+    let mut ledger = CampaignState::open(store, &settings.record.campaign)?;
     let state = ledger.checkpoint.study.get_or_insert_default();
     state.asked = Some(settings.asked.clone());
     state.begin_count(&settings.utilities);
     let first = state.utilities.iter().map(runs).sum();
     ledger.checkpoint.begin_count(None);
     ledger.save()?;
-    let gate = Gate::default();
+    let gate = PauseGate::default();
     let began = Instant::now();
     let end = settings.time.and_then(|time| began.checked_add(time));
     let session = CampaignSession {
@@ -87,7 +87,7 @@ pub fn run(
         jobs: settings.jobs,
         known: &settings.known,
         gate: &gate,
-        room: Room::new(stop, &gate).until(end),
+        room: DiskWait::new(stop, &gate).until(end),
         began,
         new_groups: NewGroups::default(),
         gone: HashSet::new(),
@@ -111,7 +111,7 @@ pub fn run(
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
-    pub(super) ledger: Ledger<'a>,
+    pub(super) ledger: CampaignState<'a>,
     /// Runs made before this call.
     first: u64,
     /// How long utilities were run.
@@ -172,7 +172,7 @@ impl StudyEngine<'_> {
         if self.settings.when == When::Off {
             return Ok(());
         }
-        let (mut met, budget) = (MetInputs::default(), self.budget_of_all());
+        let (mut met, budget) = (SlippedInputs::default(), self.budget_of_all());
         self.minimize_founders()?;
         self.minimize_others()?;
         self.minimize_smaller(&mut met, budget)?;
@@ -189,7 +189,11 @@ impl StudyEngine<'_> {
 
     /// Runs one utility, as far as it can be run.
     fn one(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
-        let Some(program) = utility.path.as_deref().filter(|_| utility.unfit.is_none()) else {
+        let Some(program) = utility
+            .path
+            .as_deref()
+            .filter(|_| utility.skip_reason.is_none())
+        else {
             return Ok(());
         };
         match self.look_at(utility, program) {
@@ -202,43 +206,43 @@ impl StudyEngine<'_> {
                 self.fuzz(&utility, program, at, &baselines)
             }
             Err(_) if self.session.stopped() => Ok(()),
-            Err(unfit) => {
-                self.refuse(at, &unfit);
+            Err(skip_reason) => {
+                self.refuse(at, &skip_reason);
                 Ok(())
             }
         }
     }
 
-    /// How a utility is to be run, and what each course does with an empty input.
+    /// How a utility is to be run, and what each invocation does with an empty input.
     fn look_at(
         &self,
         utility: &Utility,
         program: &Path,
     ) -> Result<(Utility, Vec<Baseline>), SkipReason> {
         let not_starting = |error: ExecError| SkipReason::NotStarting(error.to_string());
-        let circumstances = &self.settings.circumstances;
+        let environment = &self.settings.environment;
         let mut utility = utility.clone();
-        if utility.courses.is_empty() {
-            let found = utility::courses(circumstances, program);
-            (utility.courses, utility.interactive_only) = found.map_err(not_starting)?;
+        if utility.invocations.is_empty() {
+            let found = utility::invocations(environment, program);
+            (utility.invocations, utility.interactive_only) = found.map_err(not_starting)?;
             let wanted = &self.settings.asked.channels;
-            (utility.courses).retain(|course| is_by(&course.name(), wanted));
-            if utility.courses.is_empty() {
-                return Err(SkipReason::NoCourse);
+            (utility.invocations).retain(|invocation| is_by(&invocation.name(), wanted));
+            if utility.invocations.is_empty() {
+                return Err(SkipReason::NoInvocation);
             }
         }
-        let courses = utility.courses.iter();
-        let baselines = courses.map(|course| baseline(circumstances, program, course));
+        let invocations = utility.invocations.iter();
+        let baselines = invocations.map(|invocation| baseline(environment, program, invocation));
         let baselines = baselines.collect::<Result<Vec<_>, _>>();
         let baselines = baselines.map_err(not_starting)?;
         Ok((utility, baselines))
     }
 
     /// Notes that a utility cannot be run.
-    pub(super) fn refuse(&mut self, at: usize, unfit: &SkipReason) {
+    pub(super) fn refuse(&mut self, at: usize, skip_reason: &SkipReason) {
         let record = &mut self.state().utilities[at];
-        record.label = Some(unfit.label().to_owned());
-        record.note = unfit.note();
+        record.label = Some(skip_reason.label().to_owned());
+        record.note = skip_reason.note();
     }
 
     pub(super) fn state(&mut self) -> &mut StudyState {

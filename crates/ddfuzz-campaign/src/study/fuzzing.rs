@@ -46,7 +46,7 @@ impl StudyEngine<'_> {
             program,
             baselines,
             plan: &self.settings.plan,
-            circumstances: &self.settings.circumstances,
+            environment: &self.settings.environment,
             next: AtomicU64::new(next),
             end: self.state().end(at),
             stop_condition: StopCondition::new(

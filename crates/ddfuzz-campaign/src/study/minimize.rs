@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::engine::StudyEngine;
+use crate::campaign_state::lock;
 use crate::error::CampaignError;
-use crate::ledger::lock;
 use crate::minimizing::Minimizing;
 use crate::orders::{is_done, is_of_target, minimize_entry};
-use crate::schedule::{MetInputs, file_met};
+use crate::schedule::{SlippedInputs, file_slip};
 use crate::screen::Phase;
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
@@ -86,7 +86,7 @@ impl StudyEngine<'_> {
     /// as `budget` lasts.
     pub(super) fn minimize_smaller(
         &mut self,
-        met: &mut MetInputs,
+        met: &mut SlippedInputs,
         budget: Option<Duration>,
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
@@ -99,7 +99,7 @@ impl StudyEngine<'_> {
             if entry.crash.of.is_none() || self.not_started.contains(&entry.id) {
                 continue;
             }
-            let filed = file_met(self.session.store, &self.settings.minimizing, &entry, &slip);
+            let filed = file_slip(self.session.store, &self.settings.minimizing, &entry, &slip);
             if self.unless_gone(&entry.id, filed)? == Some(true) {
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
                 self.minimize_pending(true, left)?;
@@ -116,7 +116,7 @@ impl StudyEngine<'_> {
         }
         loop {
             let result = self.minimize_once(id, each);
-            if self.session.waits_for_room(&result) {
+            if self.session.waits_for_space(&result) {
                 continue;
             }
             let done = is_done(result, self.session.stopped());

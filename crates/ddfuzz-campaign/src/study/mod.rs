@@ -19,5 +19,5 @@ pub use engine::{StudySettings, run};
 pub use plan::{Call, StudyInput, StudyPlan};
 pub use select::Selection;
 pub(crate) use state::StudyState;
-pub use state::{Asked, StudySummary};
-pub use utility::{Circumstances, Course, SkipReason, Utility};
+pub use state::{StudyRequest, StudySummary};
+pub use utility::{Invocation, RunEnvironment, SkipReason, Utility};

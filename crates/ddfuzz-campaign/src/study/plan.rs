@@ -40,8 +40,8 @@ pub struct StudyPlan {
 /// Which call some runs in a row make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Index of the course.
-    pub course: usize,
+    /// Index of the invocation.
+    pub invocation: usize,
     /// Indices of the options that were drawn.
     pub drawn: Vec<usize>,
 }
@@ -125,21 +125,28 @@ impl Draw {
 impl StudyPlan {
     /// Runs in a row with one call.
     pub fn chunk(&self, utility: &Utility) -> u64 {
-        match utility.courses.iter().any(|course| course.is_terminal()) {
+        match utility
+            .invocations
+            .iter()
+            .any(|invocation| invocation.is_terminal())
+        {
             true => CHUNK_OF_KEYS,
             false => CHUNK,
         }
     }
 
-    /// The call of the runs of this chunk: the courses take turns, and each option is drawn on an
-    /// even chance; in the first chunk of each course none is.
+    /// The call of the runs of this chunk: the invocations take turns, and each option is drawn on an
+    /// even chance; in the first chunk of each invocation none is.
     pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
-        let courses = utility.courses.len().max(1) as u64;
-        let course = (chunk % courses) as usize;
-        let pool = utility.courses.get(course).map_or(0, |it| it.pool.len());
+        let invocations = utility.invocations.len().max(1) as u64;
+        let invocation = (chunk % invocations) as usize;
+        let pool = utility
+            .invocations
+            .get(invocation)
+            .map_or(0, |it| it.pool.len());
         let mut bits = self.stream(b"ddfuzz-study-options-1", utility, chunk);
         let mut drawn = Vec::new();
-        if chunk >= courses {
+        if chunk >= invocations {
             let mut byte = [0];
             for option in 0..pool {
                 bits.fill(&mut byte);
@@ -148,20 +155,23 @@ impl StudyPlan {
                 }
             }
         }
-        Call { course, drawn }
+        Call { invocation, drawn }
     }
 
-    /// The input of run `run`. The first one of each course is empty.
+    /// The input of run `run`. The first one of each invocation is empty.
     pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
         let chunk = run / self.chunk(utility);
-        if run.is_multiple_of(self.chunk(utility)) && chunk < utility.courses.len() as u64 {
+        if run.is_multiple_of(self.chunk(utility)) && chunk < utility.invocations.len() as u64 {
             return StudyInput::Empty;
         }
         let mut draw = Draw([0; 64]);
         self.stream(b"ddfuzz-study-1", utility, run)
             .fill(&mut draw.0);
-        let Call { course, .. } = self.call(utility, chunk);
-        let channel = utility.courses.get(course).map(|course| &course.channel);
+        let Call { invocation, .. } = self.call(utility, chunk);
+        let channel = utility
+            .invocations
+            .get(invocation)
+            .map(|invocation| &invocation.channel);
         let of_set = |number: u64| match self.set.len() as u64 {
             0 => None,
             many => self.set.get((number % many) as usize).copied(),

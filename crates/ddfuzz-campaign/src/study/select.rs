@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::list::{List, Listed, ListedChannel, deny, installed};
-use super::utility::{Course, SkipReason, Utility};
+use super::utility::{Invocation, SkipReason, Utility};
 use ddfuzz_exec::{Channel, Terminal};
 use ddfuzz_model::files::Base64;
 
@@ -90,9 +90,17 @@ impl Selection {
             self.denial(name, path.as_deref(), line).is_none()
                 && is_by(&line.channel.name(), &self.channels)
         };
-        let courses: Vec<Course> = lines.iter().filter(fits).map(|line| course(line)).collect();
-        let interactive_only = !courses.is_empty() && courses.iter().all(Course::is_terminal);
-        let unfit = match (self.refusal(name, path.as_deref(), &lines, &courses), &path) {
+        let invocations: Vec<Invocation> = lines
+            .iter()
+            .filter(fits)
+            .map(|line| invocation(line))
+            .collect();
+        let interactive_only =
+            !invocations.is_empty() && invocations.iter().all(Invocation::is_terminal);
+        let skip_reason = match (
+            self.refusal(name, path.as_deref(), &lines, &invocations),
+            &path,
+        ) {
             // Of what would not be run anyway, it does not matter whether it is there.
             (Some(refusal), _) => Some(refusal),
             (None, None) => Some(SkipReason::Missing),
@@ -104,9 +112,9 @@ impl Selection {
             version: package.as_ref().map(|package| package.version.clone()),
             package: package.map(|package| package.name).or(listed_as),
             path,
-            unfit,
+            skip_reason,
             interactive_only,
-            courses,
+            invocations,
             runs: None,
         }
     }
@@ -117,9 +125,9 @@ impl Selection {
         name: &str,
         path: Option<&Path>,
         lines: &[&Listed],
-        courses: &[Course],
+        invocations: &[Invocation],
     ) -> Option<SkipReason> {
-        if !courses.is_empty() {
+        if !invocations.is_empty() {
             return None;
         }
         let denials = lines
@@ -128,7 +136,7 @@ impl Selection {
         let bare = || self.denial_of(name, path, &[]);
         match denials.into_iter().next() {
             Some(why) => Some(SkipReason::Denied(why.to_owned())),
-            None if !lines.is_empty() => Some(SkipReason::NoCourse),
+            None if !lines.is_empty() => Some(SkipReason::NoInvocation),
             None => bare().map(|why| SkipReason::Denied(why.to_owned())),
         }
     }
@@ -184,8 +192,8 @@ fn is_privileged(path: &Path) -> bool {
     facts.is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 
-fn course(line: &Listed) -> Course {
-    Course {
+fn invocation(line: &Listed) -> Invocation {
+    Invocation {
         channel: match &line.channel {
             ListedChannel::Stdin | ListedChannel::File => Channel::Plain,
             ListedChannel::Copied(name) => Channel::named(name),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::fuzzing::Hangs;
 use super::utility::Utility;
 use super::worker;
-use crate::ledger::Checkpoint;
+use crate::campaign_state::Checkpoint;
 use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{GroupTally, Kind, Reader, Replayed, UtilityRecord, is_refusal};
@@ -25,7 +25,7 @@ pub(crate) struct StudyState {
     under_way: bool,
     /// What it was asked for when it began; `None` in the states of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<StudyRequest>,
     /// Of each, the numbers of runs that were passed over: they were not made when a time was
     /// over.
     #[serde(default)]
@@ -71,13 +71,13 @@ impl StudyState {
         record.package = utility.package.clone();
         record.version = utility.version.clone();
         record.path = utility.path.as_ref().map(OsText::from);
-        if utility.unfit.is_none() && record.label.as_deref().is_some_and(is_refusal) {
+        if utility.skip_reason.is_none() && record.label.as_deref().is_some_and(is_refusal) {
             // It was refused by an earlier call, and is looked at again.
             (record.label, record.note, record.done) = (None, None, false);
         }
-        if let Some(unfit) = &utility.unfit {
-            record.label = Some(unfit.label().to_owned());
-            record.note = unfit.note();
+        if let Some(skip_reason) = &utility.skip_reason {
+            record.label = Some(skip_reason.label().to_owned());
+            record.note = skip_reason.note();
         } else if record.label.is_none() && utility.interactive_only {
             record.label = Some("interactive-only".to_owned());
         }
@@ -118,7 +118,7 @@ impl StudyState {
 
     /// How many of these utilities are still to be run in this count.
     pub(super) fn left(&self, utilities: &[Utility]) -> usize {
-        let runs = |it: &&Utility| it.unfit.is_none() && it.path.is_some();
+        let runs = |it: &&Utility| it.skip_reason.is_none() && it.path.is_some();
         let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
         utilities.iter().filter(runs).filter(|it| waits(it)).count()
     }
@@ -198,7 +198,7 @@ impl StudySummary {
 /// What a study was asked for when it began. Which utilities, and how many runs, is up to each
 /// call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct StudyRequest {
     /// The file of the list, as it was named; `None` for the one that comes along.
     pub list: Option<OsText>,
     /// The data set whose inputs are run.
@@ -211,10 +211,10 @@ pub struct Asked {
     pub channels: Vec<String>,
 }
 
-impl Asked {
+impl StudyRequest {
     /// What the study of a directory was asked for so far; `None` where there is none, or none that
     /// says. What cannot be read is no error here: whoever continues the study meets it.
-    pub fn so_far(reader: &Reader) -> Option<Asked> {
+    pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }
 }
@@ -224,16 +224,16 @@ mod tests {
     use super::*;
     use crate::study::SkipReason;
 
-    fn utility(name: &str, unfit: Option<SkipReason>) -> Utility {
+    fn utility(name: &str, skip_reason: Option<SkipReason>) -> Utility {
         Utility {
             name: name.to_owned(),
             place: 0,
             package: None,
             version: None,
-            path: unfit.is_none().then(|| "/bin/true".into()),
-            unfit,
+            path: skip_reason.is_none().then(|| "/bin/true".into()),
+            skip_reason,
             interactive_only: false,
-            courses: Vec::new(),
+            invocations: Vec::new(),
             runs: None,
         }
     }

@@ -24,11 +24,11 @@ pub struct Utility {
     /// The program; `None` where it is missing.
     pub path: Option<PathBuf>,
     /// Why it is not run, where it is not.
-    pub unfit: Option<SkipReason>,
+    pub skip_reason: Option<SkipReason>,
     /// Whether it works at a terminal only.
     pub interactive_only: bool,
     /// How its inputs reach it; none where it is in no list.
-    pub courses: Vec<Course>,
+    pub invocations: Vec<Invocation>,
     /// Its runs in this count; `None` where a time bounds them.
     pub runs: Option<u64>,
 }
@@ -45,7 +45,7 @@ pub enum SkipReason {
     /// It does not start, for this reason.
     NotStarting(String),
     /// Nothing is left of it by the filters.
-    NoCourse,
+    NoInvocation,
 }
 
 impl SkipReason {
@@ -56,7 +56,7 @@ impl SkipReason {
             SkipReason::Setuid => "setuid",
             SkipReason::Denied(_) => "denied",
             SkipReason::NotStarting(_) => "does-not-start",
-            SkipReason::NoCourse => "no-channel",
+            SkipReason::NoInvocation => "no-channel",
         }
     }
 
@@ -64,14 +64,14 @@ impl SkipReason {
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
-            SkipReason::Missing | SkipReason::Setuid | SkipReason::NoCourse => None,
+            SkipReason::Missing | SkipReason::Setuid | SkipReason::NoInvocation => None,
         }
     }
 }
 
 /// One way in which inputs reach a utility: its channel, and the rest of its call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct Invocation {
     /// The channel.
     pub channel: Channel,
     /// Arguments that are always there; `@@` where a file goes.
@@ -82,7 +82,7 @@ pub struct Course {
     pub pool_at: usize,
 }
 
-impl Course {
+impl Invocation {
     /// Its name, as the configuration lines of the studies have it.
     pub fn name(&self) -> String {
         match &self.channel {
@@ -117,7 +117,7 @@ impl Course {
 
 /// What all utilities are run with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct RunEnvironment {
     /// Limits on each run.
     pub limits: Limits,
     /// Whether they are held back from the machine.
@@ -126,10 +126,10 @@ pub struct Circumstances {
     pub path: OsString,
 }
 
-impl Circumstances {
-    /// The target that `program` is by this course, with the options of these indices: nothing is
+impl RunEnvironment {
+    /// The target that `program` is by this invocation, with the options of these indices: nothing is
     /// inherited.
-    pub fn target(&self, program: PathBuf, course: &Course, drawn: &[usize]) -> Target {
+    pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
             ("LANG", "C.UTF-8".into()),
@@ -141,8 +141,8 @@ impl Circumstances {
         }
         let env = set.into_iter().map(|(name, value)| (name.into(), value));
         Target {
-            args: course.args_with(drawn),
-            channel: course.channel.clone(),
+            args: invocation.args_with(drawn),
+            channel: invocation.channel.clone(),
             env: env.collect(),
             env_only: true,
             limits: self.limits,
@@ -155,26 +155,26 @@ impl Circumstances {
 /// What somebody would type who wants to be rid of a program: one that reads its stdin reads this.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// The courses of a utility that is in no list, and whether it works at a terminal only.
-pub(super) fn courses(
-    circumstances: &Circumstances,
+/// The invocations of a utility that is in no list, and whether it works at a terminal only.
+pub(super) fn invocations(
+    environment: &RunEnvironment,
     program: &Path,
-) -> Result<(Vec<Course>, bool), ExecError> {
-    let stdin = course(Channel::Plain, &[]);
-    if is_interactive_only(circumstances, program, &stdin)? {
+) -> Result<(Vec<Invocation>, bool), ExecError> {
+    let stdin = invocation(Channel::Plain, &[]);
+    if is_interactive_only(environment, program, &stdin)? {
         let terminal = Channel::Terminal(Terminal::default());
-        return Ok((vec![course(terminal, &[])], true));
+        return Ok((vec![invocation(terminal, &[])], true));
     }
-    let mut courses = vec![stdin, course(Channel::Plain, &["@@"])];
+    let mut invocations = vec![stdin, invocation(Channel::Plain, &["@@"])];
     for extension in extensions(program) {
         let name = format!("input.{extension}");
-        courses.push(course(Channel::named(name), &["@@"]));
+        invocations.push(invocation(Channel::named(name), &["@@"]));
     }
-    Ok((courses, false))
+    Ok((invocations, false))
 }
 
-fn course(channel: Channel, args: &[&str]) -> Course {
-    Course {
+fn invocation(channel: Channel, args: &[&str]) -> Invocation {
+    Invocation {
         channel,
         args: args.iter().map(Into::into).collect(),
         pool: Vec::new(),
@@ -185,11 +185,11 @@ fn course(channel: Channel, args: &[&str]) -> Course {
 /// Whether a program calls what only terminals understand, and without one ends in failure, with
 /// nothing read.
 fn is_interactive_only(
-    circumstances: &Circumstances,
+    environment: &RunEnvironment,
     program: &Path,
-    stdin: &Course,
+    stdin: &Invocation,
 ) -> Result<bool, ExecError> {
-    let target = circumstances.target(program.to_owned(), stdin, &[]);
+    let target = environment.target(program.to_owned(), stdin, &[]);
     let facts = TargetFacts::of(&target)?;
     if facts.terminal_calls.is_empty() {
         return Ok(false);
@@ -212,26 +212,26 @@ mod tests {
             SkipReason::Setuid,
             SkipReason::Denied(String::new()),
             SkipReason::NotStarting(String::new()),
-            SkipReason::NoCourse,
+            SkipReason::NoInvocation,
         ];
-        assert_eq!(all.map(|unfit| unfit.label()), REFUSALS);
+        assert_eq!(all.map(|skip_reason| skip_reason.label()), REFUSALS);
     }
 
     #[test]
     fn a_utility_has_a_home_in_a_sandbox_and_outside() {
-        let course = Course {
+        let invocation = Invocation {
             channel: Channel::Plain,
             args: Vec::new(),
             pool: Vec::new(),
             pool_at: 0,
         };
         let home = |sandbox| {
-            let circumstances = Circumstances {
+            let environment = RunEnvironment {
                 limits: Limits::default(),
                 sandbox,
                 path: "/bin".into(),
             };
-            let target = circumstances.target("/bin/cat".into(), &course, &[]);
+            let target = environment.target("/bin/cat".into(), &invocation, &[]);
             target.env.into_iter().find(|(name, _)| name == "HOME")
         };
         assert_eq!(home(Sandbox::Off), Some(("HOME".into(), ".".into())));

@@ -7,14 +7,14 @@ use std::time::Duration;
 use crossbeam::channel::Sender;
 
 use super::plan::{Call, StudyPlan};
-use super::utility::{Circumstances, Course, Utility};
+use super::utility::{Invocation, RunEnvironment, Utility};
 use crate::classifier::{Classified, Finding, RunClassifier};
 use crate::until::StopCondition;
 use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, start};
 use ddfuzz_store::{Kind, Tally};
 use ddfuzz_triage::Subject;
 
-/// Started calls that a worker keeps: those of the courses without options come again and again.
+/// Started calls that a worker keeps: those of the invocations without options come again and again.
 const KEPT: usize = 4;
 
 /// Some runs in a row, of one call.
@@ -38,7 +38,7 @@ pub(super) struct WorkerContext<'a> {
     pub(super) program: &'a std::path::Path,
     pub(super) baselines: &'a [Baseline],
     pub(super) plan: &'a StudyPlan,
-    pub(super) circumstances: &'a Circumstances,
+    pub(super) environment: &'a RunEnvironment,
     /// The next run that no worker has taken.
     pub(super) next: AtomicU64,
     /// The first run that is not to be made.
@@ -103,8 +103,8 @@ impl<'a> Worker<'a> {
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
-        let is_endless = (shared.baselines.get(call.course)).is_some_and(|it| it.is_endless());
-        let channel = shared.utility.courses[call.course].name();
+        let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
+        let channel = shared.utility.invocations[call.invocation].name();
         let started = self.started(call)?;
         let mut chunk = Chunk {
             first,
@@ -159,13 +159,13 @@ impl<'a> Worker<'a> {
         let WorkerContext {
             utility,
             program,
-            circumstances,
+            environment,
             baselines,
             ..
         } = self.shared;
-        let course = &utility.courses[call.course];
-        let mut target = circumstances.target(program.to_path_buf(), course, &call.drawn);
-        if let Some(baseline) = baselines.get(call.course) {
+        let invocation = &utility.invocations[call.invocation];
+        let mut target = environment.target(program.to_path_buf(), invocation, &call.drawn);
+        if let Some(baseline) = baselines.get(call.invocation) {
             target.limits = baseline.within(target.limits);
         }
         let executor = start(&target, None, Freshness::Fresh)?.executor;
@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
-/// How a course takes an empty input.
+/// How a invocation takes an empty input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// It ends.
@@ -210,7 +210,7 @@ impl Baseline {
         }
     }
 
-    /// The limits on the runs of a course that takes an empty input so: for the end of one that
+    /// The limits on the runs of a invocation that takes an empty input so: for the end of one that
     /// has none, nobody waits long.
     pub(super) fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
@@ -229,20 +229,20 @@ impl Baseline {
     }
 }
 
-/// Runs a course on an empty input.
+/// Runs a invocation on an empty input.
 pub(super) fn baseline(
-    circumstances: &Circumstances,
+    environment: &RunEnvironment,
     program: &std::path::Path,
-    course: &Course,
+    invocation: &Invocation,
 ) -> Result<Baseline, ExecError> {
-    let target = circumstances.target(program.to_owned(), course, &[]);
+    let target = environment.target(program.to_owned(), invocation, &[]);
     let mut executor = start(&target, None, Freshness::Fresh)?.executor;
     let run = executor.run(b"")?;
     Ok(match run.ended {
         Ended::Timeout if run.cpu >= target.limits.cpu => Baseline::Loops,
         Ended::Timeout => Baseline::Waits,
         // At a terminal a key may do that.
-        ended if ended.is_killing() && !course.is_terminal() => Baseline::Kills,
+        ended if ended.is_killing() && !invocation.is_terminal() => Baseline::Kills,
         _ => Baseline::Ends,
     })
 }

@@ -10,12 +10,12 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 use super::minimize::MinimizeQueue;
 use super::registry::ContentRegistry;
 use super::sources::{Queue, Sources};
+use crate::campaign_state::{Stored, lock};
 use crate::classifier::Classified;
-use crate::disk_full::{Fullness, Gate, Room};
+use crate::disk_full::{DiskFullError, DiskWait, PauseGate};
 use crate::error::CampaignError;
-use crate::ledger::{Stored, lock};
 use crate::orders::{MinimizerReply, is_of_target};
-use crate::rebuild::Watch;
+use crate::rebuild::ProgramWatch;
 use crate::run::Summary;
 use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
@@ -61,7 +61,7 @@ pub(super) struct WatchEngine<'a> {
     pub(super) producer: &'a mut dyn Producer,
     pub(super) registry: ContentRegistry<'a>,
     /// Whether the program is still the same.
-    pub(super) build: Watch,
+    pub(super) build: ProgramWatch,
     pub(super) queue: Queue,
     pub(super) minimize_queue: MinimizeQueue,
     pub(super) producing: Producing,
@@ -88,7 +88,7 @@ impl<'a> WatchEngine<'a> {
         producer: &'a mut dyn Producer,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
-        gate: &'a Gate,
+        gate: &'a PauseGate,
     ) -> Result<WatchEngine<'a>, CampaignError> {
         let registry = ContentRegistry::open(store, campaign, &settings.minimizing.target)?;
         let root = lock(store).reader().root().to_owned();
@@ -102,7 +102,7 @@ impl<'a> WatchEngine<'a> {
             jobs: settings.jobs,
             known: &settings.known,
             gate,
-            room: Room::new(stop, gate)
+            room: DiskWait::new(stop, gate)
                 .patient(settings.waits_for_room)
                 .until(settings.time.and_then(|time| began.checked_add(time))),
             began,
@@ -114,7 +114,7 @@ impl<'a> WatchEngine<'a> {
             settings,
             producer,
             registry,
-            build: Watch::of(&settings.minimizing.target)?,
+            build: ProgramWatch::of(&settings.minimizing.target)?,
             queue: Queue::new(Sources::new(&settings.sources, &root), settings.max_len),
             minimize_queue: MinimizeQueue::default(),
             producing: Producing::Running,
@@ -313,7 +313,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Does it when there is room on the disk.
-    fn made<T, E: Fullness>(
+    fn made<T, E: DiskFullError>(
         &mut self,
         mut write: impl FnMut(&mut ContentRegistry<'a>) -> Result<T, E>,
     ) -> Result<T, E> {

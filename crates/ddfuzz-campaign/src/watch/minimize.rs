@@ -8,7 +8,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 use super::engine::WatchEngine;
 use crate::error::CampaignError;
 use crate::orders::{MinimizerReply, is_done};
-use crate::schedule::MetInputs;
+use crate::schedule::SlippedInputs;
 use crate::settings::When;
 use ddfuzz_store::EntryId;
 
@@ -30,7 +30,7 @@ pub(super) struct MinimizeQueue {
     /// The store has no more of those that only wait until there is nothing else to do.
     exhausted: bool,
     /// What minimizations have met.
-    met: MetInputs,
+    met: SlippedInputs,
 }
 
 impl MinimizeQueue {
@@ -124,7 +124,7 @@ impl WatchEngine<'_> {
             let filed = met.file_next(self.session.store, minimizing, &|major| {
                 !self.session.is_muted(major)
             });
-            if self.session.waits_for_room(&filed) {
+            if self.session.waits_for_space(&filed) {
                 continue;
             }
             self.minimize_queue.met = met;
@@ -182,7 +182,7 @@ impl WatchEngine<'_> {
         self.minimize_queue.spent += spent;
         self.minimize_queue.done += 1;
         self.minimize_queue.look_again();
-        if self.session.waits_for_room(&result) {
+        if self.session.waits_for_space(&result) {
             self.minimize_queue.queue.push_front(id);
             return Ok(());
         }

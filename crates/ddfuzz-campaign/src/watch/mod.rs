@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, Sender};
 
-use super::disk_full::Gate;
+use super::disk_full::PauseGate;
 use super::error::CampaignError;
 use super::minimizing::Minimizing;
 use super::orders::minimize_orders;
@@ -55,7 +55,7 @@ pub fn watch(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
-    let gate = Gate::default();
+    let gate = PauseGate::default();
     let mut engine = WatchEngine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
     loop {
         if let Some(summary) = watch_build(&mut engine, settings, stop)? {

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
+use crate::campaign_state::{CampaignState, Stored, lock};
 use crate::classifier::Classified;
 use crate::error::CampaignError;
-use crate::ledger::{Ledger, Stored, lock};
 use crate::verdict::{Judged, identity, kind_of, line_of};
 use crate::watch::ExaminedInput;
 use ddfuzz_exec::{Ended, Target};
@@ -25,7 +25,7 @@ pub(super) struct ContentRegistry<'a> {
     campaign: String,
     target: &'a Target,
     identity: ContentHash,
-    pub(super) ledger: Ledger<'a>,
+    pub(super) ledger: CampaignState<'a>,
     journal: TriageJournal,
     /// Contents that were run, or are being run.
     contents: HashSet<ContentHash>,
@@ -42,7 +42,7 @@ impl<'a> ContentRegistry<'a> {
         target: &'a Target,
     ) -> Result<ContentRegistry<'a>, CampaignError> {
         let identity = identity(target)?;
-        let mut ledger = Ledger::open(store, campaign)?;
+        let mut ledger = CampaignState::open(store, campaign)?;
         // Only campaigns that make inputs record a greatest length, and count runs by number.
         if ledger.checkpoint.max_len.is_some() {
             return Err(CampaignError::NoWatch);
@@ -69,7 +69,7 @@ impl<'a> ContentRegistry<'a> {
             }
         }
         for ((kind, major), count) in counts {
-            ledger.checkpoint.have_counted(kind, major.short(), count);
+            ledger.checkpoint.raise_count(kind, major.short(), count);
         }
         ledger.checkpoint.next = ledger.checkpoint.next.max(done);
         ledger.checkpoint.begin_count(None);

@@ -1,4 +1,4 @@
-//! The state of a campaign: commits findings in the order of their runs ([`Ledger`]), and remembers
+//! The state of a campaign: commits findings in the order of their runs ([`CampaignState`]), and remembers
 //! from call to call what was committed ([`Checkpoint`], `state.json`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,7 +16,7 @@ use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
 /// Ways into one bug of which an input is stored.
-pub(crate) const MINORS_KEPT: usize = 16;
+pub(crate) const MAX_MINORS: usize = 16;
 
 /// A finding of which the input is stored.
 pub(crate) struct Stored {
@@ -42,7 +42,7 @@ impl SettledGroup {
     /// Whether an input of this size is stored: the first of a minor key, as long as there are not
     /// many, and of crashes also each that is smaller than all before it.
     fn wants(&self, kind: Kind, minor: &str, size: u64) -> bool {
-        let first = !self.minors.contains(minor) && self.minors.len() < MINORS_KEPT;
+        let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
         first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
     }
 }
@@ -57,7 +57,7 @@ fn utility(crash: &Crash) -> Option<String> {
 }
 
 /// What has been committed.
-pub(crate) struct Ledger<'a> {
+pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     campaign: String,
     pub(crate) checkpoint: Checkpoint,
@@ -69,9 +69,12 @@ pub(crate) struct Ledger<'a> {
     unsaved: bool,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> CampaignState<'a> {
     /// Reads what was committed before.
-    pub(crate) fn open(store: &'a Mutex<Store>, campaign: &str) -> Result<Ledger<'a>, StoreError> {
+    pub(crate) fn open(
+        store: &'a Mutex<Store>,
+        campaign: &str,
+    ) -> Result<CampaignState<'a>, StoreError> {
         let mut settled: HashMap<Bug, SettledGroup> = HashMap::new();
         let mut crashes = Vec::new();
         let locked = lock(store);
@@ -110,7 +113,7 @@ impl<'a> Ledger<'a> {
             settled.entry(bug).or_default();
         }
         let campaign = campaign.to_owned();
-        Ok(Ledger {
+        Ok(CampaignState {
             store,
             campaign,
             checkpoint,
@@ -298,7 +301,7 @@ impl Checkpoint {
     }
 
     /// Raises the count to at least this many.
-    pub(crate) fn have_counted(&mut self, kind: Kind, major: String, runs: u64) {
+    pub(crate) fn raise_count(&mut self, kind: Kind, major: String, runs: u64) {
         if runs > 0 {
             let seen = self.seen.entry(kind).or_default().entry(major).or_default();
             *seen = runs.max(*seen);

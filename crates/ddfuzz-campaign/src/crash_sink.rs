@@ -1,5 +1,5 @@
-//! Where fuzzers store what they find and get groups to minimize: [`Shelf`] writes into an output
-//! directory, [`Desk`] also knows its groups, [`Counting`] also counts runs.
+//! Where fuzzers store what they find and get groups to minimize: [`StoreWriter`] writes into an output
+//! directory, [`CrashSink`] also knows its groups, [`RunCounter`] also counts runs.
 
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::lock;
+use super::campaign_state::lock;
 use ddfuzz_exec::Target;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};
@@ -43,8 +43,8 @@ pub struct Report<'a> {
 /// An output directory that knows its groups. Several fuzzers may share it: one desk knows what
 /// was handed in at another.
 ///
-/// **No crash is ever lost.** What [`Desk::hand_in`] has filed when it returns is synced.
-pub trait Desk: Shelf {
+/// **No crash is ever lost.** What [`CrashSink::submit`] has filed when it returns is synced.
+pub trait CrashSink: StoreWriter {
     /// All ways into bugs that inputs are stored of.
     ///
     /// # Errors
@@ -53,12 +53,12 @@ pub trait Desk: Shelf {
 
     /// Counts a finding, and files it where it is the first of its minor key, smaller than all that
     /// is stored of it, or so small that it may end smaller; then gives its entry. The founder of a
-    /// new group, and a smaller input of one that has an outcome, wait to be [claimed](Desk::claim)
+    /// new group, and a smaller input of one that has an outcome, wait to be [claimed](CrashSink::claim)
     /// from then on.
     ///
     /// # Errors
     /// When it cannot be written; it is not counted then, and may be handed in again.
-    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
     /// Counts `runs` more runs that ended in a known group.
     ///
@@ -77,12 +77,12 @@ pub trait Desk: Shelf {
     ///
     /// # Errors
     /// When the owner of the directory cannot be reached.
-    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 
 /// An output directory that findings and reproducers go to: the [`Store`] itself, or one that
 /// another process writes.
-pub trait Shelf: Send {
+pub trait StoreWriter: Send {
     /// The directory for reading.
     fn reader(&self) -> &Reader;
 
@@ -111,7 +111,7 @@ pub trait Shelf: Send {
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError>;
 }
 
-impl Shelf for Store {
+impl StoreWriter for Store {
     fn reader(&self) -> &Reader {
         Store::reader(self)
     }
@@ -134,7 +134,7 @@ impl Shelf for Store {
 }
 
 /// A shelf that counts how often groups were seen.
-pub trait Counting: Shelf {
+pub trait RunCounter: StoreWriter {
     /// Sets how many runs of a campaign ended in a group ([`Store::set_seen`]).
     ///
     /// # Errors
@@ -148,7 +148,7 @@ pub trait Counting: Shelf {
     ) -> Result<(), StoreError>;
 }
 
-impl Counting for Store {
+impl RunCounter for Store {
     fn set_seen(
         &mut self,
         kind: Kind,
@@ -175,7 +175,7 @@ impl<B: Deref<Target = Mutex<Store>> + Send> SharedStore<B> {
     }
 }
 
-impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
+impl<B: Deref<Target = Mutex<Store>> + Send> StoreWriter for SharedStore<B> {
     fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -189,7 +189,7 @@ impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
     }
 
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
-        Shelf::write_reproduce(&mut *lock(&*self.store), id, target)
+        StoreWriter::write_reproduce(&mut *lock(&*self.store), id, target)
     }
 
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
@@ -197,7 +197,7 @@ impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
     }
 }
 
-impl<B: Deref<Target = Mutex<Store>> + Send> Counting for SharedStore<B> {
+impl<B: Deref<Target = Mutex<Store>> + Send> RunCounter for SharedStore<B> {
     fn set_seen(
         &mut self,
         kind: Kind,
