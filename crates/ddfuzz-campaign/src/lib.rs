@@ -23,10 +23,10 @@ mod disk_full;
 mod error;
 pub mod generator;
 mod guided;
-pub mod keys;
+pub mod keystrokes;
+mod minimization_queue;
 mod minimizing;
 mod mutation;
-mod orders;
 mod rebuild;
 mod recheck;
 mod run;
@@ -46,11 +46,11 @@ pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};
 pub use dictionary::{Source, Word, Words};
 pub use disk_full::{DiskFullError, DiskWait, PauseGate};
 pub use error::CampaignError;
-pub use guided::Compared;
-pub use keys::KeysName;
+pub use guided::ComparisonValues;
+pub use keystrokes::KeystrokesName;
+pub use minimization_queue::{minimize_pending, pending_entries};
 pub use minimizing::{Finished, Minimizing, Variants};
 pub use mutation::{MutatedName, Mutation};
-pub use orders::{left_to_minimize, minimize_left};
 pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
 pub use run::{Summary, run};
@@ -60,8 +60,8 @@ pub use settings::{
     DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
 pub use stage::{
-    Account, CREDIT, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk, Passed,
-    RunCounter, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
+    DdminStage, FailedRun, FailedRunSlot, GroupMetadata, GroupObjective, GroupRegistry, Passed,
+    RunCounter, SharedStore, SolutionCursor, StageSettings, new_campaign, new_study,
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};

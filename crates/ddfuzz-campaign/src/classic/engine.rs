@@ -14,11 +14,11 @@ use crate::campaign_state::{CampaignState, Stored};
 use crate::classifier::{Classified, Finding};
 use crate::disk_full::{DiskWait, PauseGate};
 use crate::error::CampaignError;
-use crate::minimizing::Minimizing;
-use crate::orders::{
-    HangBudget, MinimizerReply, is_done, is_of_target, left_for_later, minimize_entry,
-    minimize_orders,
+use crate::minimization_queue::{
+    HangBudget, MinimizerReply, hangs_left_note, is_done, is_of_target, minimize_entry,
+    run_minimizer,
 };
+use crate::minimizing::Minimizing;
 use crate::rebuild::ProgramWatch;
 use crate::run::Summary;
 use crate::schedule::{self, SlippedInputs};
@@ -248,7 +248,7 @@ impl ClassicEngine<'_> {
             let Some(minimizing) = self.how(&id) else {
                 self.session
                     .screen
-                    .note(&left_for_later(self.queue.len() + self.waiting));
+                    .note(&hangs_left_note(self.queue.len() + self.waiting));
                 return Ok(());
             };
             let began = self.session.began;
@@ -463,7 +463,7 @@ impl ClassicEngine<'_> {
             if self.settings.when == When::Worker {
                 let (store, stop) = (self.session.store, self.session.stop);
                 let minimizing = &self.settings.minimizing;
-                scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
+                scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
             } else {
                 drop((orders, reply));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::utility::Utility;
 use crate::generator::{InputName, Kind};
-use crate::keys::KeysName;
+use crate::keystrokes::KeystrokesName;
 use ddfuzz_exec::{Channel, SEPARATOR};
 
 /// Runs with the same call, in a row: a server is started for each drawn set of options.
@@ -57,7 +57,7 @@ pub enum StudyInput {
     /// its place.
     Two(InputName, InputName),
     /// Keystrokes.
-    Keys(KeysName),
+    Keys(KeystrokesName),
 }
 
 impl StudyInput {
@@ -184,7 +184,7 @@ impl StudyPlan {
         }
         match channel {
             // One of four is of uniform bytes.
-            Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeysName {
+            Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeystrokesName {
                 seed: draw.number(8),
                 length: draw.length(16, &KEYS),
             }),

@@ -14,7 +14,7 @@ use crate::campaign_state::{Stored, lock};
 use crate::classifier::Classified;
 use crate::disk_full::{DiskFullError, DiskWait, PauseGate};
 use crate::error::CampaignError;
-use crate::orders::{MinimizerReply, is_of_target};
+use crate::minimization_queue::{MinimizerReply, is_of_target};
 use crate::rebuild::ProgramWatch;
 use crate::run::Summary;
 use crate::screen::{Phase, Progress, Screen};

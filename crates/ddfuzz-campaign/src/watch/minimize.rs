@@ -7,7 +7,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::engine::WatchEngine;
 use crate::error::CampaignError;
-use crate::orders::{MinimizerReply, is_done};
+use crate::minimization_queue::{MinimizerReply, is_done};
 use crate::schedule::SlippedInputs;
 use crate::settings::When;
 use ddfuzz_store::EntryId;

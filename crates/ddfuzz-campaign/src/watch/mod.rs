@@ -23,8 +23,8 @@ use crossbeam::channel::{self, Receiver, Sender};
 
 use super::disk_full::PauseGate;
 use super::error::CampaignError;
+use super::minimization_queue::run_minimizer;
 use super::minimizing::Minimizing;
-use super::orders::minimize_orders;
 use super::run::Summary;
 use super::screen::Screen;
 use super::settings::When;
@@ -90,7 +90,7 @@ fn watch_build(
         }
         drop((tasks, answer));
         let (store, minimizing) = (engine.session.store, &settings.minimizing);
-        scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
+        scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
         engine.run(Channels {
             task,
             answers,

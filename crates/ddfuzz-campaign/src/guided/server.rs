@@ -1,5 +1,5 @@
-//! The socket at which workers reach the main process, and the main process's answers. It lies in a
-//! directory that only this user can enter.
+//! [`WorkerServer`], the socket on which the main process receives the requests of its workers, and
+//! its answers. The socket is in a directory that only this user can enter.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::engine::GuidedEngine;
-use super::examiner::SuspectedHang;
-use super::wire::{self, Heartbeat, Reply, Request};
+use super::hang_examiner::SuspectedHang;
+use super::messages::{self, Heartbeat, Reply, Request};
 use crate::campaign_state::lock;
 use crate::crash_sink::StoreWriter;
 use crate::session::CampaignSession;
@@ -25,54 +25,54 @@ use ddfuzz_store::report::size;
 use ddfuzz_store::{EntryId, Kind, StoreError};
 use ddfuzz_triage::Key;
 
-/// How long a worker may take to send a message that it has begun.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time that a worker may take to send or receive one message.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The role of a peer. Workers are numbered from one on.
+/// The role of a connected process. Workers are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has not sent it yet.
+    /// The process has not sent its role yet.
     Unknown,
-    /// The process that starts this worker, again where it has died.
+    /// The process that starts this worker, and restarts it after a crash.
     Supervisor(usize),
     Worker(usize),
 }
 
-/// A worker, as the hub sees it.
+/// A connection to a worker or a supervisor.
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Runs that it was granted and has not reported.
+    /// Number of runs that were granted to the worker and that it has not reported.
     pub(super) granted: u64,
-    /// What it is minimizing.
+    /// Entries that the worker is minimizing.
     pub(super) claimed: Vec<EntryId>,
-    /// Its last heartbeat.
+    /// The worker's last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// How many verdicts it has received.
+    /// Number of verdicts about hangs that were sent to the worker.
     pub(super) judged: usize,
 }
 
 /// Answers the requests of workers.
 pub(super) trait RequestHandler {
-    /// The answer; `None` where the worker does not wait for one.
+    /// Handles a request and returns the answer; `None` if the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
 
-    /// The connection to a worker is closed.
+    /// Handles a closed connection.
     fn lost(&mut self, peer: Peer);
 }
 
-/// The socket of the main process, and the workers that are connected.
-pub(super) struct Hub {
+/// The socket of the main process, and the connected workers.
+pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// The directory of the socket; removed with its last user, or by the next ddfuzz.
+    /// The directory of the socket, which is removed with its last user or by the next ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
-impl Hub {
-    /// Listens where no other user can connect.
-    pub(super) fn open() -> Result<Hub, CampaignError> {
+impl WorkerServer {
+    /// Opens a socket to which no other user can connect.
+    pub(super) fn open() -> Result<WorkerServer, CampaignError> {
         let folder = PrivateDir::get()?;
         let socket = folder.fresh("hub");
         let listen = || {
@@ -85,7 +85,7 @@ impl Hub {
             what: format!("listening for workers at {}", socket.display()),
             source,
         })?;
-        Ok(Hub {
+        Ok(WorkerServer {
             listener,
             socket,
             peers: Vec::new(),
@@ -93,12 +93,12 @@ impl Hub {
         })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Answers requests; waits for `time` at most where there are none.
+    /// Answers requests and accepts connections; waits for at most `time` if there are none.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -114,8 +114,8 @@ impl Hub {
         }
         while let Ok((stream, _)) = self.listener.accept() {
             stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+            stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
             self.peers.push(Peer {
                 stream,
                 role: Role::Unknown,
@@ -128,7 +128,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Which of the peers have something to say.
+    /// Waits for requests. Returns for each peer whether it has sent one.
     fn wait(&self, time: Duration) -> io::Result<Vec<bool>> {
         let listener = std::iter::once(self.listener.as_fd());
         let fds = self
@@ -148,16 +148,16 @@ impl Hub {
 }
 
 fn serve_one(peer: &mut Peer, answer: &mut impl RequestHandler) -> io::Result<()> {
-    let (request, body) = wire::receive::<Request>(&mut peer.stream)?;
+    let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
     match answer.answer(peer, request, body) {
-        Some(reply) => wire::send(&mut peer.stream, &reply, &[]),
+        Some(reply) => messages::send(&mut peer.stream, &reply, &[]),
         None => Ok(()),
     }
 }
 
 impl GuidedEngine<'_> {
-    /// Where the disk is full, the worker waits for its answer until there is room.
-    fn respond_when_there_is_room(
+    /// Answers a request. While the disk is full, the worker waits for its answer.
+    fn respond_when_space(
         &mut self,
         peer: &mut Peer,
         request: &Request,
@@ -166,7 +166,7 @@ impl GuidedEngine<'_> {
         let mut failed = false;
         loop {
             let answer = self.respond(peer, request, body);
-            // Now: until there is room, nothing else is done here.
+            // While the disk is full, the main process does nothing else.
             let CampaignSession { room, screen, .. } = &mut self.session;
             let say = &mut |text: &str| screen.note(text);
             match answer {
@@ -188,20 +188,20 @@ impl GuidedEngine<'_> {
     ) -> Result<Reply, StoreError> {
         Ok(match request {
             Request::Supervisor { .. }
-            | Request::Hello { .. }
+            | Request::Worker { .. }
             | Request::Note(_)
             | Request::Failed(_) => Reply::Done,
-            Request::Keep => {
-                // Workers give each other what they find.
+            Request::AddToCorpus => {
+                // Another worker may have sent the same input.
                 let mut store = lock(self.session.store);
                 let is_new = !store.reader().keeps(body);
                 store.add_to_corpus(body)?;
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
-            Request::Hang { .. } => self.suspect(peer, request, body)?,
-            Request::Known => Reply::Known(self.registry.desk.known()?),
-            Request::HandIn {
+            Request::Hang { .. } => self.take_suspect(peer, request, body)?,
+            Request::Known => Reply::Known(self.groups.known()?),
+            Request::Submit {
                 kind,
                 crash,
                 run,
@@ -214,19 +214,19 @@ impl GuidedEngine<'_> {
                     run: *run,
                     name,
                 };
-                self.take_in(&report)?
+                self.store(&report)?
             }
             Request::Count { kind, major, runs } => {
                 self.count(*kind, *major, *runs)?;
                 Reply::Done
             }
-            Request::CountUnnamed { signatures, runs } => {
-                self.count_unnamed(signatures, *runs)?;
+            Request::CountUnclassified { signatures, runs } => {
+                self.count_unclassified(signatures, *runs)?;
                 Reply::Done
             }
             Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
-            Request::GiveBack {
+            Request::Release {
                 id,
                 ended,
                 spent_us,
@@ -234,24 +234,28 @@ impl GuidedEngine<'_> {
                 peer.claimed.retain(|claimed| claimed != id);
                 let spent = Duration::from_micros(*spent_us);
                 self.minimized += spent;
-                self.registry.desk.release(id, *ended, spent)?;
+                self.groups.release(id, *ended, spent)?;
                 Reply::Done
             }
             writing => self.write(writing, body)?,
         })
     }
 
-    /// Counts runs of a group that the worker does not know, or keeps their count until it is
-    /// known.
-    fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
+    /// Counts runs that hung with these signatures; if their group is not known yet, the examiner
+    /// keeps the count.
+    fn count_unclassified(
+        &mut self,
+        signatures: &[Signature],
+        runs: u64,
+    ) -> Result<(), StoreError> {
         match self.examiner.count(signatures, runs) {
             Some((kind, major)) => self.count(kind, major, runs),
             None => Ok(()),
         }
     }
 
-    /// Hands a run that seems to hang to the examiner, and counts it where its group is known.
-    fn suspect(
+    /// Passes a run that may hang to the examiner, or counts it in its group if it is not examined.
+    fn take_suspect(
         &mut self,
         peer: &Peer,
         request: &Request,
@@ -284,27 +288,28 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Ends the campaign, by an error; or by its time, where that was over before there was room.
+    /// Ends the campaign with an error. If its time was over while the disk was full, only counts the
+    /// crash that could not be stored.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.room.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
         }
-        let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
-        self.unstored += u64::from(finding);
+        let crash = matches!(request, Request::Submit { .. } | Request::File { .. });
+        self.unstored += u64::from(crash);
     }
 
-    /// Counts runs of a group.
+    /// Counts runs that ended in a group.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.registry.desk.count(kind, major, runs)?;
-        self.registry.count(kind, major, runs);
+        self.groups.count(kind, major, runs)?;
+        self.state.checkpoint.count_runs(kind, major.short(), runs);
         self.session.note_return(kind, &major.short())
     }
 
-    /// Files a finding, where it is to be.
-    pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
-        let entry = self.registry.desk.submit(report)?;
+    /// Counts a crash, and stores its input if it is new or smaller.
+    pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+        let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
-        self.registry.count(report.kind, major, 1);
+        self.state.checkpoint.count(report.kind, major.short());
         self.session.note_return(report.kind, &major.short())?;
         if let Some(id) = &entry {
             self.show(id, false)?;
@@ -312,22 +317,23 @@ impl GuidedEngine<'_> {
         Ok(Reply::Entry(entry))
     }
 
+    /// The next entry that a worker minimizes.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
             return Ok(None);
         }
-        let id = self.registry.desk.claim()?;
+        let id = self.groups.claim()?;
         peer.claimed.extend(id.clone());
         Ok(id)
     }
 
-    /// What a minimization writes.
+    /// Stores a file that a minimization writes.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
-        let desk = &mut self.registry.desk;
+        let groups = &mut self.groups;
         match request {
             Request::File { kind, crash } => {
-                let filed = desk.file(*kind, crash, body)?;
+                let filed = groups.file(*kind, crash, body)?;
                 return Ok(Reply::Filed {
                     id: filed.id,
                     new_major: filed.new_major,
@@ -335,15 +341,15 @@ impl GuidedEngine<'_> {
                     already: filed.already,
                 });
             }
-            Request::Minimized { id } => {
-                desk.write_minimized(id, body)?;
+            Request::WriteMinimized { id } => {
+                groups.write_minimized(id, body)?;
                 self.show(id, false)?;
             }
-            Request::Reproduce { id } => {
-                desk.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+            Request::WriteReproduce { id } => {
+                groups.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
             }
-            Request::Outcome { id, outcome } => {
-                desk.write_outcome(id, outcome)?;
+            Request::WriteOutcome { id, outcome } => {
+                groups.write_outcome(id, outcome)?;
                 self.show(id, true)?;
             }
             _ => {}
@@ -360,7 +366,7 @@ impl RequestHandler for GuidedEngine<'_> {
                 self.workers.begin(worker);
                 return None;
             }
-            Request::Hello { worker } => {
+            Request::Worker { worker } => {
                 peer.role = Role::Worker(worker);
                 if self.workers.is_another(worker) {
                     self.tell(format!("worker {worker} is restarted"));
@@ -378,7 +384,7 @@ impl RequestHandler for GuidedEngine<'_> {
             }
             _ => {}
         }
-        let reply = match self.respond_when_there_is_room(peer, &request, &body) {
+        let reply = match self.respond_when_space(peer, &request, &body) {
             Ok(reply) => reply,
             Err(error) => {
                 let (path, why) = (error.path().to_owned(), error.to_string());
@@ -386,15 +392,15 @@ impl RequestHandler for GuidedEngine<'_> {
                 Reply::Failed { path, why }
             }
         };
-        // Workers do not wait for an answer to those.
-        (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
+        // Workers do not wait for an answer to these.
+        (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
     }
 
     fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
-            // It waits in memory only, where nothing can fail.
-            let _ = self.registry.desk.release(id, false, Duration::ZERO);
+            // The queue is in memory, so this cannot fail.
+            let _ = self.groups.release(id, false, Duration::ZERO);
         }
         if let Role::Supervisor(worker) = peer.role {
             self.workers.end(worker);

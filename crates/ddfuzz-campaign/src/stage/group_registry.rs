@@ -1,5 +1,5 @@
-//! The desk of the process that owns an output directory: groups, their counts, and which of them
-//! is minimized next.
+//! [`GroupRegistry`]: which inputs of a group are stored, how many runs it has, and which group is
+//! minimized next; for the process that owns the output directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,153 +18,151 @@ use ddfuzz_store::{
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
-/// A group as far as handing in asks.
+/// Sizes of the inputs of a group, from which it follows whether a further input is stored.
 struct Group {
     major: Key,
-    /// By minor key (12 hex digits): the key whole, and the size of the smallest input.
+    /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
+    /// in bytes.
     minors: BTreeMap<String, (Key, u64)>,
-    /// The sizes that its minimizations have reached.
+    /// Sizes that the minimizations of the group have reached.
     reached: SmallestSizes,
-    /// Size of the smallest input that waits after them.
+    /// Size in bytes of the smallest input that is not minimized; `None` if there is none.
     open: Option<u64>,
 }
 
 impl Group {
-    fn of(major: Key) -> Group {
-        Group {
-            major,
-            minors: BTreeMap::new(),
-            reached: SmallestSizes::default(),
-            open: None,
-        }
-    }
-
-    /// Inputs of a minor key whose smallest stored one has `least` bytes are not stored where they
-    /// have so many: they are neither smaller, nor worth a minimization of their own.
-    fn enough(&self, least: u64) -> u64 {
+    /// Size in bytes from which on an input is not stored, for a minor key whose smallest stored
+    /// input has `least` bytes: it is neither smaller nor worth a separate minimization.
+    fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// An input of this size is stored.
-    fn hold(&mut self, minor: &Key, size: u64) {
+    /// Records that an input of `size` bytes is stored.
+    fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
     }
 }
 
-/// A [`CrashSink`] in the process that owns the output directory.
+/// A [`CrashSink`] for the process that owns the output directory.
 ///
-/// The first input of each way into a bug is filed (at most 16 ways a group), and each that is
-/// smaller than all that is stored of it, or than a tenth of the smallest input that was
-/// minimized. Runs are counted in memory, and written every few
-/// seconds, by [`LocalDesk::flush`], and when it is dropped: a process that is killed forgets the
-/// counts of some seconds, and nothing else.
-pub struct LocalDesk<S: RunCounter = Store> {
-    shelf: S,
+/// It stores the first input of each minor key (at most 16 keys of a group), and each input that is
+/// smaller than all stored ones of its key, or than a tenth of the smallest input that was
+/// minimized. It counts runs in memory, and writes the counts every 2 seconds, in
+/// [`GroupRegistry::flush`] and when it is dropped: a process that is killed loses the counts of
+/// some seconds, and nothing else.
+pub struct GroupRegistry<S: RunCounter = Store> {
+    writer: S,
     muted: KnownGroups,
     variants: Variants,
     groups: BTreeMap<GroupName, Group>,
-    tally: RunCounts,
-    waiting: PendingGroups,
+    counts: RunCounts,
+    queue: PendingGroups,
 }
 
-impl<S: RunCounter> LocalDesk<S> {
-    /// The desk of the campaign of this id. What the directory holds is known from the beginning,
-    /// and what has no outcome waits to be minimized: what was cut off first, then by the runs
-    /// that found it, what was only slipped into after these, then smaller inputs of groups that
-    /// have an outcome, hangs and memory blow-ups last.
+impl<S: RunCounter> GroupRegistry<S> {
+    /// Reads all groups of the output directory, and queues those that have no outcome: first
+    /// interrupted minimizations, then groups in the order of the runs that found them, then groups
+    /// that only a minimization has found, then smaller inputs of groups that have an outcome, then
+    /// hangs and memory blow-ups. `campaign`: the id under which runs are counted.
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub fn new(shelf: S, campaign: &str) -> Result<LocalDesk<S>, StoreError> {
-        let mut desk = LocalDesk {
-            shelf,
+    pub fn new(writer: S, campaign: &str) -> Result<GroupRegistry<S>, StoreError> {
+        let mut registry = GroupRegistry {
+            writer,
             muted: KnownGroups::default(),
             variants: Variants::None,
             groups: BTreeMap::new(),
-            tally: RunCounts::new(campaign),
-            waiting: PendingGroups::default(),
+            counts: RunCounts::new(campaign),
+            queue: PendingGroups::default(),
         };
-        let reader = desk.shelf.reader().clone();
+        let reader = registry.writer.reader().clone();
         for kind in Kind::ALL {
             let mut pending = Vec::new();
             for group in reader.groups(kind)? {
                 let major = group.record.major;
                 if let Some(runs) = group.record.seen.get(campaign) {
-                    desk.tally.set((kind, major), *runs);
+                    registry.counts.set((kind, major), *runs);
                 }
                 let entries = reader.entries(kind, &major.short())?;
                 for entry in &entries {
-                    desk.know(kind, &entry.crash.keys, sizes(entry));
+                    registry.add_input(kind, &entry.crash.keys, smallest_size(entry));
                 }
                 let name = (kind, major.short());
-                desk.learn_reached(&name, &entries);
-                if let Some((priority, entry)) = desk.next_of(&name, &reader, &entries) {
+                registry.update_reached(&name, &entries);
+                if let Some((priority, entry)) = registry.next_of(&name, &reader, &entries) {
                     let found = entry.crash.found.as_ref();
                     pending.push((priority, rank(found), name, entry.log().exists()));
                 }
             }
             pending.sort();
             for (priority, _, group, begun) in pending {
-                desk.waiting.enqueue(group, priority, begun);
+                registry.queue.enqueue(group, priority, begun);
             }
         }
-        Ok(desk)
+        Ok(registry)
     }
 
-    /// Never gives these groups to be minimized; they are counted and stored all the same.
+    /// Excludes groups from minimization; they are still counted and stored.
     #[must_use]
-    pub fn muting(mut self, muted: KnownGroups) -> LocalDesk<S> {
+    pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
         self.muted = muted;
         self
     }
 
-    /// Gives inputs of further minor keys of a group to be minimized, when nothing else waits.
+    /// Sets how many further minor keys of a group are minimized when no other group waits.
     #[must_use]
-    pub fn varying(mut self, variants: Variants) -> LocalDesk<S> {
+    pub fn with_variants(mut self, variants: Variants) -> GroupRegistry<S> {
         self.variants = variants;
-        let reader = self.shelf.reader().clone();
+        let reader = self.writer.reader().clone();
         let names: Vec<GroupName> = self.groups.keys().cloned().collect();
         for name in names {
-            // What cannot be read now waits for the next one that is filed.
-            let _ = self.wait_for_more(&name, &reader);
+            // A group that cannot be read now is queued with its next stored input.
+            let _ = self.enqueue_more(&name, &reader);
         }
         self
     }
 
-    /// Writes the counts.
+    /// Writes the counts of runs to the output directory.
     ///
     /// # Errors
-    /// When they cannot be written; they are written next time then.
+    /// When a count cannot be written; the next call writes it.
     pub fn flush(&mut self) -> Result<(), StoreError> {
-        self.tally.write(&mut self.shelf)
+        self.counts.write(&mut self.writer)
     }
 
-    /// How many groups wait to be minimized, those included that somebody has claimed.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
+    /// Number of groups that wait to be minimized or are being minimized.
+    pub fn pending(&self) -> usize {
+        self.queue.len()
     }
 
-    /// The id of the campaign that counts here.
+    /// Id of the campaign whose runs are counted.
     pub fn campaign(&self) -> &str {
-        self.tally.campaign()
+        self.counts.campaign()
     }
 
-    /// What it writes to.
-    pub fn shelf(&mut self) -> &mut S {
-        &mut self.shelf
+    /// The store that the registry writes to.
+    pub fn writer(&mut self) -> &mut S {
+        &mut self.writer
     }
 
-    /// Remembers that an input of this size is stored.
-    fn know(&mut self, kind: Kind, keys: &Keys, size: u64) {
+    /// Records that an input of `size` bytes with these keys is stored.
+    fn add_input(&mut self, kind: Kind, keys: &Keys, size: u64) {
         let group = self.groups.entry((kind, keys.major.short()));
-        let group = group.or_insert_with(|| Group::of(keys.major));
-        group.hold(&keys.minor, size);
+        let group = group.or_insert_with(|| Group {
+            major: keys.major,
+            minors: BTreeMap::new(),
+            reached: SmallestSizes::default(),
+            open: None,
+        });
+        group.add_input(&keys.minor, size);
     }
 
-    /// Remembers what the minimizations of a group have reached, and what waits after them.
-    fn learn_reached(&mut self, name: &GroupName, entries: &[Entry]) {
+    /// Updates the sizes that the minimizations of a group have reached, and the size of its
+    /// smallest input that is not minimized.
+    fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
         {
@@ -174,18 +172,18 @@ impl<S: RunCounter> LocalDesk<S> {
         }
     }
 
-    /// Whether an input of this size is stored.
-    fn keeps(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
+    /// Whether an input of `size` bytes with these keys is to be stored.
+    fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;
         };
         match group.minors.get(&keys.minor.short()) {
-            Some((_, least)) => size < group.enough(*least),
-            None => group.minors.len() < MAX_MINORS || size < group.enough(0),
+            Some((_, least)) => size < group.size_limit(*least),
+            None => group.minors.len() < MAX_MINORS || size < group.size_limit(0),
         }
     }
 
-    /// The entry of a group that is minimized next, and how soon.
+    /// The entry of a group that is minimized next, and its priority; `None` if no entry is.
     fn next_of<'a>(
         &self,
         (kind, _): &GroupName,
@@ -206,68 +204,68 @@ impl<S: RunCounter> LocalDesk<S> {
         smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
-    /// Lets a group wait that has an outcome, where there is more of it to minimize.
-    fn wait_for_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
+    /// Queues a group that has an outcome, if another of its entries is to be minimized.
+    fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = reader.entries(name.0, &name.1)?;
-        self.learn_reached(name, &entries);
+        self.update_reached(name, &entries);
         if let Some((priority, entry)) = self.next_of(name, reader, &entries) {
-            self.waiting
+            self.queue
                 .enqueue(name.clone(), priority, entry.log().exists());
         }
         Ok(())
     }
 
-    fn file_and_know(
+    fn store_input(
         &mut self,
         kind: Kind,
         crash: &Crash,
         input: &[u8],
     ) -> Result<Filed, StoreError> {
-        let filed = self.shelf.file(kind, crash, input)?;
+        let filed = self.writer.file(kind, crash, input)?;
         let name = (kind, crash.keys.major.short());
-        self.know(kind, &crash.keys, input.len() as u64);
+        self.add_input(kind, &crash.keys, input.len() as u64);
         let slipped = is_slip(crash.found.as_ref());
         if self.is_ended(&name)? {
-            let reader = self.shelf.reader().clone();
-            self.wait_for_more(&name, &reader)?;
+            let reader = self.writer.reader().clone();
+            self.enqueue_more(&name, &reader)?;
         } else if let Some(priority) = Priority::of(kind, slipped)
             && (filed.new_major || !slipped)
         {
-            // One that a run finds after a slip comes sooner.
-            self.waiting.enqueue(name, priority, false);
+            // A group that only a minimization had found moves up when a run finds it.
+            self.queue.enqueue(name, priority, false);
         }
         Ok(filed)
     }
 
     /// Whether the group has an outcome.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
-        let entries = self.shelf.reader().entries(group.0, &group.1)?;
+        let entries = self.writer.reader().entries(group.0, &group.1)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
     }
 
     fn is_muted(&self, (kind, major): &GroupName) -> bool {
-        self.shelf.reader().is_muted(*kind, major, &self.muted)
+        self.writer.reader().is_muted(*kind, major, &self.muted)
     }
 
     fn write_if_due(&mut self) {
-        if self.tally.is_due() {
+        if self.counts.is_due() {
             // What cannot be written now is written later, and is no reason to file nothing.
             let _ = self.flush();
         }
     }
 }
 
-impl<S: RunCounter> StoreWriter for LocalDesk<S> {
+impl<S: RunCounter> StoreWriter for GroupRegistry<S> {
     fn reader(&self) -> &Reader {
-        self.shelf.reader()
+        self.writer.reader()
     }
 
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
-        self.file_and_know(kind, crash, input)
+        self.store_input(kind, crash, input)
     }
 
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
-        self.shelf.write_minimized(id, bytes)?;
+        self.writer.write_minimized(id, bytes)?;
         let group = self.groups.get_mut(&(id.kind(), id.major().to_owned()));
         if let Some((_, least)) = group.and_then(|group| group.minors.get_mut(id.minor())) {
             *least = (bytes.len() as u64).min(*least);
@@ -276,15 +274,15 @@ impl<S: RunCounter> StoreWriter for LocalDesk<S> {
     }
 
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
-        self.shelf.write_reproduce(id, target)
+        self.writer.write_reproduce(id, target)
     }
 
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
-        self.shelf.write_outcome(id, outcome)
+        self.writer.write_outcome(id, outcome)
     }
 }
 
-impl<S: RunCounter> CrashSink for LocalDesk<S> {
+impl<S: RunCounter> CrashSink for GroupRegistry<S> {
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
         let groups = self.groups.iter();
         let keys = groups.flat_map(|((kind, _), group)| {
@@ -292,7 +290,7 @@ impl<S: RunCounter> CrashSink for LocalDesk<S> {
                 kind: *kind,
                 major: group.major,
                 minor: *minor,
-                least: group.enough(*least),
+                least: group.size_limit(*least),
             })
         });
         Ok(keys.collect())
@@ -301,7 +299,7 @@ impl<S: RunCounter> CrashSink for LocalDesk<S> {
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
         let keys = &report.crash.keys;
         let mut filed = None;
-        if self.keeps(report.kind, keys, report.input.len() as u64) {
+        if self.stores(report.kind, keys, report.input.len() as u64) {
             let found = Found::Run {
                 campaign: self.campaign().to_owned(),
                 run: report.run,
@@ -311,32 +309,32 @@ impl<S: RunCounter> CrashSink for LocalDesk<S> {
                 found: Some(found),
                 ..report.crash.clone()
             };
-            filed = Some(self.file_and_know(report.kind, &crash, report.input)?.id);
+            filed = Some(self.store_input(report.kind, &crash, report.input)?.id);
         }
-        self.tally.add((report.kind, keys.major), 1);
+        self.counts.add((report.kind, keys.major), 1);
         self.write_if_due();
         Ok(filed)
     }
 
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.tally.add((kind, major), runs);
+        self.counts.add((kind, major), runs);
         self.write_if_due();
         Ok(())
     }
 
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
         self.write_if_due();
-        while let Some(group) = self.waiting.next() {
-            let reader = self.shelf.reader();
+        while let Some(group) = self.queue.next() {
+            let reader = self.writer.reader();
             let entries = reader.entries(group.0, &group.1)?;
             let next = self.next_of(&group, reader, &entries);
             let next = next.map(|(_, entry)| entry.id.clone());
             match next.filter(|_| !self.is_muted(&group)) {
                 Some(id) => {
-                    self.waiting.claim(&group);
+                    self.queue.claim(&group);
                     return Ok(Some(id));
                 }
-                None => self.waiting.remove(&group),
+                None => self.queue.remove(&group),
             }
         }
         Ok(None)
@@ -345,55 +343,58 @@ impl<S: RunCounter> CrashSink for LocalDesk<S> {
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
         let group = (id.kind(), id.major().to_owned());
         if ended {
-            self.waiting.remove(&group);
-            let reader = self.shelf.reader().clone();
-            self.wait_for_more(&group, &reader)?;
+            self.queue.remove(&group);
+            let reader = self.writer.reader().clone();
+            self.enqueue_more(&group, &reader)?;
         } else {
-            self.waiting.release(&group, spent);
+            self.queue.release(&group, spent);
         }
         Ok(())
     }
 }
 
-impl<S: RunCounter> Drop for LocalDesk<S> {
+impl<S: RunCounter> Drop for GroupRegistry<S> {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// The size of an entry's smallest input, in bytes; without one the largest there is, so that any
-/// other is smaller.
-fn sizes(entry: &Entry) -> u64 {
+/// Size in bytes of the smaller of an entry's input and its reproducer; `u64::MAX` if there is
+/// neither.
+fn smallest_size(entry: &Entry) -> u64 {
     let files = [entry.original(), entry.reproducer()];
     let sizes = files.iter().filter_map(|file| file.metadata().ok());
     sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
 }
 
-/// A group, by the first 12 hex digits of its major key.
+/// Kind of a group, and the first 12 hex digits of its major key.
 pub(super) type GroupName = (Kind, String);
 
-/// A group's place in the queue; the least is next.
+/// A group's rank in the queue; the least is minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
     priority: Priority,
-    /// How long it was minimized before it was given back: the hard ones come last.
+    /// How long the group was minimized before it was released: hard groups come last.
     spent: Duration,
-    /// It was not begun: what was cut off comes first after a restart.
-    untouched: bool,
+    /// Whether no minimization was begun: interrupted ones come first after a restart.
+    not_begun: bool,
+    /// Order in which the groups were queued.
     number: u64,
 }
 
-/// The queue.
+/// The queue of the groups to minimize.
 #[derive(Debug, Default)]
 pub(super) struct PendingGroups {
-    places: BTreeMap<GroupName, PendingGroup>,
+    /// Groups that nobody has claimed.
+    waiting: BTreeMap<GroupName, PendingGroup>,
+    /// Groups that are being minimized.
     claimed: BTreeMap<GroupName, PendingGroup>,
     numbers: u64,
 }
 
 impl PendingGroups {
-    /// Lets a group wait after those of its turn; one that waits keeps its place, if it is not in
-    /// a later turn. `begun`: its minimization was cut off.
+    /// Queues a group after the others of its priority. A group that waits already keeps its rank,
+    /// or gets the new priority if that is higher. `begun`: its minimization was interrupted.
     pub(super) fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         if self.claimed.contains_key(&group) {
             return;
@@ -402,54 +403,54 @@ impl PendingGroups {
         let new = PendingGroup {
             priority,
             spent: Duration::ZERO,
-            untouched: !begun,
+            not_begun: !begun,
             number: self.numbers,
         };
-        let place = self.places.entry(group).or_insert(new);
+        let place = self.waiting.entry(group).or_insert(new);
         place.priority = place.priority.min(priority);
     }
 
-    /// How many wait, or are worked on.
+    /// Number of groups that wait or are being minimized.
     pub(super) fn len(&self) -> usize {
-        self.places.len() + self.claimed.len()
+        self.waiting.len() + self.claimed.len()
     }
 
-    /// The group that is next.
+    /// The group that is minimized next.
     pub(super) fn next(&self) -> Option<GroupName> {
-        let least = self.places.iter().min_by_key(|(_, place)| **place);
+        let least = self.waiting.iter().min_by_key(|(_, place)| **place);
         least.map(|(group, _)| group.clone())
     }
 
-    /// Gives a group to somebody.
+    /// Marks a group as being minimized.
     pub(super) fn claim(&mut self, group: &GroupName) {
-        if let Some(place) = self.places.remove(group) {
+        if let Some(place) = self.waiting.remove(group) {
             self.claimed.insert(group.clone(), place);
         }
     }
 
-    /// Takes a group back that was not ended, after so much more work.
+    /// Queues a claimed group again, which has no result after the further time `spent`.
     pub(super) fn release(&mut self, group: &GroupName, spent: Duration) {
         if let Some(place) = self.claimed.remove(group) {
             let place = PendingGroup {
                 spent: place.spent + spent,
-                untouched: place.untouched && spent.is_zero(),
+                not_begun: place.not_begun && spent.is_zero(),
                 ..place
             };
-            self.places.insert(group.clone(), place);
+            self.waiting.insert(group.clone(), place);
         }
     }
 
-    /// A group waits no more, until it is let wait again.
+    /// Removes a group from the queue.
     pub(super) fn remove(&mut self, group: &GroupName) {
-        self.places.remove(group);
+        self.waiting.remove(group);
         self.claimed.remove(group);
     }
 }
 
-/// Between two writings.
-const WRITTEN_EVERY: Duration = Duration::from_secs(2);
+/// Time between two writes of the counts.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// The counts of one campaign.
+/// Number of runs of one campaign that ended in each group.
 pub(super) struct RunCounts {
     campaign: String,
     runs: BTreeMap<(Kind, Key), u64>,
@@ -458,7 +459,7 @@ pub(super) struct RunCounts {
 }
 
 impl RunCounts {
-    /// The counts of the campaign of this id, from none.
+    /// Makes the counts of the campaign with this id, all 0.
     pub(super) fn new(campaign: &str) -> RunCounts {
         RunCounts {
             campaign: campaign.to_owned(),
@@ -468,35 +469,36 @@ impl RunCounts {
         }
     }
 
-    /// The campaign's id.
+    /// Id of the campaign.
     pub(super) fn campaign(&self) -> &str {
         &self.campaign
     }
 
-    /// What an earlier process has written of a group.
+    /// Sets a group's count, as an earlier process has written it.
     pub(super) fn set(&mut self, group: (Kind, Key), runs: u64) {
         self.runs.insert(group, runs);
     }
 
-    /// Counts more runs.
+    /// Adds runs to a group's count.
     pub(super) fn add(&mut self, group: (Kind, Key), runs: u64) {
         let counted = self.runs.entry(group).or_default();
         *counted = counted.saturating_add(runs);
         self.unwritten.insert(group);
     }
 
-    /// Whether it is time to write.
+    /// Whether a write is due.
     pub(super) fn is_due(&self) -> bool {
-        !self.unwritten.is_empty() && self.written.elapsed() >= WRITTEN_EVERY
+        !self.unwritten.is_empty() && self.written.elapsed() >= WRITE_EVERY
     }
 
-    /// Writes what was counted since the last time. What cannot be written is written next time.
-    pub(super) fn write(&mut self, shelf: &mut impl RunCounter) -> Result<(), StoreError> {
+    /// Writes the counts that have changed since the last write. A count that cannot be written
+    /// stays pending.
+    pub(super) fn write(&mut self, writer: &mut impl RunCounter) -> Result<(), StoreError> {
         self.written = Instant::now();
         while let Some(group) = self.unwritten.first().copied() {
             let runs = self.runs.get(&group).copied().unwrap_or_default();
-            match shelf.set_seen(group.0, group.1, &self.campaign, runs) {
-                // Somebody has tidied up: it is counted when it is filed again.
+            match writer.set_seen(group.0, group.1, &self.campaign, runs) {
+                // The group was removed; it is counted when it is stored again.
                 Ok(()) | Err(StoreError::NoSuch { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -506,18 +508,21 @@ impl RunCounts {
     }
 }
 
-impl LocalDesk<Store> {
-    /// The desk of an output directory, which is made where there is none; one of the same target
-    /// is continued.
+impl GroupRegistry<Store> {
+    /// Opens or creates the output directory `root`; a directory of the same target is continued.
     ///
     /// # Errors
-    /// A directory of something else, of another target, or in use by another process; one that
-    /// cannot be read or written. Nothing in it is changed then.
-    pub fn open(root: &Path, target: &Target, way: Way) -> Result<LocalDesk<Store>, CampaignError> {
+    /// When `root` is no output directory, belongs to another target, is in use by another process,
+    /// or cannot be read or written. It is not changed then.
+    pub fn open(
+        root: &Path,
+        target: &Target,
+        way: Way,
+    ) -> Result<GroupRegistry<Store>, CampaignError> {
         let mut store = Store::create_or_resume(root, new_campaign(target, way))?;
         let campaign = match &store.campaigns().current {
             Some(campaign) => campaign.clone(),
-            // Made so just now.
+            // The directory is new.
             None => new_campaign(target, way),
         };
         let now = TargetRecord::new(target, way);
@@ -532,11 +537,11 @@ impl LocalDesk<Store> {
         {
             store.install_program(name, program)?;
         }
-        Ok(LocalDesk::new(store, &campaign.id)?)
+        Ok(GroupRegistry::new(store, &campaign.id)?)
     }
 }
 
-/// A new campaign of this process on this target, with an id that no other has.
+/// Makes the record of a new campaign of this process on one target, with a unique id.
 pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     Campaign {
         target: Some(TargetRecord::new(target, way)),
@@ -545,7 +550,7 @@ pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     }
 }
 
-/// A new campaign of this process on many targets, with an id that no other has.
+/// Makes the record of a new campaign of this process on many targets, with a unique id.
 pub fn new_study(limits: Limits) -> Campaign {
     let now = SystemTime::now();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The minimizations of one stage: each runs in slices, on a thread used as a coroutine.
+//! Minimizations that run in time slices: each on its own thread, which is used as a coroutine.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,86 +9,87 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 
-use super::account::{Account, CREDIT};
+use super::time_budget::{CREDIT, TimeBudget};
 use crate::campaign_state::lock;
 use crate::crash_sink::CrashSink;
 use crate::error::CampaignError;
+use crate::minimization_queue::is_slow;
 use crate::minimizing::{Finished, Minimizing};
 use ddfuzz_minimize::{MinimizeError, Options};
-use ddfuzz_store::{EntryId, Kind};
+use ddfuzz_store::EntryId;
 
-/// At most this many are begun at a time, for each has its own processes. More than one, so that
-/// a hard group does not keep easy ones waiting.
-const MOST: usize = 4;
-/// Between two questions for work where there was none.
-const ASKED_EVERY: Duration = Duration::from_millis(50);
-/// The same where only groups wait that were given back.
-const ASKED_AGAIN: Duration = Duration::from_secs(5);
-/// What failed (the target is being rebuilt, the disk is full) is tried again after this time.
-const FAILED_FOR: Duration = Duration::from_secs(10);
+/// Most groups that are minimized at a time, for each has its own processes. More than one, so that
+/// a hard group does not delay easy ones.
+const MAX_ACTIVE: usize = 4;
+/// Time between two claims while the sink has no group to minimize.
+const CLAIM_EVERY: Duration = Duration::from_millis(50);
+/// Time between two claims while the sink has only groups that were released before.
+const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+/// Pause after a failure (the target is being rebuilt, the disk is full).
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The works of one stage.
+/// The groups that one stage has claimed and minimizes.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
-    desk: Arc<Mutex<D>>,
+    sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Those that have had their credit in this process.
+    /// Entries that have received their credit in this process.
     credited: HashSet<EntryId>,
-    /// The desk had nothing when it was last asked.
-    in_vain: bool,
-    /// Nothing is asked for until then; in time since the beginning.
-    asks_from: Duration,
-    /// Nothing is begun or continued until then.
-    rests_until: Duration,
+    /// Whether the sink had no group to minimize at the last claim.
+    none_left: bool,
+    /// Time since the beginning before which no group is claimed.
+    claims_from: Duration,
+    /// Time since the beginning before which no minimization is continued, after a failure.
+    pauses_until: Duration,
 }
 
 impl<D: CrashSink + 'static> Minimizations<D> {
-    pub(super) fn new(desk: Arc<Mutex<D>>) -> Minimizations<D> {
+    pub(super) fn new(sink: Arc<Mutex<D>>) -> Minimizations<D> {
         Minimizations {
-            desk,
+            sink,
             minimizations: Vec::new(),
             credited: HashSet::new(),
-            in_vain: false,
-            asks_from: Duration::ZERO,
-            rests_until: Duration::ZERO,
+            none_left: false,
+            claims_from: Duration::ZERO,
+            pauses_until: Duration::ZERO,
         }
     }
 
-    /// A group was handed in: it is asked for at once.
+    /// Permits a claim at once, since a new group may have been stored.
     pub(super) fn expect(&mut self) {
-        self.asks_from = Duration::ZERO;
-        self.in_vain = false;
+        self.claims_from = Duration::ZERO;
+        self.none_left = false;
     }
 
-    /// Whether there is nothing to work on, as far as the desk was asked.
+    /// Whether no group is being minimized and the last claim found none.
     pub(super) fn is_idle(&self) -> bool {
-        self.minimizations.is_empty() && self.in_vain
+        self.minimizations.is_empty() && self.none_left
     }
 
-    /// Whether no group is begun.
+    /// Whether no group is being minimized.
     pub(super) fn is_empty(&self) -> bool {
         self.minimizations.is_empty()
     }
 
-    /// Whether something failed just now.
-    pub(super) fn is_resting(&self, now: Duration) -> bool {
-        now < self.rests_until
+    /// Whether minimization pauses at the time `now`, after a failure.
+    pub(super) fn is_paused(&self, now: Duration) -> bool {
+        now < self.pauses_until
     }
 
-    /// Works for one slice, if the account allows one; gives how a group ended, if one did. `now`:
-    /// the time since the beginning.
+    /// Continues one minimization for a slice, if the budget permits one. Returns the result of a
+    /// minimization that has ended. `now`: the time since the beginning.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
-        account: &mut Account,
+        budget: &mut TimeBudget,
         minimizing: &Minimizing,
-    ) -> Result<Option<MinimizationEnd>, CampaignError> {
-        if self.is_resting(now) {
+    ) -> Result<Option<MinimizationResult>, CampaignError> {
+        if self.is_paused(now) {
             return Ok(None);
         }
         let began = Instant::now();
-        let done = self.slice(now, account, minimizing);
+        let done = self.slice(now, budget, minimizing);
         if done.is_err() {
-            self.rests_until = now + began.elapsed() + FAILED_FOR;
+            self.pauses_until = now + began.elapsed() + RETRY_AFTER;
         }
         done
     }
@@ -96,17 +97,17 @@ impl<D: CrashSink + 'static> Minimizations<D> {
     fn slice(
         &mut self,
         now: Duration,
-        account: &mut Account,
+        budget: &mut TimeBudget,
         minimizing: &Minimizing,
-    ) -> Result<Option<MinimizationEnd>, CampaignError> {
+    ) -> Result<Option<MinimizationResult>, CampaignError> {
         let young = |work: &Minimization| !work.credit.is_zero();
-        if now >= self.asks_from
+        if now >= self.claims_from
             && !self.minimizations.iter().any(young)
-            && account.slice(CREDIT).is_some()
+            && budget.slice(CREDIT).is_some()
         {
             self.claim(now, minimizing)?;
         }
-        // A new group first, a hang last; else the one that had the least.
+        // A new group comes first, a hang last; else the group that has taken the least time.
         let order =
             |work: &&mut Minimization| (is_slow(&work.id), work.credit.is_zero(), work.spent);
         let Some(work) = self.minimizations.iter_mut().min_by_key(order) else {
@@ -114,8 +115,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         };
         let hangs = is_slow(&work.id);
         let slice = match hangs {
-            true => account.slice_for_hangs(),
-            false => account.slice(work.credit),
+            true => budget.slice_for_hangs(),
+            false => budget.slice(work.credit),
         };
         let Some(slice) = slice else {
             return Ok(None);
@@ -125,45 +126,45 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         let taken = began.elapsed();
         work.spend(taken);
         match hangs {
-            true => account.spend_on_hangs(taken),
-            false => account.spend(taken),
+            true => budget.spend_on_hangs(taken),
+            false => budget.spend(taken),
         }
         let id = work.id.clone();
         let Some(outcome) = outcome else {
             return Ok(None);
         };
         self.release(&id, outcome.is_ok())?;
-        // It may have slipped into other groups.
+        // It may have found other groups.
         self.expect();
         outcome.map(Some)
     }
 
-    /// Takes over one more group. Where there are enough already, only for one that is new here,
-    /// in place of the one that had the most.
+    /// Claims one more group. If `MAX_ACTIVE` are being minimized, a new group replaces the one that
+    /// has taken the most time, and any other is released.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
-        self.asks_from = now + ASKED_EVERY;
-        let claimed = lock(&self.desk).claim()?;
-        self.in_vain = claimed.is_none();
+        self.claims_from = now + CLAIM_EVERY;
+        let claimed = lock(&self.sink).claim()?;
+        self.none_left = claimed.is_none();
         let Some(id) = claimed else {
             return Ok(());
         };
         let new = !self.credited.contains(&id);
-        if self.minimizations.len() >= MOST {
+        if self.minimizations.len() >= MAX_ACTIVE {
             if !new {
-                self.asks_from = now + ASKED_AGAIN;
-                return Ok(lock(&self.desk).release(&id, false, Duration::ZERO)?);
+                self.claims_from = now + RECLAIM_EVERY;
+                return Ok(lock(&self.sink).release(&id, false, Duration::ZERO)?);
             }
             let most = self.minimizations.iter().max_by_key(|work| work.spent);
             if let Some(most) = most.map(|work| work.id.clone()) {
                 self.release(&most, false)?;
             }
         }
-        // The runs of a hang would use up a credit for nothing.
+        // A few runs of a hang would use up a credit.
         let credited = new && !is_slow(&id);
         let work = Minimization::new(
             id.clone(),
             credited,
-            Arc::clone(&self.desk),
+            Arc::clone(&self.sink),
             minimizing.clone(),
         );
         match work {
@@ -173,28 +174,23 @@ impl<D: CrashSink + 'static> Minimizations<D> {
                 Ok(())
             }
             Err(source) => {
-                lock(&self.desk).release(&id, false, Duration::ZERO)?;
+                lock(&self.sink).release(&id, false, Duration::ZERO)?;
                 Err(CampaignError::NoThread { source })
             }
         }
     }
 
-    /// Ends the work on a group, and gives it back.
+    /// Ends the thread of a minimization and releases its entry. `ended`: whether it has a result.
     fn release(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
         let Some(at) = self.minimizations.iter().position(|work| work.id == *id) else {
             return Ok(());
         };
         let work = self.minimizations.swap_remove(at);
         let spent = work.spent;
-        // First: dropping it may still write.
+        // Dropped before the release, since it may still write.
         drop(work);
-        Ok(lock(&self.desk).release(id, ended, spent)?)
+        Ok(lock(&self.sink).release(id, ended, spent)?)
     }
-}
-
-/// Whether each run that fails takes all the time, or memory, that it may.
-fn is_slow(id: &EntryId) -> bool {
-    matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
 impl<D: CrashSink + 'static> Drop for Minimizations<D> {
@@ -206,53 +202,54 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     }
 }
 
-/// How the minimization of a group ended.
-pub(super) type Outcome = Result<MinimizationEnd, CampaignError>;
+/// What the thread of a minimization returns.
+pub(super) type Outcome = Result<MinimizationResult, CampaignError>;
 
-/// An end without an error.
-pub(super) enum MinimizationEnd {
-    /// It has a result.
+/// How the minimization of a group ended without an error.
+pub(super) enum MinimizationResult {
+    /// The group was minimized.
     Minimized(Box<Finished>),
-    /// Its crash was not seen again: what was found stands as it is.
-    GivenUp,
+    /// The crash did not happen again, so the input stays as it is.
+    NotReproduced,
 }
 
-impl MinimizationEnd {
-    /// Sizes before and after, in bytes, where it was minimized.
+impl MinimizationResult {
+    /// Sizes before and after, in bytes; `None` if the crash did not happen again.
     pub(super) fn sizes(&self) -> Option<(u64, u64)> {
         match self {
-            MinimizationEnd::Minimized(finished) => {
+            MinimizationResult::Minimized(finished) => {
                 let minimized = &finished.minimized;
                 Some((minimized.size_before, minimized.text.len() as u64))
             }
-            MinimizationEnd::GivenUp => None,
+            MinimizationResult::NotReproduced => None,
         }
     }
 }
 
-/// A group that is being minimized. It is paused except while [`Minimization::go_on`] waits for it,
-/// and then parks after the first line of its log with which the slice is over: between its lines
-/// nothing is half done. Its targets are its own; they die with it.
+/// The running minimization of one entry. Its thread runs only while [`Minimization::go_on`] waits,
+/// and parks after the first log line that is written when the slice is over, where no step is half
+/// done. It has separate processes of the target, which end with it.
 pub(super) struct Minimization {
     pub(super) id: EntryId,
-    /// Time that it took, of this claim.
+    /// Time that it has taken since the entry was claimed.
     pub(super) spent: Duration,
-    /// Time that it may take at once.
+    /// Time that it may still take without waiting for its share.
     pub(super) credit: Duration,
     coroutine: Coroutine<Duration, Outcome>,
 }
 
 impl Minimization {
-    /// The work on a claimed entry, which begins with its first slice.
+    /// Makes the minimization of a claimed entry, which begins with its first slice. `new`: whether
+    /// it receives a credit.
     pub(super) fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
-        desk: Arc<Mutex<D>>,
+        sink: Arc<Mutex<D>>,
         minimizing: Minimizing,
     ) -> std::io::Result<Minimization> {
         let entry = id.clone();
         let body = move |first: Duration, parking: &Yielder<Duration>| {
-            minimize(&desk, &minimizing, &entry, first, parking)
+            minimize(&sink, &minimizing, &entry, first, parking)
         };
         Ok(Minimization {
             id,
@@ -262,7 +259,8 @@ impl Minimization {
         })
     }
 
-    /// Goes on for about `slice`: one test may last longer. Gives how it ended, if it did.
+    /// Continues for about the time `slice`; a single test may last longer. Returns the outcome if
+    /// the minimization has ended.
     pub(super) fn go_on(&mut self, slice: Duration) -> Option<Outcome> {
         match self.coroutine.resume(slice) {
             Slice::Parked => None,
@@ -271,22 +269,23 @@ impl Minimization {
         }
     }
 
-    /// It took so long.
+    /// Records that a slice took the time `taken`.
     pub(super) fn spend(&mut self, taken: Duration) {
         self.spent += taken;
         self.credit = self.credit.saturating_sub(taken);
     }
 }
 
+/// Minimizes an entry on its thread, and parks whenever a slice is over.
 fn minimize<D: CrashSink>(
-    desk: &Mutex<D>,
+    sink: &Mutex<D>,
     minimizing: &Minimizing,
     id: &EntryId,
     first: Duration,
     parking: &Yielder<Duration>,
 ) -> Outcome {
     let stop = AtomicBool::new(false);
-    let stood_still = AtomicU64::new(0);
+    let suspended = AtomicU64::new(0);
     let mut until = Instant::now() + first;
     let on_line = |_: &_| {
         let now = Instant::now();
@@ -298,112 +297,111 @@ fn minimize<D: CrashSink>(
                 let resumed = Instant::now();
                 let still = resumed.duration_since(now).as_micros();
                 let still = u64::try_from(still).unwrap_or(u64::MAX);
-                stood_still.fetch_add(still, Ordering::Relaxed);
+                suspended.fetch_add(still, Ordering::Relaxed);
                 until = resumed + slice;
             }
             None => stop.store(true, Ordering::Relaxed),
         }
     };
     let options = Options {
-        stood_still: Some(&stood_still),
+        stood_still: Some(&suspended),
         on_line: Box::new(on_line),
         ..minimizing.options(&stop)
     };
-    match minimizing.entry_with(desk, id, options) {
-        Ok(finished) => Ok(MinimizationEnd::Minimized(Box::new(finished))),
+    match minimizing.entry_with(sink, id, options) {
+        Ok(finished) => Ok(MinimizationResult::Minimized(Box::new(finished))),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
             if !stop.load(Ordering::Relaxed) =>
         {
-            minimizing.give_up(desk, id, tries)?;
-            Ok(MinimizationEnd::GivenUp)
+            minimizing.give_up(sink, id, tries)?;
+            Ok(MinimizationResult::NotReproduced)
         }
         Err(error) => Err(error),
     }
 }
 
-/// The result of a slice.
+/// The result of resuming a coroutine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slice<T> {
-    /// It has parked, and can be resumed.
+    /// The coroutine has parked, and can be resumed.
     Parked,
-    /// It is complete.
+    /// The coroutine has returned a value.
     Done(T),
-    /// It has panicked, and the panic is on stderr.
+    /// The coroutine has panicked, and the panic was printed on stderr.
     Broken,
 }
 
-enum Message<T> {
+enum Event<T> {
     Parked,
     Done(T),
 }
 
-/// A computation that is handed the processor by [`resume`](Coroutine::resume), and hands it back
-/// by parking. Strictly one of both runs at a time. Dropping it ends the thread: whatever it holds
-/// is dropped there before.
+/// A computation on a thread that runs only while [`resume`](Coroutine::resume) waits for it, until
+/// it parks or returns. Dropping the coroutine ends the thread, which drops its values before.
 pub(super) struct Coroutine<O, T> {
-    /// `None` after its end.
-    orders: Option<Sender<O>>,
-    words: Receiver<Message<T>>,
+    /// Sends the argument of each resumption; `None` after the end.
+    resumes: Option<Sender<O>>,
+    events: Receiver<Event<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// By what a coroutine parks.
+/// The handle with which the body of a coroutine parks.
 pub(super) struct Yielder<O> {
-    orders: Receiver<O>,
-    /// Whether it is there to be told is what the owner drops first.
+    resumes: Receiver<O>,
+    /// Notifies the owner; false if the coroutine is being dropped.
     park: Box<dyn Fn() -> bool + Send>,
 }
 
 impl<O> Yielder<O> {
-    /// Hands the processor back until it is resumed, with what the owner says then; `None`: never
-    /// again, the coroutine has to come to its end.
+    /// Pauses the coroutine until it is resumed, and returns the argument of the resumption; `None`
+    /// if the coroutine is being dropped and must return.
     pub(super) fn park(&self) -> Option<O> {
         if !(self.park)() {
             return None;
         }
-        self.orders.recv().ok()
+        self.resumes.recv().ok()
     }
 }
 
 impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
-    /// A coroutine that begins `body` when it is first resumed. `body` has to come to its end
-    /// where parking gives `None`; one that is dropped before it began is not begun.
+    /// Makes a coroutine that calls `body` at its first resumption. `body` must return when parking
+    /// returns `None`. A coroutine that is dropped before its first resumption never calls it.
     pub(super) fn new(
         body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static,
     ) -> io::Result<Coroutine<O, T>> {
-        let (order, orders) = bounded::<O>(1);
-        let (word, words) = bounded::<Message<T>>(1);
-        let parked = word.clone();
+        let (resume, resumes) = bounded::<O>(1);
+        let (event, events) = bounded::<Event<T>>(1);
+        let parked = event.clone();
         let parking = Yielder {
-            orders,
-            park: Box::new(move || parked.send(Message::Parked).is_ok()),
+            resumes,
+            park: Box::new(move || parked.send(Event::Parked).is_ok()),
         };
         let thread = Builder::new().name("ddmin".to_owned()).spawn(move || {
-            if let Ok(first) = parking.orders.recv() {
+            if let Ok(first) = parking.resumes.recv() {
                 let done = body(first, &parking);
                 // The receiver is gone where the owner has dropped it.
-                let _ = word.send(Message::Done(done));
+                let _ = event.send(Event::Done(done));
             }
         })?;
         Ok(Coroutine {
-            orders: Some(order),
-            words,
+            resumes: Some(resume),
+            events,
             thread: Some(thread),
         })
     }
 
-    /// Lets it run until it parks or ends, and waits for that.
-    pub(super) fn resume(&mut self, order: O) -> Slice<T> {
-        let Some(orders) = &self.orders else {
+    /// Lets the coroutine run, and waits until it parks or returns.
+    pub(super) fn resume(&mut self, argument: O) -> Slice<T> {
+        let Some(resumes) = &self.resumes else {
             return Slice::Broken;
         };
-        let said = orders
-            .send(order)
+        let event = resumes
+            .send(argument)
             .ok()
-            .and_then(|()| self.words.recv().ok());
-        match said {
-            Some(Message::Parked) => return Slice::Parked,
-            Some(Message::Done(done)) => {
+            .and_then(|()| self.events.recv().ok());
+        match event {
+            Some(Event::Parked) => return Slice::Parked,
+            Some(Event::Done(done)) => {
                 self.end();
                 return Slice::Done(done);
             }
@@ -416,10 +414,10 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
 
 impl<O, T> Coroutine<O, T> {
     fn end(&mut self) {
-        self.orders = None;
+        self.resumes = None;
         if let Some(thread) = self.thread.take() {
-            // It may want to park once more before it ends.
-            while self.words.recv().is_ok() {}
+            // The body may park once more before it returns.
+            while self.events.recv().is_ok() {}
             let _ = thread.join();
         }
     }
