@@ -5,9 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::campaign_state::lock;
-use super::crash_sink::{CrashSink, Report};
-use super::error::CampaignError;
+use crate::{CampaignError, CrashSink, Report, campaign_state::lock};
 use ddfuzz_exec::{Copies, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};

@@ -6,11 +6,9 @@
 //! time (`exec`): text, a control key, an escape sequence as xterm sends it, or a change of the
 //! window's size.
 
-use std::fmt;
-use std::io::Write;
-use std::str::FromStr;
+use std::{fmt, io::Write, str::FromStr};
 
-use super::generator::NotAName;
+use crate::generator::NotAName;
 
 /// The name of generated keystrokes: `keys:SEED:LENGTH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,17 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
-use ddfuzz_store as store;
 
-use super::campaign_state::lock;
-use super::crash_sink::StoreWriter;
-use super::disk_full::DiskFullError;
-use super::error::CampaignError;
-use super::minimizing::{Minimizing, Variants};
-use super::rebuild::{BuildCheck, ProgramWatch};
-use super::schedule::{SlippedInputs, pending};
-use super::screen::{Progress, Screen};
+use crate::{
+    BuildCheck, CampaignError, DiskFullError, Minimizing, ProgramWatch, Progress, Screen,
+    StoreWriter, Variants,
+    campaign_state::lock,
+    schedule::{SlippedInputs, pending},
+};
 use ddfuzz_minimize::{MinimizeError, Options};
+use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 

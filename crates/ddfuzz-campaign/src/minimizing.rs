@@ -5,24 +5,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ddfuzz_minimize as minimize;
-use ddfuzz_store as store;
-
-use super::campaign_state::lock;
-use super::crash_sink::StoreWriter;
-use super::error::CampaignError;
-use super::schedule::is_variant;
-use super::verdict::fails_on_anything;
+use crate::{
+    CampaignError, StoreWriter, campaign_state::lock, fails_on_anything, schedule::is_variant,
+};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
     Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
 };
-use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
+use ddfuzz_minimize as minimize;
 use ddfuzz_minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, Held, Journal, MinimizeError, Minimized, OnSlip,
-    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried, minimize_by_workers,
-    search_by_name,
+    Options, Oracle, OracleError, PATIENCE, Rate, Warning, Workers, hurried,
+    log::{KeyRecord, Log, StartLine, TargetRecord},
+    minimize_by_workers, search_by_name,
 };
+use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 

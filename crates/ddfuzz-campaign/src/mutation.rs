@@ -22,9 +22,7 @@ use libafl_bolts::rands::{Rand, Xoshiro256PlusPlusRand};
 use libafl_bolts::serdeany::SerdeAnyMap;
 use libafl_bolts::tuples::Merge;
 
-use super::dictionary::Words;
-use super::generator::NotAName;
-use super::seeds::Seeds;
+use crate::{Seeds, Words, generator::NotAName};
 
 /// Depth of havoc: a mutant gets 2^0 to 2^6 stacked mutations, one of this number of powers.
 const HAVOC_STACK_POWERS: usize = 7;

@@ -10,25 +10,23 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{self, Receiver, Sender};
 use libafl::Error;
 
-use super::broker_link::{self, BrokerLink};
-use super::hang_examiner::HangExaminer;
-use super::messages::{Heartbeat, JudgedHang, Order};
-use super::server::{Peer, RequestHandler, Role, WorkerServer};
+use super::{
+    broker_link::{self, BrokerLink},
+    hang_examiner::HangExaminer,
+    messages::{Heartbeat, JudgedHang, Order},
+    server::{Peer, Role, WorkerServer},
+};
 use crate::campaign_state::{CampaignState, lock};
 use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
 use crate::schedule::SlippedInputs;
-use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
-use crate::settings::Settings;
-use crate::settings::When;
-use crate::stage::{GroupRegistry, SharedStore};
 use crate::until::NewGroups;
 use crate::{
-    CampaignError, DiskWait, Minimizing, PauseGate, ProgramWatch, Summary, Until, reached,
+    CampaignError, DiskWait, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress,
+    Screen, Settings, SharedStore, Summary, Until, When, reached,
 };
 use ddfuzz_minimize::MinimizeError;
-use ddfuzz_store::report::EndedBy;
-use ddfuzz_store::report::GroupView;
+use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
 /// Longest time that the main process waits for requests before it serves LibAFL's broker.
@@ -192,7 +190,7 @@ impl<'a> GuidedEngine<'a> {
                 Ok(()) => {}
             }
             let coming =
-                self.workers.begun() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
+                self.workers.begun.len() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
             let lives = coming || !server.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
@@ -627,39 +625,11 @@ impl GuidedEngine<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Workers whose supervisor has connected.
-    begun: BTreeSet<usize>,
+    pub(super) begun: BTreeSet<usize>,
     /// Workers whose supervisor is connected.
-    supervised: BTreeSet<usize>,
+    pub(super) supervised: BTreeSet<usize>,
     /// Workers that have connected at least once.
-    met: BTreeSet<usize>,
-}
-
-impl Workers {
-    /// Records that the supervisor of a worker has connected.
-    pub(super) fn begin(&mut self, worker: usize) {
-        self.begun.insert(worker);
-        self.supervised.insert(worker);
-    }
-
-    /// Records that a worker has connected. Returns whether it had connected before.
-    pub(super) fn is_another(&mut self, worker: usize) -> bool {
-        !self.met.insert(worker)
-    }
-
-    /// Records that the supervisor of a worker has ended, so that the worker is not restarted.
-    pub(super) fn end(&mut self, worker: usize) {
-        self.supervised.remove(&worker);
-    }
-
-    /// Number of workers that have begun.
-    pub(super) fn begun(&self) -> usize {
-        self.begun.len()
-    }
-
-    /// Number of workers that run or will be restarted.
-    pub(super) fn count(&self) -> usize {
-        self.supervised.len()
-    }
+    pub(super) met: BTreeSet<usize>,
 }
 
 /// The registry of a guided campaign's groups, which writes to the store of the main process.

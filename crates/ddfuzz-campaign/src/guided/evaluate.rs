@@ -3,19 +3,18 @@
 
 use std::time::Instant;
 
-use libafl::{
-    Error,
-    corpus::{Corpus, CorpusId, HasCurrentCorpusId},
-    events::{Event, EventFirer, EventWithStats},
-    executors::{ExitKind, HasObservers},
-    fuzzer::{ExecuteInputResult, ExecutionProcessor},
-    inputs::{BytesInput, Input},
-    mutators::{MutationResult, Mutator},
-    observers::ObserversTuple,
-    schedulers::{TestcaseScore, testcase_score::CorpusPowerTestcaseScore},
-    stages::{Restartable, Stage},
-    state::{HasCorpus, HasCurrentTestcase, HasExecutions},
-};
+use libafl::Error;
+use libafl::corpus::{Corpus, CorpusId, HasCurrentCorpusId};
+use libafl::events::{Event, EventFirer, EventWithStats};
+use libafl::executors::{ExitKind, HasObservers};
+use libafl::fuzzer::{ExecuteInputResult, ExecutionProcessor};
+use libafl::inputs::{BytesInput, Input};
+use libafl::mutators::{MutationResult, Mutator};
+use libafl::observers::ObserversTuple;
+use libafl::schedulers::TestcaseScore;
+use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
+use libafl::stages::{Restartable, Stage};
+use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
 use super::executor::{NotedRun, TargetExecutor, fail};
 use super::hangs::{HangAction, HangRates};

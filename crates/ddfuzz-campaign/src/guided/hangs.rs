@@ -9,8 +9,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use libafl::corpus::CorpusId;
-use libafl::inputs::BytesInput;
+use libafl::{corpus::CorpusId, inputs::BytesInput};
 
 use super::messages::{HangVerdict, JudgedHang};
 use ddfuzz_exec::{Signature, Stuck};

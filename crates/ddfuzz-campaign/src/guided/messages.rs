@@ -2,19 +2,18 @@
 //! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame of
 //! a JSON head and a body of bytes.
 
-use std::collections::HashMap;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::campaign_state::lock;
-use crate::crash_sink::StoreWriter;
-use crate::{CrashSink, KnownKey, Report};
+use crate::{CrashSink, KnownKey, Report, StoreWriter, campaign_state::lock};
 use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
@@ -234,7 +233,7 @@ impl MainProcess {
     }
 
     /// Sends a request that is answered by [`Reply::Done`].
-    fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         match self.ask(request, body)? {
             Reply::Done => Ok(()),
             _ => Err(self.nonsense()),
@@ -244,30 +243,6 @@ impl MainProcess {
     /// The error for an answer of the wrong type.
     fn nonsense(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
-    }
-
-    /// Sends an input for the corpus of the output directory, without waiting for an answer.
-    pub(super) fn add_to_corpus(&self, input: &[u8]) -> Result<(), StoreError> {
-        self.tell(&Request::AddToCorpus, input)
-    }
-
-    /// Reports runs that were stopped at a hang which is classified later.
-    pub(super) fn count_unclassified(
-        &self,
-        signatures: Vec<Signature>,
-        runs: u64,
-    ) -> Result<(), StoreError> {
-        self.have(&Request::CountUnclassified { signatures, runs }, &[])
-    }
-
-    /// Sends a text for the user.
-    pub(super) fn note(&self, text: &str) -> Result<(), StoreError> {
-        self.tell(&Request::Note(text.to_owned()), &[])
-    }
-
-    /// Reports why this worker cannot continue.
-    pub(super) fn fail(&self, why: &str) -> Result<(), StoreError> {
-        self.tell(&Request::Failed(why.to_owned()), &[])
     }
 
     /// Sends the counts of runs and the worker's status, and returns the answer.

@@ -45,7 +45,10 @@ impl Monitors {
         let listen = |at: SocketAddr| {
             let listener = TcpListener::bind(at);
             let listener = listener.map_err(system(format!("listening at {at}")))?;
-            Ok::<_, CampaignError>(Prometheus::new(listener))
+            Ok::<_, CampaignError>(Prometheus {
+                page: Arc::default(),
+                listener: Some(listener),
+            })
         };
         Ok(Monitors {
             statsd: wanted.statsd.map(socket).transpose()?,
@@ -198,13 +201,6 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    fn new(listener: TcpListener) -> Prometheus {
-        Prometheus {
-            page: Arc::default(),
-            listener: Some(listener),
-        }
-    }
-
     /// Updates the page; the first call starts the thread that serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;

@@ -52,15 +52,6 @@ pub(super) struct Peer {
     pub(super) judged: usize,
 }
 
-/// Answers the requests of workers.
-pub(super) trait RequestHandler {
-    /// Handles a request and returns the answer; `None` if the worker does not wait for one.
-    fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
-
-    /// Handles a closed connection.
-    fn lost(&mut self, peer: Peer);
-}
-
 /// The socket of the main process, and the connected workers.
 pub(super) struct WorkerServer {
     listener: UnixListener,
@@ -102,14 +93,14 @@ impl WorkerServer {
     pub(super) fn serve(
         &mut self,
         time: Duration,
-        answer: &mut impl RequestHandler,
+        engine: &mut GuidedEngine<'_>,
     ) -> io::Result<()> {
         let ready = self.wait(time)?;
         for (at, _) in ready.iter().enumerate().rev().filter(|(_, ready)| **ready) {
             let mut peer = self.peers.swap_remove(at);
-            match serve_one(&mut peer, answer) {
+            match engine.serve_peer(&mut peer) {
                 Ok(()) => self.peers.push(peer),
-                Err(_) => answer.lost(peer),
+                Err(_) => engine.lost(peer),
             }
         }
         while let Ok((stream, _)) = self.listener.accept() {
@@ -147,15 +138,16 @@ impl WorkerServer {
     }
 }
 
-fn serve_one(peer: &mut Peer, answer: &mut impl RequestHandler) -> io::Result<()> {
-    let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
-    match answer.answer(peer, request, body) {
-        Some(reply) => messages::send(&mut peer.stream, &reply, &[]),
-        None => Ok(()),
-    }
-}
-
 impl GuidedEngine<'_> {
+    /// Receives and answers one request.
+    fn serve_peer(&mut self, peer: &mut Peer) -> io::Result<()> {
+        let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
+        match self.answer(peer, request, body) {
+            Some(reply) => messages::send(&mut peer.stream, &reply, &[]),
+            None => Ok(()),
+        }
+    }
+
     /// Answers a request. While the disk is full, the worker waits for its answer.
     fn respond_when_space(
         &mut self,
@@ -356,19 +348,19 @@ impl GuidedEngine<'_> {
         }
         Ok(Reply::Done)
     }
-}
 
-impl RequestHandler for GuidedEngine<'_> {
+    /// Handles a request and returns the answer; `None` if the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
             Request::Supervisor { worker } => {
                 peer.role = Role::Supervisor(worker);
-                self.workers.begin(worker);
+                self.workers.begun.insert(worker);
+                self.workers.supervised.insert(worker);
                 return None;
             }
             Request::Worker { worker } => {
                 peer.role = Role::Worker(worker);
-                if self.workers.is_another(worker) {
+                if !self.workers.met.insert(worker) {
                     self.tell(format!("worker {worker} is restarted"));
                 }
                 return None;
@@ -396,14 +388,15 @@ impl RequestHandler for GuidedEngine<'_> {
         (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
     }
 
-    fn lost(&mut self, peer: Peer) {
+    /// Handles a closed connection.
+    pub(super) fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
             // The queue is in memory, so this cannot fail.
             let _ = self.groups.release(id, false, Duration::ZERO);
         }
         if let Role::Supervisor(worker) = peer.role {
-            self.workers.end(worker);
+            self.workers.supervised.remove(&worker);
         }
         if self.is_over() {
             return;
@@ -411,7 +404,7 @@ impl RequestHandler for GuidedEngine<'_> {
         match peer.role {
             Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
             Role::Supervisor(worker) => {
-                let left = self.workers.count();
+                let left = self.workers.supervised.len();
                 let are = if left == 1 { "is" } else { "are" };
                 let left = size::counted(left as u64, "worker");
                 self.tell(format!(

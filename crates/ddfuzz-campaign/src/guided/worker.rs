@@ -30,13 +30,11 @@ use libafl_bolts::tuples::{Merge, tuple_list};
 use super::compare::CompareStage;
 use super::evaluate::{AfterHang, BatchStage, Evaluator, Power, ReportStage};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
-use super::messages::Heartbeat;
-use super::messages::{HeartbeatTimer, MainProcess};
+use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
-use crate::minimization_queue::minimize_entry;
 use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
-    Share, When,
+    Share, When, minimization_queue::minimize_entry,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
@@ -114,14 +112,15 @@ pub(super) fn run(
     match fuzzed {
         Ok(Ok(()) | Err(Error::ShuttingDown)) => exit(0),
         Ok(Err(error)) => {
-            drop(main_process.fail(&error.to_string()));
+            drop(main_process.tell(&Request::Failed(error.to_string()), &[]));
             exit(0)
         }
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             let text = text.unwrap_or("it does not say why");
-            drop(main_process.note(&format!("a worker has panicked: {text}")));
+            let note = format!("a worker has panicked: {text}");
+            drop(main_process.tell(&Request::Note(note), &[]));
             exit(101)
         }
     }
@@ -137,7 +136,10 @@ fn work(
 ) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
     let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor = start_executor(brief, main_process, before)?;
+    let heartbeat = HeartbeatTimer::begin(main_process.clone()).map_err(fail)?;
+    let executor = TargetExecutor::start(target, way, heartbeat, before);
+    let mut executor = executor.map_err(fail)?;
+    executor.linked = brief.settings.network.is_used();
     let sink = Arc::new(Mutex::new(main_process.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&sink), target, way)
         .map_err(fail)?
@@ -183,6 +185,16 @@ fn work(
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, ReportStage, compare, havoc, ddmin);
+    fuzz(&mut evaluator, &mut stages)?;
+    report_rest(&mut evaluator)
+}
+
+/// Fuzzes until the main process ends the worker.
+fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
+        + Fuzzer<TargetExecutor, Manager, BytesInput, State, ST>,
+{
     let mut looked = Instant::now();
     while evaluator.runs_left()? > 0 {
         let Evaluator {
@@ -190,8 +202,8 @@ fn work(
             executor,
             state,
             manager,
-        } = &mut evaluator;
-        fuzzer.fuzz_one(&mut stages, executor, state, manager)?;
+        } = evaluator;
+        fuzzer.fuzz_one(stages, executor, state, manager)?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.heartbeat.status = status(state, executor);
@@ -199,21 +211,7 @@ fn work(
             manager.maybe_report_progress(state, REPORT)?;
         }
     }
-    report_rest(&mut evaluator)
-}
-
-/// Starts the executor of a worker, with its heartbeat.
-fn start_executor(
-    brief: &WorkerSettings<'_>,
-    main_process: &MainProcess,
-    before: u32,
-) -> Result<TargetExecutor, Error> {
-    let Settings { minimizing, .. } = brief.settings;
-    let heartbeat = HeartbeatTimer::begin(main_process.clone()).map_err(fail)?;
-    let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor = TargetExecutor::start(target, way, heartbeat, before).map_err(fail)?;
-    executor.linked = brief.settings.network.is_used();
-    Ok(executor)
+    Ok(())
 }
 
 /// Applies the last verdicts, and sends the counts that are not reported yet.
@@ -224,9 +222,9 @@ where
     evaluator.apply_verdicts()?;
     let executor = &mut *evaluator.executor;
     for (signatures, runs) in executor.hangs.take_unclassified() {
+        let request = Request::CountUnclassified { signatures, runs };
         let main_process = executor.heartbeat.main_process();
-        let counted = main_process.count_unclassified(signatures, runs);
-        counted.map_err(fail)?;
+        main_process.have(&request, &[]).map_err(fail)?;
     }
     executor.heartbeat.status = status(evaluator.state, executor);
     executor.heartbeat.send_heartbeat().map_err(fail)?;
@@ -405,10 +403,12 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
         testcase: &mut Testcase<BytesInput>,
     ) -> Result<(), Error> {
         match testcase.input() {
-            Some(input) => self
-                .main_process
-                .add_to_corpus(input.as_ref())
-                .map_err(fail),
+            Some(input) => {
+                let kept = self
+                    .main_process
+                    .tell(&Request::AddToCorpus, input.as_ref());
+                kept.map_err(fail)
+            }
             None => Ok(()),
         }
     }

@@ -18,16 +18,14 @@ use libafl::state::{HasExecutions, HasSolutions};
 use libafl::{Error, HasMetadata};
 use serde::{Deserialize, Serialize};
 
-use super::group_registry::GroupRegistry;
-use super::objective::GroupMetadata;
-use super::slices::Minimizations;
-use super::time_budget::TimeBudget;
+use super::{
+    group_registry::GroupRegistry, objective::GroupMetadata, slices::Minimizations,
+    time_budget::TimeBudget,
+};
 use crate::campaign_state::lock;
 use crate::classifier::{FailedRun, Submission, Suspect, SuspectClassifier};
-use crate::crash_sink::{CrashSink, KnownKey};
-use crate::error::CampaignError;
-use crate::minimizing::{Minimizing, Variants};
 use crate::schedule::SlippedInputs;
+use crate::{CampaignError, CrashSink, KnownKey, Minimizing, Variants};
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
-use crate::crash_sink::{CrashSink, KnownKey, Report, RunCounter, StoreWriter};
-use crate::error::CampaignError;
-use crate::minimizing::Variants;
+use crate::crash_sink::RunCounter;
 use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use crate::{CampaignError, CrashSink, KnownKey, Report, StoreWriter, Variants};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
@@ -17,6 +16,9 @@ use ddfuzz_store::{
     hash_of, rfc3339,
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
+
+/// Time between two writes of the counts.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// Sizes of the inputs of a group, from which it follows whether a further input is stored.
 struct Group {
@@ -57,7 +59,14 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     muted: KnownGroups,
     variants: Variants,
     groups: BTreeMap<GroupName, Group>,
-    counts: RunCounts,
+    /// Id of the campaign whose runs are counted.
+    campaign: String,
+    /// Number of runs of the campaign that ended in each group.
+    runs: BTreeMap<(Kind, Key), u64>,
+    /// Groups whose numbers of runs are not written yet.
+    unwritten: BTreeSet<(Kind, Key)>,
+    /// When the counts were last written.
+    written: Instant,
     queue: PendingGroups,
 }
 
@@ -75,7 +84,10 @@ impl<S: RunCounter> GroupRegistry<S> {
             muted: KnownGroups::default(),
             variants: Variants::None,
             groups: BTreeMap::new(),
-            counts: RunCounts::new(campaign),
+            campaign: campaign.to_owned(),
+            runs: BTreeMap::new(),
+            unwritten: BTreeSet::new(),
+            written: Instant::now(),
             queue: PendingGroups::default(),
         };
         let reader = registry.writer.reader().clone();
@@ -84,7 +96,7 @@ impl<S: RunCounter> GroupRegistry<S> {
             for group in reader.groups(kind)? {
                 let major = group.record.major;
                 if let Some(runs) = group.record.seen.get(campaign) {
-                    registry.counts.set((kind, major), *runs);
+                    registry.runs.insert((kind, major), *runs);
                 }
                 let entries = reader.entries(kind, &major.short())?;
                 for entry in &entries {
@@ -130,7 +142,18 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// # Errors
     /// When a count cannot be written; the next call writes it.
     pub fn flush(&mut self) -> Result<(), StoreError> {
-        self.counts.write(&mut self.writer)
+        self.written = Instant::now();
+        while let Some((kind, major)) = self.unwritten.first().copied() {
+            let runs = self.runs.get(&(kind, major)).copied().unwrap_or_default();
+            let written = self.writer.set_seen(kind, major, &self.campaign, runs);
+            match written {
+                // The group was removed; it is counted when it is stored again.
+                Ok(()) | Err(StoreError::NoSuch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.unwritten.remove(&(kind, major));
+        }
+        Ok(())
     }
 
     /// Number of groups that wait to be minimized or are being minimized.
@@ -140,7 +163,7 @@ impl<S: RunCounter> GroupRegistry<S> {
 
     /// Id of the campaign whose runs are counted.
     pub fn campaign(&self) -> &str {
-        self.counts.campaign()
+        &self.campaign
     }
 
     /// The store that the registry writes to.
@@ -248,7 +271,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     }
 
     fn write_if_due(&mut self) {
-        if self.counts.is_due() {
+        if !self.unwritten.is_empty() && self.written.elapsed() >= WRITE_EVERY {
             // What cannot be written now is written later, and is no reason to file nothing.
             let _ = self.flush();
         }
@@ -311,13 +334,14 @@ impl<S: RunCounter> CrashSink for GroupRegistry<S> {
             };
             filed = Some(self.store_input(report.kind, &crash, report.input)?.id);
         }
-        self.counts.add((report.kind, keys.major), 1);
-        self.write_if_due();
+        self.count(report.kind, keys.major, 1)?;
         Ok(filed)
     }
 
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.counts.add((kind, major), runs);
+        let counted = self.runs.entry((kind, major)).or_default();
+        *counted = counted.saturating_add(runs);
+        self.unwritten.insert((kind, major));
         self.write_if_due();
         Ok(())
     }
@@ -444,67 +468,6 @@ impl PendingGroups {
     pub(super) fn remove(&mut self, group: &GroupName) {
         self.waiting.remove(group);
         self.claimed.remove(group);
-    }
-}
-
-/// Time between two writes of the counts.
-const WRITE_EVERY: Duration = Duration::from_secs(2);
-
-/// Number of runs of one campaign that ended in each group.
-pub(super) struct RunCounts {
-    campaign: String,
-    runs: BTreeMap<(Kind, Key), u64>,
-    unwritten: BTreeSet<(Kind, Key)>,
-    written: Instant,
-}
-
-impl RunCounts {
-    /// Makes the counts of the campaign with this id, all 0.
-    pub(super) fn new(campaign: &str) -> RunCounts {
-        RunCounts {
-            campaign: campaign.to_owned(),
-            runs: BTreeMap::new(),
-            unwritten: BTreeSet::new(),
-            written: Instant::now(),
-        }
-    }
-
-    /// Id of the campaign.
-    pub(super) fn campaign(&self) -> &str {
-        &self.campaign
-    }
-
-    /// Sets a group's count, as an earlier process has written it.
-    pub(super) fn set(&mut self, group: (Kind, Key), runs: u64) {
-        self.runs.insert(group, runs);
-    }
-
-    /// Adds runs to a group's count.
-    pub(super) fn add(&mut self, group: (Kind, Key), runs: u64) {
-        let counted = self.runs.entry(group).or_default();
-        *counted = counted.saturating_add(runs);
-        self.unwritten.insert(group);
-    }
-
-    /// Whether a write is due.
-    pub(super) fn is_due(&self) -> bool {
-        !self.unwritten.is_empty() && self.written.elapsed() >= WRITE_EVERY
-    }
-
-    /// Writes the counts that have changed since the last write. A count that cannot be written
-    /// stays pending.
-    pub(super) fn write(&mut self, writer: &mut impl RunCounter) -> Result<(), StoreError> {
-        self.written = Instant::now();
-        while let Some(group) = self.unwritten.first().copied() {
-            let runs = self.runs.get(&group).copied().unwrap_or_default();
-            match writer.set_seen(group.0, group.1, &self.campaign, runs) {
-                // The group was removed; it is counted when it is stored again.
-                Ok(()) | Err(StoreError::NoSuch { .. }) => {}
-                Err(error) => return Err(error),
-            }
-            self.unwritten.remove(&group);
-        }
-        Ok(())
     }
 }
 

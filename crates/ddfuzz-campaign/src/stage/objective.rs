@@ -4,21 +4,18 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-use libafl::{
-    Error, HasMetadata,
-    corpus::Testcase,
-    events::{EventFirer, LogSeverity},
-    executors::ExitKind,
-    feedbacks::{Feedback, StateInitializer},
-    inputs::{HasTargetBytes, Input},
-    state::HasExecutions,
-};
+use libafl::corpus::Testcase;
+use libafl::events::{EventFirer, LogSeverity};
+use libafl::executors::ExitKind;
+use libafl::feedbacks::{Feedback, StateInitializer};
+use libafl::inputs::{HasTargetBytes, Input};
+use libafl::state::HasExecutions;
+use libafl::{Error, HasMetadata};
 use libafl_bolts::Named;
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::{FailedRun, FailedRunSlot, Submission, Suspect, SuspectClassifier};
-use crate::crash_sink::CrashSink;
-use crate::error::CampaignError;
+use crate::{CampaignError, CrashSink};
 use ddfuzz_exec::{Ended, Target, Way};
 use ddfuzz_store::EntryId;
 use ddfuzz_triage::{Class, Keys};

@@ -11,10 +11,8 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::time_budget::{CREDIT, TimeBudget};
 use crate::campaign_state::lock;
-use crate::crash_sink::CrashSink;
-use crate::error::CampaignError;
 use crate::minimization_queue::is_slow;
-use crate::minimizing::{Finished, Minimizing};
+use crate::{CampaignError, CrashSink, Finished, Minimizing};
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store::EntryId;
 
