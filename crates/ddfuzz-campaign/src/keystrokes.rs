@@ -48,69 +48,17 @@ impl KeystrokesName {
         let mut random = Random(hasher.finalize_xof());
         buffer.clear();
         for _ in 0..self.length {
-            write_key(&mut random, buffer);
+            random.kind()(&mut random, buffer);
         }
     }
 }
-
-/// The kinds of keys.
-#[derive(Clone, Copy)]
-enum KeyKind {
-    Letter,
-    Sign,
-    Digit,
-    Control,
-    /// A key that the terminal handles itself (^C), unless the program disables that.
-    Signal,
-    EndOfFile,
-    Enter,
-    Tab,
-    Space,
-    Backspace,
-    Escape,
-    /// A letter or sign with Alt.
-    Alt,
-    Cursor,
-    Function,
-    Word,
-    /// A character of several bytes in UTF-8.
-    Wide,
-    EightBit,
-    Mouse,
-    Paste,
-    Resize,
-}
-
-/// The weight of each kind of key. The commands of most programs are letters, signs and control
-/// keys; keys that end a session are rare, so that sessions last.
-const WEIGHTS: [(KeyKind, u64); 20] = [
-    (KeyKind::Letter, 300),
-    (KeyKind::Sign, 150),
-    (KeyKind::Digit, 60),
-    (KeyKind::Control, 110),
-    (KeyKind::Signal, 4),
-    (KeyKind::EndOfFile, 3),
-    (KeyKind::Enter, 70),
-    (KeyKind::Tab, 20),
-    (KeyKind::Space, 30),
-    (KeyKind::Backspace, 20),
-    (KeyKind::Escape, 20),
-    (KeyKind::Alt, 90),
-    (KeyKind::Cursor, 50),
-    (KeyKind::Function, 20),
-    (KeyKind::Word, 20),
-    (KeyKind::Wide, 10),
-    (KeyKind::EightBit, 10),
-    (KeyKind::Mouse, 4),
-    (KeyKind::Paste, 4),
-    (KeyKind::Resize, 10),
-];
 
 const SIGNS: &[u8] = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 /// Control keys that no terminal handles itself: all from ^@ on, except ^C, ^D, ^I, ^M, ^Q, ^S, ^Z,
 /// ^[ and ^\.
 const CONTROLS: &[u8] =
     b"\x00\x01\x02\x05\x06\x07\x08\x0a\x0b\x0c\x0e\x0f\x10\x12\x14\x15\x16\x17\x18\x19\x1d\x1e\x1f";
+/// Control keys that a terminal handles itself: ^C, ^Q, ^S, ^Z and ^\.
 const SIGNALS: &[u8] = b"\x03\x11\x13\x1a\x1c";
 /// Escape sequences of cursor keys as xterm sends them, in both of its modes.
 const CURSORS: [&str; 14] = [
@@ -127,49 +75,69 @@ const WIDE: [&str; 8] = ["é", "ß", "Ж", "€", "漢", "あ", "🦀", "\u{301}
 /// Sizes of a terminal window, in lines or characters.
 const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 
-fn write_key(random: &mut Random, out: &mut Vec<u8>) {
-    match random.kind() {
-        KeyKind::Letter => out.push(random.letter()),
-        KeyKind::Sign => out.push(random.one_of(SIGNS)),
-        KeyKind::Digit => out.push(b'0' + random.below(10) as u8),
-        KeyKind::Control => out.push(random.one_of(CONTROLS)),
-        KeyKind::Signal => out.push(random.one_of(SIGNALS)),
-        KeyKind::EndOfFile => out.push(0x04),
-        KeyKind::Enter => out.push(b'\r'),
-        KeyKind::Tab => out.push(b'\t'),
-        KeyKind::Space => out.push(b' '),
-        KeyKind::Backspace => out.push(random.one_of(b"\x7f\x08")),
-        KeyKind::Escape => out.push(0x1b),
-        KeyKind::Alt => {
-            let key = match random.below(2) {
-                0 => random.letter(),
-                _ => random.one_of(SIGNS),
-            };
-            out.extend([0x1b, key]);
-        }
-        KeyKind::Cursor => escape(out, random.one_of(&CURSORS)),
-        KeyKind::Function => escape(out, random.one_of(&FUNCTIONS)),
-        KeyKind::Word => out.extend(random.one_of(&WORDS).bytes()),
-        KeyKind::Wide => out.extend(random.one_of(&WIDE).bytes()),
-        KeyKind::EightBit => out.push(0x80 + random.below(0x80) as u8),
-        KeyKind::Mouse => {
-            let (button, column, row) = (random.below(4), random.below(90), random.below(30));
-            escape(out, "[M");
-            out.extend([button, column, row].map(|number| 0x20 + number as u8));
-        }
-        KeyKind::Paste => {
-            escape(out, "[200~");
-            out.extend(random.one_of(&WORDS).bytes());
-            escape(out, "[201~");
-        }
-        KeyKind::Resize => {
-            let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
-            // A vector takes all that is written to it.
-            let _ = write!(out, "\x1b[8;{rows};{columns}t");
-        }
-    }
+/// Writes one key of a kind.
+type WriteKey = fn(&mut Random, &mut Vec<u8>);
+
+/// The kinds of keys, each with its weight. The commands of most programs are letters, signs and
+/// control keys; keys that end a session are rare, so that sessions last.
+const KINDS: [(u64, WriteKey); 20] = [
+    (300, |random, out| out.push(random.letter())),
+    (150, |random, out| out.push(random.one_of(SIGNS))),
+    (60, |random, out| out.push(b'0' + random.below(10) as u8)),
+    (110, |random, out| out.push(random.one_of(CONTROLS))),
+    (4, |random, out| out.push(random.one_of(SIGNALS))),
+    // End of file.
+    (3, |_, out| out.push(0x04)),
+    (70, |_, out| out.push(b'\r')),
+    (20, |_, out| out.push(b'\t')),
+    (30, |_, out| out.push(b' ')),
+    // Backspace.
+    (20, |random, out| out.push(random.one_of(b"\x7f\x08"))),
+    // Escape.
+    (20, |_, out| out.push(0x1b)),
+    (90, write_alt),
+    (50, |random, out| escape(out, random.one_of(&CURSORS))),
+    (20, |random, out| escape(out, random.one_of(&FUNCTIONS))),
+    (20, |random, out| out.extend(random.one_of(&WORDS).bytes())),
+    (10, |random, out| out.extend(random.one_of(&WIDE).bytes())),
+    // A byte above ASCII.
+    (10, |random, out| out.push(0x80 + random.below(0x80) as u8)),
+    (4, write_mouse),
+    (4, write_paste),
+    (10, write_resize),
+];
+
+/// Writes a letter or a sign with the Alt key.
+fn write_alt(random: &mut Random, out: &mut Vec<u8>) {
+    let key = match random.below(2) {
+        0 => random.letter(),
+        _ => random.one_of(SIGNS),
+    };
+    out.extend([0x1b, key]);
 }
 
+/// Writes a mouse click as xterm sends it.
+fn write_mouse(random: &mut Random, out: &mut Vec<u8>) {
+    let (button, column, row) = (random.below(4), random.below(90), random.below(30));
+    escape(out, "[M");
+    out.extend([button, column, row].map(|number| 0x20 + number as u8));
+}
+
+/// Writes a bracketed paste of a word.
+fn write_paste(random: &mut Random, out: &mut Vec<u8>) {
+    escape(out, "[200~");
+    out.extend(random.one_of(&WORDS).bytes());
+    escape(out, "[201~");
+}
+
+/// Writes a change of the window's size.
+fn write_resize(random: &mut Random, out: &mut Vec<u8>) {
+    let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
+    // A vector takes all that is written to it.
+    let _ = write!(out, "\x1b[8;{rows};{columns}t");
+}
+
+/// Writes an escape sequence.
 fn escape(out: &mut Vec<u8>, rest: &str) {
     out.push(0x1b);
     out.extend(rest.bytes());
@@ -197,14 +165,15 @@ impl Random {
         }
     }
 
-    fn kind(&mut self) -> KeyKind {
-        let mut left = self.below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
-        for (kind, weight) in WEIGHTS {
+    /// Chooses a kind of key by the weights.
+    fn kind(&mut self) -> WriteKey {
+        let mut left = self.below(KINDS.iter().map(|(weight, _)| weight).sum());
+        for (weight, write) in KINDS {
             match left.checked_sub(weight) {
                 Some(rest) => left = rest,
-                None => return kind,
+                None => return write,
             }
         }
-        KeyKind::Letter // not reached: the weights add up
+        KINDS[0].1 // not reached: the weights add up
     }
 }

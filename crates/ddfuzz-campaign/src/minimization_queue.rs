@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 
 use crate::{
-    BuildCheck, CampaignError, DiskFullError, Minimizing, ProgramWatch, Progress, Screen,
+    BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
     StoreWriter, Variants,
     campaign_state::lock,
     schedule::{SlippedInputs, pending},
@@ -163,12 +163,25 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
         on_standing: Some(Box::new(|_| watch())),
         ..minimizing.options(stop)
     };
+    minimize_with(store, minimizing, id, options).map(drop)
+}
+
+/// Minimizes one entry with these options; `None` if its crash did not happen again, which is
+/// recorded for the entry.
+pub(crate) fn minimize_with<S: StoreWriter>(
+    store: &Mutex<S>,
+    minimizing: &Minimizing,
+    id: &EntryId,
+    options: Options<'_>,
+) -> Result<Option<Finished>, CampaignError> {
+    let stop = options.stop;
     match minimizing.entry_with(store, id, options) {
-        Ok(_) => Ok(()),
+        Ok(finished) => Ok(Some(finished)),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
-            if !stop.load(Ordering::Relaxed) =>
+            if !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) =>
         {
-            minimizing.give_up(store, id, tries)
+            minimizing.give_up(store, id, tries)?;
+            Ok(None)
         }
         Err(error) => Err(error),
     }

@@ -1,5 +1,5 @@
-//! [`CompareStage`], the stage that replaces bytes of an input by the values that the target has
-//! compared them with (input-to-state, as CmpLog), and [`ComparisonValues`], the compared values.
+//! [`Comparer`] replaces bytes of an input by the values that the target has
+//! compared them with (input-to-state, as CmpLog); [`ComparisonValues`] are the compared values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,15 +11,13 @@ use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::{BytesInput, HasMutatorBytes};
 use libafl::mutators::{HavocScheduledMutator, MutationResult, Mutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
-use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCurrentTestcase, HasRand};
 use libafl::{Error, HasMetadata};
 use libafl_bolts::rands::Rand;
 use libafl_bolts::tuples::tuple_list;
 use libafl_bolts::{Named, ToSlice};
 
-use super::evaluate::{BatchStage, Power};
-use super::executor::TargetExecutor;
+use super::evaluate::{Batches, Evaluator, Power};
 use super::worker::{Manager, Observers, State};
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
@@ -42,7 +40,7 @@ type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
 /// Observes once which comparisons a run on each input makes, and runs mutants in which one operand
 /// replaces the other.
-pub(super) struct CompareStage {
+pub(super) struct Comparer {
     target: Target,
     way: Way,
     /// The observer of comparisons; `None` before the first input, and for a target that cannot be
@@ -53,15 +51,15 @@ pub(super) struct CompareStage {
     words: usize,
     began: Instant,
     spent: Duration,
-    batch: BatchStage<Replace>,
+    batches: Batches<Replace>,
 }
 
-impl CompareStage {
-    /// Makes a stage for `target`, which is executed in the way `way`.
-    pub(super) fn new(target: &Target, way: Way) -> CompareStage {
+impl Comparer {
+    /// Makes a comparer for `target`, which is executed in the way `way`.
+    pub(super) fn new(target: &Target, way: Way) -> Comparer {
         let mutator =
             HavocScheduledMutator::with_max_stack_pow(tuple_list!(OperandReplace), STACK_POWER);
-        CompareStage {
+        Comparer {
             target: target.clone(),
             way,
             observer: None,
@@ -70,7 +68,7 @@ impl CompareStage {
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
-            batch: BatchStage::new(mutator, Power::Fixed(0)),
+            batches: Batches::new(mutator, Power::Fixed(0)),
         }
     }
 
@@ -131,46 +129,28 @@ impl CompareStage {
         self.cache.insert(id, compared.values.list.clone());
         Ok(compared.values.list)
     }
-}
 
-impl<Z> Stage<TargetExecutor, Manager, State, Z> for CompareStage
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let id = state.current_corpus_id()?;
-        if id.is_some_and(|id| self.batch.rests(id, executor)) {
+    /// Runs mutants of the scheduled input in which one operand replaces the other.
+    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+    where
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let id = evaluator.state.current_corpus_id()?;
+        if id.is_some_and(|id| self.batches.rests(id, evaluator.executor)) {
             return Ok(());
         }
-        let list = self.comparisons(state)?;
+        let list = self.comparisons(evaluator.state)?;
         if list.is_empty() {
             return Ok(());
         }
-        let times = match state.current_testcase()?.scheduled_count() {
+        let times = match evaluator.state.current_testcase()?.scheduled_count() {
             0 => MUTANTS.0,
             _ => 1,
         };
-        self.batch
+        self.batches
             .set_power(Power::Fixed((list.len() * times).min(MUTANTS.1)));
-        state.add_metadata(CmpValuesMetadata { list });
-        self.batch.perform(fuzzer, executor, state, manager)
-    }
-}
-
-impl Restartable<State> for CompareStage {
-    /// A restarted worker has a new state, so there is no progress to continue.
-    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
-        Ok(())
+        evaluator.state.add_metadata(CmpValuesMetadata { list });
+        self.batches.perform(evaluator)
     }
 }
 

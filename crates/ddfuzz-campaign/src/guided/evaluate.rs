@@ -1,5 +1,6 @@
 //! Evaluates inputs: [`Evaluator`] runs many at once, and passes to LibAFL those that reach
-//! something new or do not pass; [`BatchStage`] is the mutational stage (havoc) of a worker.
+//! something new or do not pass; [`MutationStage`] is the
+//! mutational stage of a worker, and [`Batches`] mutates an input and runs the mutants in batches.
 
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
+use super::compare::Comparer;
 use super::executor::{NotedRun, TargetExecutor, fail};
 use super::hangs::{HangAction, HangRates};
 use super::messages::Request;
@@ -211,6 +213,21 @@ where
         Ok(())
     }
 
+    /// Reports a run of LibAFL's calibration that did not pass: LibAFL only warns of it.
+    fn report_calibration(&mut self) -> Result<(), Error> {
+        let Some(ended) = self.executor.unreported() else {
+            return Ok(());
+        };
+        let input = self.state.current_input_cloned()?;
+        if ended == Ended::Timeout {
+            self.executor.clear_unreported();
+            return self.handle_hang(&input);
+        }
+        self.executor.observe_end(ended)?;
+        let kind = self.executor.exit_kind(ended);
+        self.report(&input, kind)
+    }
+
     /// Sends an input that did not pass to other hosts. Their brokers forward test cases, but not
     /// LibAFL's objectives.
     fn share(&mut self, input: &BytesInput, exit_kind: ExitKind) -> Result<(), Error> {
@@ -225,52 +242,6 @@ where
         };
         let event = EventWithStats::with_current_time(event, *self.state.executions());
         self.manager.fire(self.state, event)
-    }
-}
-
-/// A stage after LibAFL's calibration, which only warns of a run that does not pass. The stage
-/// reports such a run as a crash.
-pub(super) struct ReportStage;
-
-impl<Z> Stage<TargetExecutor, Manager, State, Z> for ReportStage
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let Some(ended) = executor.unreported() else {
-            return Ok(());
-        };
-        let input = state.current_input_cloned()?;
-        let mut evaluator = Evaluator {
-            fuzzer,
-            executor,
-            state,
-            manager,
-        };
-        if ended == Ended::Timeout {
-            evaluator.executor.clear_unreported();
-            return evaluator.handle_hang(&input);
-        }
-        evaluator.executor.observe_end(ended)?;
-        let kind = evaluator.executor.exit_kind(ended);
-        evaluator.report(&input, kind)
-    }
-}
-
-impl Restartable<State> for ReportStage {
-    /// A restarted worker has a new state, so there is no progress to continue.
-    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
-        Ok(())
     }
 }
 
@@ -289,8 +260,8 @@ pub(super) enum Power {
     Fixed(usize),
 }
 
-/// The mutational stage: mutates the scheduled input, and runs the mutants in batches.
-pub(super) struct BatchStage<M> {
+/// Mutates the scheduled input, and runs the mutants in batches.
+pub(super) struct Batches<M> {
     mutator: M,
     power: Power,
     /// The mutants of a batch; reused to save allocations.
@@ -298,10 +269,10 @@ pub(super) struct BatchStage<M> {
     hang_rates: HangRates,
 }
 
-impl<M> BatchStage<M> {
-    /// Makes a stage with this mutator and number of mutants.
-    pub(super) fn new(mutator: M, power: Power) -> BatchStage<M> {
-        BatchStage {
+impl<M> Batches<M> {
+    /// Makes batches with this mutator and number of mutants.
+    pub(super) fn new(mutator: M, power: Power) -> Batches<M> {
+        Batches {
             mutator,
             power,
             mutants: Vec::new(),
@@ -356,7 +327,7 @@ impl<M> BatchStage<M> {
         self.hang_rates.rests(id, &executor.hangs)
     }
 
-    /// Number of mutants that the stage makes. While hangs are over their share (`over`), it is at
+    /// Number of mutants that are made. While hangs are over their share (`over`), it is at
     /// least one batch: inputs whose mutants pass get the turns of those that rest.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
@@ -369,32 +340,19 @@ impl<M> BatchStage<M> {
             }
         }
     }
-}
 
-impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for BatchStage<M>
-where
-    M: Mutator<BytesInput, State>,
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let Some(id) = state.current_corpus_id()? else {
+    /// Mutates the scheduled input, and runs the mutants.
+    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+    where
+        M: Mutator<BytesInput, State>,
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let Some(id) = evaluator.state.current_corpus_id()? else {
             return Ok(());
         };
-        if self.rests(id, executor) {
+        if self.rests(id, evaluator.executor) {
             return Ok(());
         }
-        let mut evaluator = Evaluator {
-            fuzzer,
-            executor,
-            state,
-            manager,
-        };
         let mut left =
             self.iterations(evaluator.state, evaluator.executor.hangs.are_over_share())?;
         let input = evaluator.state.current_input_cloned()?;
@@ -420,8 +378,39 @@ where
     }
 }
 
-impl<M> Restartable<State> for BatchStage<M> {
-    /// A restarted worker has a new state, so there is no progress to continue.
+/// The LibAFL stage of a worker after the calibration: reports a calibration that did not pass, tries
+/// compared values, and mutates by havoc.
+pub(super) struct MutationStage<M> {
+    pub(super) compare: Comparer,
+    pub(super) havoc: Batches<M>,
+}
+
+impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage<M>
+where
+    M: Mutator<BytesInput, State>,
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    fn perform(
+        &mut self,
+        fuzzer: &mut Z,
+        executor: &mut TargetExecutor,
+        state: &mut State,
+        manager: &mut Manager,
+    ) -> Result<(), Error> {
+        let mut evaluator = Evaluator {
+            fuzzer,
+            executor,
+            state,
+            manager,
+        };
+        evaluator.report_calibration()?;
+        self.compare.perform(&mut evaluator)?;
+        self.havoc.perform(&mut evaluator)
+    }
+}
+
+impl<M> Restartable<State> for MutationStage<M> {
+    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
     }

@@ -27,8 +27,8 @@ use libafl_bolts::rands::StdRand;
 use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
-use super::compare::CompareStage;
-use super::evaluate::{AfterHang, BatchStage, Evaluator, Power, ReportStage};
+use super::compare::Comparer;
+use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
@@ -180,11 +180,13 @@ fn work(
         havoc_mutations().merge(tokens_mutations()),
         HAVOC_STACK_POWER,
     );
-    let havoc = BatchStage::new(mutator, Power::Scheduled);
-    let compare = CompareStage::new(target, way);
+    let mutation = MutationStage {
+        compare: Comparer::new(target, way),
+        havoc: Batches::new(mutator, Power::Scheduled),
+    };
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
-    let mut stages = tuple_list!(calibration, ReportStage, compare, havoc, ddmin);
+    let mut stages = tuple_list!(calibration, mutation, ddmin);
     fuzz(&mut evaluator, &mut stages)?;
     report_rest(&mut evaluator)
 }

@@ -185,8 +185,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     /// Continues a minimization for one time slice.
     fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
         let minimizations = &mut self.minimizations;
-        if let Some(ending) = minimizations.go_on(now, &mut self.budget, &self.minimizing)? {
-            self.statistics.end(ending.sizes());
+        if let Some(ended) = minimizations.go_on(now, &mut self.budget, &self.minimizing) {
+            self.statistics.end(ended?);
             self.trouble = None;
         }
         Ok(())

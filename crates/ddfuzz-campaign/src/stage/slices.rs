@@ -11,9 +11,9 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::time_budget::{CREDIT, TimeBudget};
 use crate::campaign_state::lock;
-use crate::minimization_queue::is_slow;
+use crate::minimization_queue::{is_slow, minimize_with};
 use crate::{CampaignError, CrashSink, Finished, Minimizing};
-use ddfuzz_minimize::{MinimizeError, Options};
+use ddfuzz_minimize::Options;
 use ddfuzz_store::EntryId;
 
 /// Most groups that are minimized at a time, for each has its own processes. More than one, so that
@@ -80,13 +80,13 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         now: Duration,
         budget: &mut TimeBudget,
         minimizing: &Minimizing,
-    ) -> Result<Option<MinimizationResult>, CampaignError> {
+    ) -> Option<Outcome> {
         if self.is_paused(now) {
-            return Ok(None);
+            return None;
         }
         let began = Instant::now();
-        let done = self.slice(now, budget, minimizing);
-        if done.is_err() {
+        let done = self.slice(now, budget, minimizing).transpose();
+        if done.as_ref().is_some_and(Result::is_err) {
             self.pauses_until = now + began.elapsed() + RETRY_AFTER;
         }
         done
@@ -97,7 +97,7 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         now: Duration,
         budget: &mut TimeBudget,
         minimizing: &Minimizing,
-    ) -> Result<Option<MinimizationResult>, CampaignError> {
+    ) -> Result<Option<Option<(u64, u64)>>, CampaignError> {
         let young = |work: &Minimization| !work.credit.is_zero();
         if now >= self.claims_from
             && !self.minimizations.iter().any(young)
@@ -200,29 +200,9 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     }
 }
 
-/// What the thread of a minimization returns.
-pub(super) type Outcome = Result<MinimizationResult, CampaignError>;
-
-/// How the minimization of a group ended without an error.
-pub(super) enum MinimizationResult {
-    /// The group was minimized.
-    Minimized(Box<Finished>),
-    /// The crash did not happen again, so the input stays as it is.
-    NotReproduced,
-}
-
-impl MinimizationResult {
-    /// Sizes before and after, in bytes; `None` if the crash did not happen again.
-    pub(super) fn sizes(&self) -> Option<(u64, u64)> {
-        match self {
-            MinimizationResult::Minimized(finished) => {
-                let minimized = &finished.minimized;
-                Some((minimized.size_before, minimized.text.len() as u64))
-            }
-            MinimizationResult::NotReproduced => None,
-        }
-    }
-}
+/// What the thread of a minimization returns: the sizes of the input before and after in bytes, or
+/// `None` if the crash did not happen again.
+pub(super) type Outcome = Result<Option<(u64, u64)>, CampaignError>;
 
 /// The running minimization of one entry. Its thread runs only while [`Minimization::go_on`] waits,
 /// and parks after the first log line that is written when the slice is over, where no step is half
@@ -306,16 +286,9 @@ fn minimize<D: CrashSink>(
         on_line: Box::new(on_line),
         ..minimizing.options(&stop)
     };
-    match minimizing.entry_with(sink, id, options) {
-        Ok(finished) => Ok(MinimizationResult::Minimized(Box::new(finished))),
-        Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
-            if !stop.load(Ordering::Relaxed) =>
-        {
-            minimizing.give_up(sink, id, tries)?;
-            Ok(MinimizationResult::NotReproduced)
-        }
-        Err(error) => Err(error),
-    }
+    let finished = minimize_with(sink, minimizing, id, options)?;
+    Ok(finished
+        .map(|Finished { minimized, .. }| (minimized.size_before, minimized.text.len() as u64)))
 }
 
 /// The result of resuming a coroutine.
