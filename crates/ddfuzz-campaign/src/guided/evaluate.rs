@@ -87,7 +87,7 @@ where
             let ended = noted.last().map(|noted| noted.run.ended);
             let hangs = ended == Some(Ended::Timeout);
             self.executor.took(noted.len(), began.elapsed(), hangs);
-            self.executor.heartbeat.ran(noted.len() as u64);
+            self.executor.heartbeat.runs += noted.len() as u64;
             *self.state.executions_mut() += noted.len() as u64;
             done.runs += noted.len();
             if hangs {
@@ -134,7 +134,7 @@ where
             run: self.state.executions().saturating_sub(1),
             name: input.generate_name(None),
         };
-        let main_process = self.executor.heartbeat.main_process();
+        let main_process = &self.executor.heartbeat.main_process;
         main_process.tell(&request, input.as_ref()).map_err(fail)?;
         match self.executor.linked {
             true => self.share(input, ExitKind::Timeout),
@@ -167,12 +167,12 @@ where
     /// Applies the verdicts of the main process about hangs, and sends it the counts of runs.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
-            let own = self.executor.heartbeat.main_process().own(judged.from);
+            let own = self.executor.heartbeat.main_process.own(judged.from);
             if let Some(input) = self.executor.hangs.apply(&judged, own) {
                 self.run_longer(&input)?;
             }
         }
-        let mut main_process = self.executor.heartbeat.main_process().clone();
+        let mut main_process = self.executor.heartbeat.main_process.clone();
         for (kind, major, runs) in self.executor.hangs.take_counts() {
             main_process.count(kind, major, runs).map_err(fail)?;
         }

@@ -41,11 +41,11 @@ pub(super) struct NotedRun {
 pub(super) struct TargetExecutor {
     pub(super) executor: Box<dyn exec::Executor>,
     observers: Observers,
-    map: Handle<Map>,
+    pub(super) map: Handle<Map>,
     /// Exit status that is a crash, if there is one.
     crash_exit: Option<i32>,
     /// Observations of the last failed run, which the objective reads.
-    failed_run: FailedRunSlot,
+    pub(super) failed_run: FailedRunSlot,
     coverage_mode: Telling,
     /// Number of inputs that are run at once, adapted to the time that the last ones took.
     batch: usize,
@@ -88,11 +88,6 @@ impl TargetExecutor {
         })
     }
 
-    /// The handle of the coverage map.
-    pub(super) fn map(&self) -> &Handle<Map> {
-        &self.map
-    }
-
     /// Number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
@@ -133,11 +128,6 @@ impl TargetExecutor {
         Ok(())
     }
 
-    /// The slot with the observations of the last failed run.
-    pub(super) fn failed_run(&self) -> FailedRunSlot {
-        self.failed_run.clone()
-    }
-
     fn set_coverage_mode(&mut self, coverage_mode: Telling) {
         if self.coverage_mode != coverage_mode {
             self.executor.tell_coverage(coverage_mode);
@@ -149,7 +139,7 @@ impl TargetExecutor {
     /// ([`exec::Executor::run_some`]).
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(Telling::Novel);
-        self.executor.limit_time(self.timeouts.learned());
+        self.executor.limit_time(self.timeouts.learned);
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
         let mut noted: Vec<NotedRun> = runs
@@ -177,7 +167,7 @@ impl TargetExecutor {
     /// Runs an input that was over the learned limit within the full limit.
     pub(super) fn run_with_full_limit(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         self.set_coverage_mode(Telling::Novel);
-        self.executor.limit_time(self.timeouts.full());
+        self.executor.limit_time(self.timeouts.full);
         // Else a run would be stopped by a signature that is no longer a known hang.
         self.recognise();
         let run = self.executor.run(input)?;
@@ -243,7 +233,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
         self.set_coverage_mode(Telling::Every);
-        self.executor.limit_time(self.timeouts.full());
+        self.executor.limit_time(self.timeouts.full);
         let run = self.executor.run(input.as_ref()).map_err(fail)?;
         let covered = self.executor.covered().last();
         let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
@@ -307,7 +297,7 @@ pub(super) struct AdaptiveTimeout {
     /// The target's limit, by which a run is a hang.
     full: TimeLimit,
     /// The limit on all other runs.
-    learned: TimeLimit,
+    pub(super) learned: TimeLimit,
     /// Number of runs from which the limit is learned.
     runs: u32,
     /// CPU time of these runs.
@@ -347,16 +337,6 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// The target's limit, by which a run is a hang.
-    pub(super) fn full(&self) -> TimeLimit {
-        self.full
-    }
-
-    /// The learned limit.
-    pub(super) fn learned(&self) -> TimeLimit {
-        self.learned
-    }
-
     /// Whether the learned limit is shorter than the full one.
     pub(super) fn is_learned(&self) -> bool {
         self.learned != self.full
@@ -388,7 +368,7 @@ mod tests {
 
     #[test]
     fn ten_times_the_mean_run_is_enough_within_the_full_limit() {
-        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned().cpu;
+        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned.cpu;
         assert_eq!(cpu(&[10, 30]), Duration::from_millis(200));
         assert_eq!(cpu(&[0, 1]), MIN_LIMIT);
         assert_eq!(cpu(&[900]), Duration::from_secs(1));

@@ -468,6 +468,7 @@ mod tests {
         }
     }
 
+    /// The verdict about the submission `number`, with these signatures.
     fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
         JudgedHang {
             from: (1, number),
@@ -477,114 +478,86 @@ mod tests {
         }
     }
 
+    fn key() -> Key {
+        Key::of([&b"loop"[..]])
+    }
+
     fn known(hangs: &mut KnownHangs) -> Vec<Signature> {
         let mut known: Vec<Signature> = hangs.known.iter().copied().collect();
         known.sort();
         known
     }
 
+    fn submit(number: u64, first: bool) -> HangAction {
+        HangAction::Submit { number, first }
+    }
+
     #[test]
-    fn a_site_is_last_indistinct_once_and_its_hangs_are_counted_when_it_has_a_name() {
+    fn a_site_is_submitted_once_and_its_hangs_are_counted_when_it_is_classified() {
         let mut hangs = KnownHangs::new(0);
-        let first = HangAction::Submit {
-            number: 1,
-            first: true,
-        };
-        assert_eq!(hangs.meet(&over(&[3, 4]), 40), first);
-        // It need not be waited for, although it is not classified yet.
+        assert_eq!(hangs.meet(&over(&[3, 4]), 40), submit(1, true));
+        // Its runs are stopped early before it is classified.
         assert_eq!(known(&mut hangs), [signature(3), signature(4)]);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         assert_eq!(hangs.meet(&over(&[4, 9]), 5), HangAction::Count);
         assert_eq!(hangs.take_counts(), []);
-        // A worker that ends before it has a name leaves its count to others.
+        // A worker that ends before the verdict leaves its count to others.
         let (mut signatures, runs) = hangs.take_unclassified().remove(0);
         signatures.sort();
         assert_eq!((signatures, runs), (vec![signature(3), signature(4)], 2));
         assert_eq!(hangs.take_unclassified(), []);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
-        let of = (Kind::Hang, Key::of([&b"loop"[..]]));
-        hangs.apply(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
-        assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
-        assert_eq!(
-            (hangs.take_counts(), hangs.take_unclassified()),
-            (vec![], vec![])
-        );
-        // Another site is another one.
-        assert!(matches!(
-            hangs.meet(&over(&[5]), 40),
-            HangAction::Submit { first: true, .. }
-        ));
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3, 4], 1, verdict), Some(1));
+        assert_eq!(hangs.take_counts(), [(Kind::Hang, key(), 1)]);
+        let left = (hangs.take_counts(), hangs.take_unclassified());
+        assert_eq!(left, (vec![], vec![]));
+        assert_eq!(hangs.meet(&over(&[5]), 40), submit(2, true));
     }
 
     #[test]
-    fn samples_and_much_smaller_inputs_of_a_known_site_are_last_indistinct() {
+    fn samples_and_much_smaller_inputs_of_a_known_site_are_submitted() {
         let mut hangs = KnownHangs::new(0);
-        hangs.apply(
-            &judged(
-                &[3],
-                1,
-                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
-            ),
-            None,
-        );
-        let acts: Vec<HangAction> = (0..SAMPLE * 2)
-            .map(|_| hangs.meet(&stopped(3), 40))
-            .collect();
-        let handed = |act: &&HangAction| matches!(act, HangAction::Submit { first: false, .. });
-        assert_eq!(acts.iter().filter(handed).count(), 2);
-        assert!(matches!(
-            hangs.meet(&stopped(3), 19),
-            HangAction::Submit { .. }
-        ));
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3], 1, verdict), None);
+        let actions = (0..SAMPLE * 2).map(|_| hangs.meet(&stopped(3), 40));
+        let submitted = actions.filter(|action| *action != HangAction::Count);
+        assert!(submitted.eq([submit(1, false), submit(2, false)]));
+        assert_eq!(hangs.meet(&stopped(3), 19), submit(3, false));
         assert_eq!(hangs.meet(&stopped(3), 19), HangAction::Count);
-        let counted: u64 = hangs.take_counts().iter().map(|(_, _, runs)| runs).sum();
-        // Those that were handed in are counted by the process that classifies them.
-        assert_eq!(counted, SAMPLE * 2 - 2 + 1);
+        // The process that classifies the submitted runs counts them.
+        let counts = hangs.take_counts();
+        assert_eq!(counts, [(Kind::Hang, key(), SAMPLE * 2 - 2 + 1)]);
     }
 
     #[test]
     fn where_runs_end_by_themselves_nothing_is_stopped_and_what_they_reach_is_kept() {
         let mut hangs = KnownHangs::new(0);
-        let HangAction::Submit { number, .. } = hangs.meet(&over(&[3]), 40) else {
-            panic!("it is new");
-        };
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(1, true));
         let input = BytesInput::new(b"slow".to_vec());
-        hangs.keep(number, &input, &over(&[3]).counters);
-        let ends = judged(&[3], number, HangVerdict::Ends);
-        assert_eq!(hangs.apply(&ends, Some(number)), Some(input));
+        hangs.keep(1, &input, &over(&[3]).counters);
+        let ends = judged(&[3], 1, HangVerdict::Ends);
+        assert_eq!(hangs.apply(&ends, Some(1)), Some(input));
         assert_eq!(known(&mut hangs), []);
         assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunLonger);
-        // Once one has hung there it is a hang.
-        hangs.apply(
-            &judged(
-                &[3],
-                9,
-                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
-            ),
-            None,
-        );
+        // Once a run has hung at the site, it is a hang.
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3], 9, verdict), None);
         assert_eq!(known(&mut hangs), [signature(3)]);
     }
 
     #[test]
     fn what_could_not_be_examined_is_new_again() {
         let mut hangs = KnownHangs::new(0);
-        let act = hangs.meet(&over(&[3]), 40);
-        assert!(matches!(act, HangAction::Submit { number: 1, .. }));
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(1, true));
         hangs.apply(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
-        assert!(matches!(
-            hangs.meet(&over(&[3]), 40),
-            HangAction::Submit { first: true, .. }
-        ));
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(2, true));
     }
 
     #[test]
-    fn hangs_that_nothing_tells_apart_are_last_indistinct_now_and_then() {
+    fn hangs_without_a_signature_are_submitted_now_and_then() {
         let mut hangs = KnownHangs::new(0);
-        assert!(matches!(
-            hangs.meet(&over(&[]), 40),
-            HangAction::Submit { first: false, .. }
-        ));
+        assert_eq!(hangs.meet(&over(&[]), 40), submit(1, false));
         assert_eq!(hangs.meet(&over(&[]), 40), HangAction::Count);
     }
 

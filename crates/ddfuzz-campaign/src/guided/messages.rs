@@ -359,11 +359,11 @@ const IDLE: Duration = Duration::from_millis(5);
 
 /// Sends the heartbeats of a worker when they are due.
 pub(super) struct HeartbeatTimer {
-    main_process: MainProcess,
+    pub(super) main_process: MainProcess,
     order: Order,
     last: Instant,
     /// Number of runs since the last heartbeat.
-    runs: u64,
+    pub(super) runs: u64,
     /// Verdicts about hangs that are not applied yet.
     judged: Vec<JudgedHang>,
     /// The other values of the next heartbeat.
@@ -402,19 +402,9 @@ impl HeartbeatTimer {
         }
     }
 
-    /// Counts runs that were made.
-    pub(super) fn ran(&mut self, runs: u64) {
-        self.runs += runs;
-    }
-
     /// Takes the verdicts about hangs that were received.
     pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
         std::mem::take(&mut self.judged)
-    }
-
-    /// The connection to the main process.
-    pub(super) fn main_process(&self) -> &MainProcess {
-        &self.main_process
     }
 
     /// Sends a heartbeat now.

@@ -143,12 +143,12 @@ fn work(
     let sink = Arc::new(Mutex::new(main_process.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&sink), target, way)
         .map_err(fail)?
-        .reading(executor.failed_run())
+        .reading(executor.failed_run.clone())
         .storing_unclassified();
     let ddmin =
         DdminStage::new(sink, minimizing.clone(), percent(brief.settings.share)).map_err(fail)?;
 
-    let map = executor.map().clone();
+    let map = executor.map.clone();
     let observers = executor.observers();
     let coverage = MaxMapFeedback::new(&observers[&map]);
     let calibration = CalibrationStage::new(&coverage);
@@ -209,7 +209,7 @@ where
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.heartbeat.status = status(state, executor);
-            executor.hangs.learn_window(executor.timeouts.learned().cpu);
+            executor.hangs.learn_window(executor.timeouts.learned.cpu);
             manager.maybe_report_progress(state, REPORT)?;
         }
     }
@@ -225,7 +225,7 @@ where
     let executor = &mut *evaluator.executor;
     for (signatures, runs) in executor.hangs.take_unclassified() {
         let request = Request::CountUnclassified { signatures, runs };
-        let main_process = executor.heartbeat.main_process();
+        let main_process = &executor.heartbeat.main_process;
         main_process.have(&request, &[]).map_err(fail)?;
     }
     executor.heartbeat.status = status(evaluator.state, executor);

@@ -158,7 +158,7 @@ impl<S: RunCounter> GroupRegistry<S> {
 
     /// Number of groups that wait to be minimized or are being minimized.
     pub fn pending(&self) -> usize {
-        self.queue.len()
+        self.queue.groups.len()
     }
 
     /// Id of the campaign whose runs are counted.
@@ -358,7 +358,7 @@ impl<S: RunCounter> CrashSink for GroupRegistry<S> {
                     self.queue.claim(&group);
                     return Ok(Some(id));
                 }
-                None => self.queue.remove(&group),
+                None => drop(self.queue.groups.remove(&group)),
             }
         }
         Ok(None)
@@ -367,7 +367,7 @@ impl<S: RunCounter> CrashSink for GroupRegistry<S> {
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
         let group = (id.kind(), id.major().to_owned());
         if ended {
-            self.queue.remove(&group);
+            self.queue.groups.remove(&group);
             let reader = self.writer.reader().clone();
             self.enqueue_more(&group, &reader)?;
         } else {
@@ -392,11 +392,13 @@ fn smallest_size(entry: &Entry) -> u64 {
 }
 
 /// Kind of a group, and the first 12 hex digits of its major key.
-pub(super) type GroupName = (Kind, String);
+type GroupName = (Kind, String);
 
 /// A group's rank in the queue; the least is minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
+    /// Whether the group is being minimized: unclaimed groups come first.
+    claimed: bool,
     priority: Priority,
     /// How long the group was minimized before it was released: hard groups come last.
     spent: Duration,
@@ -406,68 +408,53 @@ struct PendingGroup {
     number: u64,
 }
 
-/// The queue of the groups to minimize.
+/// The queue of the groups to minimize, by group. Claimed groups stay in the queue.
 #[derive(Debug, Default)]
-pub(super) struct PendingGroups {
-    /// Groups that nobody has claimed.
-    waiting: BTreeMap<GroupName, PendingGroup>,
-    /// Groups that are being minimized.
-    claimed: BTreeMap<GroupName, PendingGroup>,
+struct PendingGroups {
+    groups: BTreeMap<GroupName, PendingGroup>,
+    /// Number of the group that was queued last.
     numbers: u64,
 }
 
 impl PendingGroups {
     /// Queues a group after the others of its priority. A group that waits already keeps its rank,
     /// or gets the new priority if that is higher. `begun`: its minimization was interrupted.
-    pub(super) fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
-        if self.claimed.contains_key(&group) {
-            return;
-        }
+    fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
-        let new = PendingGroup {
+        let pending = self.groups.entry(group).or_insert(PendingGroup {
+            claimed: false,
             priority,
             spent: Duration::ZERO,
             not_begun: !begun,
             number: self.numbers,
-        };
-        let place = self.waiting.entry(group).or_insert(new);
-        place.priority = place.priority.min(priority);
+        });
+        if !pending.claimed {
+            pending.priority = pending.priority.min(priority);
+        }
     }
 
-    /// Number of groups that wait or are being minimized.
-    pub(super) fn len(&self) -> usize {
-        self.waiting.len() + self.claimed.len()
-    }
-
-    /// The group that is minimized next.
-    pub(super) fn next(&self) -> Option<GroupName> {
-        let least = self.waiting.iter().min_by_key(|(_, place)| **place);
-        least.map(|(group, _)| group.clone())
+    /// The group that is minimized next; `None` if all are claimed.
+    fn next(&self) -> Option<GroupName> {
+        let least = self.groups.iter().min_by_key(|(_, pending)| **pending);
+        let unclaimed = least.filter(|(_, pending)| !pending.claimed);
+        unclaimed.map(|(group, _)| group.clone())
     }
 
     /// Marks a group as being minimized.
-    pub(super) fn claim(&mut self, group: &GroupName) {
-        if let Some(place) = self.waiting.remove(group) {
-            self.claimed.insert(group.clone(), place);
+    fn claim(&mut self, group: &GroupName) {
+        if let Some(pending) = self.groups.get_mut(group) {
+            pending.claimed = true;
         }
     }
 
     /// Queues a claimed group again, which has no result after the further time `spent`.
-    pub(super) fn release(&mut self, group: &GroupName, spent: Duration) {
-        if let Some(place) = self.claimed.remove(group) {
-            let place = PendingGroup {
-                spent: place.spent + spent,
-                not_begun: place.not_begun && spent.is_zero(),
-                ..place
-            };
-            self.waiting.insert(group.clone(), place);
+    fn release(&mut self, group: &GroupName, spent: Duration) {
+        let pending = self.groups.get_mut(group);
+        if let Some(pending) = pending.filter(|pending| pending.claimed) {
+            pending.claimed = false;
+            pending.spent += spent;
+            pending.not_begun &= spent.is_zero();
         }
-    }
-
-    /// Removes a group from the queue.
-    pub(super) fn remove(&mut self, group: &GroupName) {
-        self.waiting.remove(group);
-        self.claimed.remove(group);
     }
 }
 
@@ -543,48 +530,38 @@ mod tests {
         (Kind::Crash, name.to_owned())
     }
 
-    fn claim(waiting: &mut PendingGroups) -> Option<String> {
-        let group = waiting.next()?;
-        waiting.claim(&group);
+    fn claim(queue: &mut PendingGroups) -> Option<String> {
+        let group = queue.next()?;
+        queue.claim(&group);
         Some(group.1)
     }
 
     #[test]
     fn what_was_cut_off_comes_first_and_hangs_come_last() {
-        let mut waiting = PendingGroups::default();
-        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, true);
-        waiting.enqueue(group("slip"), Priority::Slipped, true);
-        waiting.enqueue(group("first"), Priority::Found, false);
-        waiting.enqueue(group("second"), Priority::Found, false);
-        waiting.enqueue(group("begun"), Priority::Found, true);
-        let order: Vec<String> = std::iter::from_fn(|| claim(&mut waiting)).collect();
+        let mut queue = PendingGroups::default();
+        queue.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, true);
+        queue.enqueue(group("slip"), Priority::Slipped, true);
+        queue.enqueue(group("first"), Priority::Found, false);
+        queue.enqueue(group("second"), Priority::Found, false);
+        queue.enqueue(group("begun"), Priority::Found, true);
+        let order: Vec<String> = std::iter::from_fn(|| claim(&mut queue)).collect();
         assert_eq!(order, ["begun", "first", "second", "slip", "hang"]);
     }
 
     #[test]
     fn what_is_given_back_waits_after_what_nobody_has_tried() {
-        let mut waiting = PendingGroups::default();
-        waiting.enqueue(group("hard"), Priority::Found, false);
-        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
+        let mut queue = PendingGroups::default();
+        queue.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut queue).as_deref(), Some("hard"));
         // It is found again meanwhile.
-        waiting.enqueue(group("hard"), Priority::Found, false);
-        assert_eq!(claim(&mut waiting), None);
-        waiting.release(&group("hard"), Duration::from_secs(3));
-        waiting.enqueue(group("new"), Priority::Found, false);
-        assert_eq!(claim(&mut waiting).as_deref(), Some("new"));
-        assert_eq!(claim(&mut waiting).as_deref(), Some("hard"));
-        waiting.remove(&group("hard"));
-        waiting.release(&group("hard"), Duration::ZERO);
-        assert_eq!(claim(&mut waiting), None);
-    }
-
-    #[test]
-    fn a_group_that_was_slipped_into_comes_sooner_when_a_run_finds_it() {
-        let mut waiting = PendingGroups::default();
-        waiting.enqueue(group("slip"), Priority::Slipped, false);
-        waiting.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, false);
-        waiting.enqueue(group("other"), Priority::Slipped, false);
-        waiting.enqueue(group("other"), Priority::Found, false);
-        assert_eq!(claim(&mut waiting).as_deref(), Some("other"));
+        queue.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut queue), None);
+        queue.release(&group("hard"), Duration::from_secs(3));
+        queue.enqueue(group("new"), Priority::Found, false);
+        assert_eq!(claim(&mut queue).as_deref(), Some("new"));
+        assert_eq!(claim(&mut queue).as_deref(), Some("hard"));
+        queue.groups.remove(&group("hard"));
+        queue.release(&group("hard"), Duration::ZERO);
+        assert_eq!(claim(&mut queue), None);
     }
 }

@@ -120,9 +120,15 @@ impl<D: CrashSink + 'static> Minimizations<D> {
             return Ok(None);
         };
         let began = Instant::now();
-        let outcome = work.go_on(slice);
+        // A single test may last longer than the slice.
+        let outcome = match work.coroutine.resume(slice) {
+            Slice::Parked => None,
+            Slice::Done(outcome) => Some(outcome),
+            Slice::Broken => Some(Err(CampaignError::Broken)),
+        };
         let taken = began.elapsed();
-        work.spend(taken);
+        work.spent += taken;
+        work.credit = work.credit.saturating_sub(taken);
         match hangs {
             true => budget.spend_on_hangs(taken),
             false => budget.spend(taken),
@@ -204,22 +210,21 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
 /// `None` if the crash did not happen again.
 pub(super) type Outcome = Result<Option<(u64, u64)>, CampaignError>;
 
-/// The running minimization of one entry. Its thread runs only while [`Minimization::go_on`] waits,
-/// and parks after the first log line that is written when the slice is over, where no step is half
+/// The running minimization of one entry. Its thread runs only during its slices, and parks after the first log line that is written when the slice is over, where no step is half
 /// done. It has separate processes of the target, which end with it.
-pub(super) struct Minimization {
-    pub(super) id: EntryId,
+struct Minimization {
+    id: EntryId,
     /// Time that it has taken since the entry was claimed.
-    pub(super) spent: Duration,
+    spent: Duration,
     /// Time that it may still take without waiting for its share.
-    pub(super) credit: Duration,
+    credit: Duration,
     coroutine: Coroutine<Duration, Outcome>,
 }
 
 impl Minimization {
     /// Makes the minimization of a claimed entry, which begins with its first slice. `new`: whether
     /// it receives a credit.
-    pub(super) fn new<D: CrashSink + 'static>(
+    fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
         sink: Arc<Mutex<D>>,
@@ -235,22 +240,6 @@ impl Minimization {
             credit: if new { CREDIT } else { Duration::ZERO },
             coroutine: Coroutine::new(body)?,
         })
-    }
-
-    /// Continues for about the time `slice`; a single test may last longer. Returns the outcome if
-    /// the minimization has ended.
-    pub(super) fn go_on(&mut self, slice: Duration) -> Option<Outcome> {
-        match self.coroutine.resume(slice) {
-            Slice::Parked => None,
-            Slice::Done(outcome) => Some(outcome),
-            Slice::Broken => Some(Err(CampaignError::Broken)),
-        }
-    }
-
-    /// Records that a slice took the time `taken`.
-    pub(super) fn spend(&mut self, taken: Duration) {
-        self.spent += taken;
-        self.credit = self.credit.saturating_sub(taken);
     }
 }
 
@@ -293,7 +282,7 @@ fn minimize<D: CrashSink>(
 
 /// The result of resuming a coroutine.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Slice<T> {
+enum Slice<T> {
     /// The coroutine has parked, and can be resumed.
     Parked,
     /// The coroutine has returned a value.
@@ -309,7 +298,7 @@ enum Event<T> {
 
 /// A computation on a thread that runs only while [`resume`](Coroutine::resume) waits for it, until
 /// it parks or returns. Dropping the coroutine ends the thread, which drops its values before.
-pub(super) struct Coroutine<O, T> {
+struct Coroutine<O, T> {
     /// Sends the argument of each resumption; `None` after the end.
     resumes: Option<Sender<O>>,
     events: Receiver<Event<T>>,
@@ -317,7 +306,7 @@ pub(super) struct Coroutine<O, T> {
 }
 
 /// The handle with which the body of a coroutine parks.
-pub(super) struct Yielder<O> {
+struct Yielder<O> {
     resumes: Receiver<O>,
     /// Notifies the owner; false if the coroutine is being dropped.
     park: Box<dyn Fn() -> bool + Send>,
@@ -326,7 +315,7 @@ pub(super) struct Yielder<O> {
 impl<O> Yielder<O> {
     /// Pauses the coroutine until it is resumed, and returns the argument of the resumption; `None`
     /// if the coroutine is being dropped and must return.
-    pub(super) fn park(&self) -> Option<O> {
+    fn park(&self) -> Option<O> {
         if !(self.park)() {
             return None;
         }
@@ -337,9 +326,7 @@ impl<O> Yielder<O> {
 impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
     /// Makes a coroutine that calls `body` at its first resumption. `body` must return when parking
     /// returns `None`. A coroutine that is dropped before its first resumption never calls it.
-    pub(super) fn new(
-        body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static,
-    ) -> io::Result<Coroutine<O, T>> {
+    fn new(body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static) -> io::Result<Coroutine<O, T>> {
         let (resume, resumes) = bounded::<O>(1);
         let (event, events) = bounded::<Event<T>>(1);
         let parked = event.clone();
@@ -362,7 +349,7 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
     }
 
     /// Lets the coroutine run, and waits until it parks or returns.
-    pub(super) fn resume(&mut self, argument: O) -> Slice<T> {
+    fn resume(&mut self, argument: O) -> Slice<T> {
         let Some(resumes) = &self.resumes else {
             return Slice::Broken;
         };
