@@ -29,7 +29,6 @@ mod mutation;
 mod orders;
 mod rebuild;
 mod recheck;
-mod run;
 mod schedule;
 mod screen;
 mod seeds;
@@ -53,9 +52,9 @@ pub use mutation::{MutatedName, Mutation};
 pub use orders::{left_to_minimize, minimize_left};
 pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
-pub use run::{Summary, run};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
+pub use session::Summary;
 pub use settings::{
     DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
@@ -65,3 +64,25 @@ pub use stage::{
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// Runs one call of the campaign that `store` belongs to. When `stop` turns true, the call saves its
+/// state and ends.
+///
+/// # Errors
+/// When the target cannot be run or the output directory cannot be written; what was found until
+/// then is kept.
+pub fn run(
+    store: &Mutex<ddfuzz_store::Store>,
+    campaign: &str,
+    settings: &Settings,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<Summary, CampaignError> {
+    match settings.generator {
+        Generator::Classic => classic::run(store, campaign, settings, screen, stop),
+        Generator::Guided => guided::run(store, campaign, settings, screen, stop),
+    }
+}

@@ -1,7 +1,7 @@
 //! The main process of a guided campaign: it owns the output directory, counts, shows, and decides
 //! when the campaign ends.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -20,8 +20,7 @@ use crate::screen::{Phase, Progress, Screen};
 use crate::session::CampaignSession;
 use crate::settings::Settings;
 use crate::stage::{LocalDesk, SharedStore};
-use crate::until::NewGroups;
-use crate::{CampaignError, DiskWait, PauseGate, ProgramWatch, Until, reached};
+use crate::{CampaignError, PauseGate, ProgramWatch, Until, reached};
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StoreError};
 use ddfuzz_triage::Key;
@@ -103,20 +102,7 @@ impl<'a> GuidedEngine<'a> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
         let first = registry.ledger.checkpoint.next;
-        let session = CampaignSession {
-            store,
-            screen,
-            stop,
-            deadline: &settings.deadline,
-            minimizing: &settings.minimizing,
-            jobs: settings.jobs,
-            known: &settings.known,
-            gate,
-            room: DiskWait::new(stop, gate).until(settings.end_of(now)),
-            began: now,
-            new_groups: NewGroups::default(),
-            gone: HashSet::new(),
-        };
+        let session = CampaignSession::new(store, screen, stop, gate, settings.session());
         Ok(GuidedEngine {
             session,
             settings,
@@ -194,7 +180,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     fn shutdown_timeout(&self) -> Duration {
-        if self.session.deadline.is_over() {
+        if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
         }
         let run = self.settings.minimizing.target.limits.wall;
@@ -248,7 +234,7 @@ impl<'a> GuidedEngine<'a> {
             self.has_directory()?;
         }
         if due || self.registry.ledger.is_unsaved() {
-            self.session.made(|| self.registry.ledger.save())?;
+            self.session.with_space(|| self.registry.ledger.save())?;
         }
         if due {
             self.saved = Instant::now();
@@ -389,7 +375,7 @@ impl GuidedEngine<'_> {
 
     /// How long was fuzzed: not while the disk was full, nor while another build was looked at.
     pub(super) fn fuzzed(&self) -> Duration {
-        self.clock().saturating_sub(self.session.gate.held())
+        self.clock().saturating_sub(self.session.gate.paused())
     }
 
     /// What of the time for fuzzing is over, which a full disk does not stop.
@@ -417,8 +403,7 @@ impl GuidedEngine<'_> {
         if std::mem::replace(&mut self.counted, all) == all {
             return;
         }
-        let new = self.session.count_new(&self.registry.ledger);
-        self.session.new_groups.update(new, elapsed);
+        self.session.count_new(&self.registry.ledger, elapsed);
     }
 
     /// The progress at this moment.

@@ -93,7 +93,7 @@ impl GuidedEngine<'_> {
         self.show_notes();
         let progress = self.progress();
         let store = self.session.store;
-        let written = self.session.made(|| {
+        let written = self.session.with_space(|| {
             self.registry.desk.flush()?;
             match ended {
                 true => self.registry.ledger.end_call()?,
@@ -167,7 +167,7 @@ impl GuidedEngine<'_> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
         let (began, screen) = (self.session.began, &mut self.session.screen);
-        let mut watch = || screen.progress(&progress.later(began.elapsed()));
+        let mut watch = || screen.progress(&progress.at(began.elapsed()));
         minimize_entry(self.session.store, how, self.session.stop, id, &mut watch)
     }
 }
