@@ -7,11 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{Classified, Finding};
-use super::minimizing::Variants;
-use super::schedule::{self, is_slip};
-use super::screen::Progress;
-use super::study::StudyState;
+use crate::schedule::{self, is_slip};
+use crate::{Classified, Finding, Progress, Variants, study::StudyState};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};

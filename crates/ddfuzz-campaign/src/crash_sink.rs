@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign_state::lock;
+use crate::lock;
 use ddfuzz_exec::Target;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};

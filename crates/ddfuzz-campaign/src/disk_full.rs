@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::error::CampaignError;
-use ddfuzz_minimize::MinimizeError;
-use ddfuzz_minimize::log::LogError;
+use crate::CampaignError;
+use ddfuzz_minimize::{MinimizeError, log::LogError};
 use ddfuzz_model::files::{FileError, space};
-use ddfuzz_store::StoreError;
-use ddfuzz_store::report::size;
+use ddfuzz_store::{StoreError, report::size};
 
 /// The first pause between two tries; each pause is twice as long as the one before it.
 const SHORTEST: Duration = Duration::from_millis(200);

@@ -1,18 +1,17 @@
-//! Fuzz campaigns: makes inputs, runs them, stores every crash in its group and minimizes each new
-//! group while fuzzing goes on.
+//! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new group
+//! while fuzzing goes on.
 //!
-//! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in that
-//! directory, and a [`Summary`]. Central: [`run()`], which chooses between two campaigns. The
-//! classic one is for targets without coverage and is a function of its seed; the guided one is
-//! guided by coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`]
-//! repeats the fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts
-//! for any LibAFL fuzzer.
+//! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in the output
+//! directory, and a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one,
+//! for targets without coverage, is a function of its seed; the guided one is guided by coverage and
+//! built from LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of
+//! system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
 //!
-//! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then
-//! one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one of
+//! `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
-//! Localized here: `crossbeam` (channels between workers and the thread that commits), and in
-//! `mutation.rs`, `guided/` and `stage/` LibAFL.
+//! Only this crate uses `crossbeam` (channels between workers and the thread that commits), and only
+//! `mutation.rs`, `guided/` and `stage/` use LibAFL.
 
 mod campaign_state;
 mod classic;
@@ -40,7 +39,14 @@ mod until;
 mod verdict;
 pub mod watch;
 
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use ddfuzz_store::Store;
+
+pub(crate) use campaign_state::{CampaignState, Stored, group_of, lock};
 pub use classic::{Plan, RunInput, greatest_length};
+pub(crate) use classifier::{Classified, Finding, RunClassifier};
 pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};
 pub use dictionary::{Source, Word, Words};
 pub use disk_full::{DiskFullError, DiskWait, PauseGate};
@@ -49,12 +55,16 @@ pub use guided::Compared;
 pub use keys::KeysName;
 pub use minimizing::{Finished, Minimizing, Variants};
 pub use mutation::{MutatedName, Mutation};
+pub(crate) use orders::{MinimizerReply, is_of_target, minimize_orders};
 pub use orders::{left_to_minimize, minimize_left};
+pub(crate) use rebuild::FileStamp;
 pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
+pub(crate) use schedule::SlippedInputs;
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
 pub use session::Summary;
+pub(crate) use session::{CampaignSession, SessionSettings};
 pub use settings::{
     DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
@@ -63,10 +73,8 @@ pub use stage::{
     RunCounter, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
+pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};
-
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 /// Runs one call of the campaign that `store` belongs to. When `stop` turns true, the call saves its
 /// state and ends.
@@ -75,7 +83,7 @@ use std::sync::atomic::AtomicBool;
 /// When the target cannot be run or the output directory cannot be written; what was found until
 /// then is kept.
 pub fn run(
-    store: &Mutex<ddfuzz_store::Store>,
+    store: &Mutex<Store>,
     campaign: &str,
     settings: &Settings,
     screen: &mut dyn Screen,

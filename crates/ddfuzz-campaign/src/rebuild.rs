@@ -9,11 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::campaign_state::lock;
-use super::error::CampaignError;
-use super::minimizing::Minimizing;
-use super::recheck::Recheck;
-use super::screen::Screen;
+use crate::{CampaignError, Minimizing, Recheck, Screen, lock};
 use ddfuzz_exec::{ExecError, Program, Target, bundled};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::error::CampaignError;
+use crate::CampaignError;
 use ddfuzz_exec::{Ended, ExecError, Target, Way};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{CheckedGroup, Now, Status, place};

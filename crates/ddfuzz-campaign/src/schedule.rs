@@ -10,12 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::campaign_state::lock;
-use super::crash_sink::StoreWriter;
-use super::error::CampaignError;
-use super::minimizing::{Minimizing, Variants};
-use ddfuzz_minimize::log::Log;
-use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips};
+use crate::{CampaignError, Minimizing, StoreWriter, Variants, lock};
+use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 

@@ -7,14 +7,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::campaign_state::{CampaignState, lock};
-use super::disk_full::{DiskFullError, DiskWait, PauseGate};
-use super::error::CampaignError;
-use super::minimizing::Minimizing;
-use super::orders::{is_done, minimize_entry};
-use super::rebuild::{BuildCheck, ProgramWatch};
-use super::screen::{Progress, Screen};
-use super::until::{Deadline, NewGroups, Until};
+use crate::orders::{is_done, minimize_entry};
+use crate::{
+    BuildCheck, CampaignError, CampaignState, Deadline, DiskFullError, DiskWait, Minimizing,
+    NewGroups, PauseGate, ProgramWatch, Progress, Screen, Until, lock,
+};
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 

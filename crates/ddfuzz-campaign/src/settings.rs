@@ -5,11 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::dictionary::Words;
-use super::minimizing::Minimizing;
-use super::seeds::Seeds;
-use super::session::SessionSettings;
-use super::until::{Deadline, Until};
+use crate::{Deadline, Minimizing, Seeds, SessionSettings, Until, Words};
 use ddfuzz_store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::disk_full::PauseGate;
+use crate::PauseGate;
 use ddfuzz_exec::Ended;
 
 /// A condition that ends a campaign.

@@ -1,14 +1,12 @@
 //! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit, what
 //! the journal of triage records of them, and for which target the result holds.
 
-use super::error::CampaignError;
-use super::recheck::{Examined, examined};
+use crate::{CampaignError, Examined, examined};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, Promise};
-use ddfuzz_store::report::place;
-use ddfuzz_store::{CrashLine, Kind, StoreError};
+use ddfuzz_store::{CrashLine, Kind, StoreError, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of judging an input.

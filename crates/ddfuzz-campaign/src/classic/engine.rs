@@ -10,20 +10,15 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
-use crate::campaign_state::{CampaignState, Stored, group_of};
-use crate::classifier::{Classified, Finding};
-use crate::disk_full::PauseGate;
-use crate::error::CampaignError;
-use crate::orders::{HangBudget, MinimizerReply, is_of_target, left_for_later, minimize_orders};
-use crate::rebuild::ProgramWatch;
-use crate::schedule::{self, SlippedInputs};
-use crate::screen::{Phase, Progress, Screen};
-use crate::session::{CampaignSession, Summary};
-use crate::settings::{Settings, When};
-use crate::until::{StopCondition, Until};
+use crate::orders::{HangBudget, left_for_later};
+use crate::schedule;
+use crate::{
+    CampaignError, CampaignSession, CampaignState, Classified, Finding, MinimizerReply, PauseGate,
+    Phase, ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary,
+    Until, When, group_of, is_of_target, minimize_orders,
+};
 use ddfuzz_exec::ExecError;
-use ddfuzz_store::report::EndedBy;
-use ddfuzz_store::{EntryId, Kind, Store};
+use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
 /// Number of chunks that may wait to be committed before the workers pause.
 const BACKLOG: usize = 1 << 16;

@@ -4,13 +4,11 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use crate::campaign_state::{Checkpoint, lock};
-use crate::dictionary::{Source, Words};
-use crate::error::CampaignError;
 use crate::generator::{InputName, Kind};
-use crate::mutation::{MutatedName, Mutation};
-use crate::seeds::Seeds;
-use crate::settings::{DEFAULT_MAX_LEN, Settings};
+use crate::{
+    CampaignError, DEFAULT_MAX_LEN, MutatedName, Mutation, Seeds, Settings, Source, Words,
+    campaign_state::Checkpoint, lock,
+};
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 

@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::channel::Sender;
 
 use super::inputs::{Inputs, RunInput};
-use crate::classifier::{Finding, RunClassifier};
-use crate::mutation::Mutation;
-use crate::settings::Settings;
-use crate::until::StopCondition;
+use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
 /// Results of successive runs.

@@ -10,15 +10,10 @@ use super::fuzzing::{Baseline, baseline};
 use super::plan::StudyPlan;
 use super::state::{StudyRequest, StudyState, StudySummary};
 use super::utility::{self, RunEnvironment, SkipReason, Utility, is_by};
-use crate::campaign_state::{CampaignState, lock};
-use crate::disk_full::PauseGate;
-use crate::error::CampaignError;
-use crate::minimizing::Minimizing;
-use crate::schedule::SlippedInputs;
-use crate::screen::{Phase, Progress, Screen};
-use crate::session::{CampaignSession, SessionSettings};
-use crate::settings::When;
-use crate::until::Deadline;
+use crate::{
+    CampaignError, CampaignSession, CampaignState, Deadline, Minimizing, PauseGate, Phase,
+    Progress, Screen, SessionSettings, SlippedInputs, When, lock,
+};
 use ddfuzz_exec::{ExecError, Way};
 use ddfuzz_store::{EntryId, KnownGroups, Store, StudyRecord};
 use ddfuzz_triage::Key;

@@ -6,12 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::engine::StudyEngine;
-use crate::campaign_state::lock;
-use crate::error::CampaignError;
-use crate::minimizing::Minimizing;
-use crate::orders::is_of_target;
-use crate::schedule::{SlippedInputs, file_slip};
-use crate::screen::Phase;
+use crate::{
+    CampaignError, Minimizing, Phase, SlippedInputs, is_of_target, lock, schedule::file_slip,
+};
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
 use ddfuzz_minimize::log::{CallRecord, ContentHash, OsText, Part};

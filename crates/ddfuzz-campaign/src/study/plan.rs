@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::utility::Utility;
+use crate::KeysName;
 use crate::generator::{InputName, Kind};
-use crate::keys::KeysName;
 use ddfuzz_exec::{Channel, SEPARATOR};
 
 /// Number of successive runs with the same options; a server is started for each chunk of runs.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::list::extensions::extensions;
 use super::list::{List, Listed, ListedChannel, deny, installed};
-use ddfuzz_exec::facts::TargetFacts;
 use ddfuzz_exec::{
-    Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal, start,
+    Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal,
+    facts::TargetFacts, start,
 };
 use ddfuzz_model::files::Base64;
 

@@ -12,17 +12,11 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 use super::registry::ContentRegistry;
 use super::sources::{FileQueue, Sources};
 use super::{ExaminedInput, Producer, Producing, Task, Watching};
-use crate::campaign_state::{Stored, lock};
-use crate::classifier::Classified;
-use crate::disk_full::{DiskFullError, PauseGate};
-use crate::error::CampaignError;
-use crate::orders::{MinimizerReply, is_of_target};
-use crate::rebuild::ProgramWatch;
-use crate::schedule::SlippedInputs;
-use crate::screen::{Phase, Progress, Screen};
-use crate::session::{CampaignSession, SessionSettings, Summary};
-use crate::settings::When;
-use crate::until::Until;
+use crate::{
+    CampaignError, CampaignSession, Classified, DiskFullError, MinimizerReply, PauseGate, Phase,
+    ProgramWatch, Progress, Screen, SessionSettings, SlippedInputs, Stored, Summary, Until, When,
+    is_of_target, lock,
+};
 use ddfuzz_exec::ExecError;
 use ddfuzz_store::report::{EndedBy, size};
 use ddfuzz_store::{EntryId, Group, Store};

@@ -30,8 +30,7 @@ use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_store::foreign::Input;
-use ddfuzz_store::{Kind, KnownGroups, Store};
+use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
 

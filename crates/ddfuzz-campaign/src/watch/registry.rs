@@ -4,11 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
-use crate::campaign_state::{CampaignState, Stored, lock};
-use crate::classifier::Classified;
-use crate::error::CampaignError;
-use crate::verdict::{Judged, identity, kind_of, line_of};
-use crate::watch::ExaminedInput;
+use crate::{
+    CampaignError, CampaignState, Classified, Judged, Stored, identity, kind_of, line_of, lock,
+    watch::ExaminedInput,
+};
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};

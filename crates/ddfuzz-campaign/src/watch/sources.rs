@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Sender, TrySendError};
 
 use super::registry::ContentRegistry;
-use crate::rebuild::FileStamp;
-use crate::screen::Screen;
-use crate::watch::Task;
+use crate::{FileStamp, Screen, watch::Task};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
