@@ -20,10 +20,9 @@ use crate::campaign_state::{CampaignState, lock};
 use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
 use crate::schedule::SlippedInputs;
 use crate::session::CampaignSession;
-use crate::until::NewGroups;
 use crate::{
-    CampaignError, DiskWait, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress,
-    Screen, Settings, SharedStore, Summary, Until, When, reached,
+    CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,
+    Settings, SharedStore, Summary, Until, When, reached,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::report::{EndedBy, GroupView};
@@ -116,20 +115,7 @@ impl<'a> GuidedEngine<'a> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
         let first = state.checkpoint.next;
-        let session = CampaignSession {
-            store,
-            screen,
-            stop,
-            deadline: &settings.deadline,
-            minimizing: &settings.minimizing,
-            jobs: settings.jobs,
-            known: &settings.known,
-            gate,
-            room: DiskWait::new(stop, gate).until(settings.end_of(now)),
-            began: now,
-            new_groups: NewGroups::default(),
-            gone: HashSet::new(),
-        };
+        let session = CampaignSession::new(store, screen, stop, gate, settings.session());
         Ok(GuidedEngine {
             session,
             settings,
@@ -209,7 +195,7 @@ impl<'a> GuidedEngine<'a> {
 
     /// Time that workers have to end.
     fn shutdown_timeout(&self) -> Duration {
-        if self.session.deadline.is_over() {
+        if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
         }
         let run = self.settings.minimizing.target.limits.wall;
@@ -266,7 +252,7 @@ impl<'a> GuidedEngine<'a> {
             self.has_directory()?;
         }
         if due || self.state.is_unsaved() {
-            self.session.made(|| self.state.save())?;
+            self.session.with_space(|| self.state.save())?;
         }
         if due {
             self.saved = Instant::now();
@@ -411,7 +397,7 @@ impl GuidedEngine<'_> {
 
     /// Time of fuzzing, without the time in which the disk was full or another build was checked.
     pub(super) fn fuzzed(&self) -> Duration {
-        self.clock().saturating_sub(self.session.gate.held())
+        self.clock().saturating_sub(self.session.gate.paused())
     }
 
     /// Time of fuzzing against the time limit, which includes the time in which the disk was full.
@@ -439,8 +425,7 @@ impl GuidedEngine<'_> {
         if std::mem::replace(&mut self.counted, all) == all {
             return;
         }
-        let new = self.session.count_new(&self.state);
-        self.session.new_groups.update(new, elapsed);
+        self.session.count_new(&self.state, elapsed);
     }
 
     /// The current progress.
@@ -541,7 +526,7 @@ impl GuidedEngine<'_> {
         self.show_notes();
         let progress = self.progress();
         let store = self.session.store;
-        let written = self.session.made(|| {
+        let written = self.session.with_space(|| {
             self.groups.flush()?;
             match ended {
                 true => self.state.end_call()?,
@@ -616,7 +601,7 @@ impl GuidedEngine<'_> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
         let (began, screen) = (self.session.began, &mut self.session.screen);
-        let mut watch = || screen.progress(&progress.later(began.elapsed()));
+        let mut watch = || screen.progress(&progress.at(began.elapsed()));
         minimize_entry(self.session.store, how, self.session.stop, id, &mut watch)
     }
 }

@@ -159,13 +159,15 @@ impl GuidedEngine<'_> {
         loop {
             let answer = self.respond(peer, request, body);
             // While the disk is full, the main process does nothing else.
-            let CampaignSession { room, screen, .. } = &mut self.session;
+            let CampaignSession {
+                disk_wait, screen, ..
+            } = &mut self.session;
             let say = &mut |text: &str| screen.note(text);
             match answer {
-                Err(error) if room.goes_on_after(&error, say) => failed = true,
+                Err(error) if disk_wait.wait_after(&error, say) => failed = true,
                 Err(error) => return Err(error),
                 Ok(reply) => {
-                    room.is_written(failed, say);
+                    disk_wait.note_written(failed, say);
                     return Ok(reply);
                 }
             }
@@ -283,7 +285,7 @@ impl GuidedEngine<'_> {
     /// Ends the campaign with an error. If its time was over while the disk was full, only counts the
     /// crash that could not be stored.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
-        if !self.session.room.is_given_up() || error.full_at().is_none() {
+        if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
         }
         let crash = matches!(request, Request::Submit { .. } | Request::File { .. });
