@@ -151,7 +151,7 @@ pub(crate) enum Classified {
         /// Major key of the group.
         major: Key,
     },
-    /// A failure that did not happen again.
+    /// A crash, hang or memory blow-up that did not happen again when its input was run again.
     Flaky(Box<Crash>),
 }
 
@@ -329,7 +329,7 @@ impl SuspectClassifier {
 /// What an executor has observed of a run that did not pass.
 #[derive(Clone, Default)]
 pub struct FailedRun {
-    /// How the run ended.
+    /// How the run ended, by signal, exit status or limit.
     pub ended: Option<Ended>,
     /// Snapshots that the dying process has taken of itself.
     pub copies: Option<Arc<Copies>>,
@@ -349,7 +349,7 @@ impl FailedRunSlot {
         *lock(&self.0) = run;
     }
 
-    /// How the run in the slot ended.
+    /// How the failed run in the slot ended; `None` if the slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }

@@ -67,7 +67,7 @@ pub enum Variants {
     /// [`Variants::MOST`] if no sanitizer has reported the crash. A sanitizer's report tells such
     /// bugs apart by their groups.
     Plain,
-    /// At most this number of further minor keys.
+    /// At most this number of further minor keys, for each group.
     Most(usize),
 }
 
@@ -96,7 +96,8 @@ pub struct Finished {
 }
 
 impl Minimizing {
-    /// Makes settings without budgets.
+    /// Makes settings for `target`, executed in the way `way`, by the search of this name, without
+    /// budgets.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
             target,
@@ -453,7 +454,7 @@ impl Minimizing {
     }
 }
 
-/// Reads the entry `id`.
+/// Reads the entry `id` of the output directory; an error if there is none.
 fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError> {
     let missing = || StoreError::NoSuch {
         path: id.folder(store.reader().root()),
@@ -462,7 +463,7 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// The outcome as it is stored.
+    /// The outcome of the minimization in the form in which it is stored.
     pub fn outcome(&self) -> store::Minimized {
         outcome(&self.minimized, None)
     }

@@ -25,7 +25,7 @@ use ddfuzz_exec::{Target, Way};
 
 /// Observing comparisons may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 8;
-/// Time that observing may take in addition.
+/// Time that observing comparisons may take in addition to its share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(500);
 /// Most inputs whose comparisons are cached.
 const MAX_CACHED: usize = 4096;
@@ -72,7 +72,7 @@ impl Comparer {
         }
     }
 
-    /// Whether there is time to observe a run.
+    /// Whether the share of time for observing comparisons is not used up.
     fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
@@ -105,7 +105,7 @@ impl Comparer {
         }
     }
 
-    /// The comparisons of the scheduled input.
+    /// The pairs of values that a run on the scheduled input compares, from the cache or by a run.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
@@ -160,7 +160,7 @@ const MAX_OPERAND: usize = 32;
 /// The values that one run of a target has compared.
 #[derive(Debug, Default)]
 pub struct ComparisonValues {
-    /// Pairs of compared values.
+    /// Pairs of values that the target has compared with each other.
     pub values: CmpValuesMetadata,
     /// Operands of at least two bytes of functions that compare bytes, if they do not occur in the
     /// input. They become words of the dictionary, since an operand can be replaced only by one of

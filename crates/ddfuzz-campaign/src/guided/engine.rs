@@ -47,7 +47,7 @@ const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs divided by this number and by the number of workers, so
 /// that all end at about the same time.
 const GRANT_PARTS: u64 = 4;
-/// The smallest and the largest grant, in runs.
+/// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
 /// The state of the main process of a guided campaign.
@@ -70,7 +70,7 @@ pub(super) struct GuidedEngine<'a> {
     saved: Instant,
     /// When the screen was last updated.
     drawn: Instant,
-    /// Number of runs that were granted and not reported.
+    /// Number of runs that were granted to workers, and that these have not reported.
     pub(super) outstanding: u64,
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
@@ -99,7 +99,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) failed: Option<CampaignError>,
     /// Receives notes for the user.
     notes: Receiver<String>,
-    /// Sends notes for the user, also from other threads.
+    /// Sends notes for the user to the main thread.
     pub(super) note: Sender<String>,
 }
 
@@ -378,7 +378,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Whether no more runs are made.
+    /// Whether fuzzing has ended, so that workers make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -428,7 +428,7 @@ impl GuidedEngine<'_> {
         self.session.count_new(&self.state, elapsed);
     }
 
-    /// The current progress.
+    /// The progress that the screen and `stats.jsonl` show.
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.state.checkpoint;
         let best = self.best;
@@ -504,7 +504,7 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Why this call has ended.
+    /// Why this call has ended: interrupted, by `--until`, by its number of runs or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -609,11 +609,11 @@ impl GuidedEngine<'_> {
 /// The workers of one launch, by number.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// Workers whose supervisor has connected.
+    /// Workers whose supervisor process has connected at least once.
     pub(super) begun: BTreeSet<usize>,
-    /// Workers whose supervisor is connected.
+    /// Workers whose supervisor process is still connected.
     pub(super) supervised: BTreeSet<usize>,
-    /// Workers that have connected at least once.
+    /// Workers whose worker process has connected at least once.
     pub(super) met: BTreeSet<usize>,
 }
 

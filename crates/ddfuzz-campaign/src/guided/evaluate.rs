@@ -28,7 +28,7 @@ use ddfuzz_exec::{Ended, Stuck};
 /// Whether inputs are run after an input of the same call that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterHang {
-    /// All inputs are run.
+    /// The remaining inputs are run after a hang.
     Run,
     /// The remaining inputs are skipped while hangs have taken more than their share of the time.
     Skip,
@@ -37,7 +37,7 @@ pub(super) enum AfterHang {
 /// How many inputs were run, and which of them hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of inputs that were run, in their order.
+    /// Number of inputs that were run; the others come after them.
     pub(super) runs: usize,
     /// Indices of the inputs that hung.
     pub(super) hung: Vec<usize>,
@@ -194,7 +194,7 @@ where
         self.report(input, kind)
     }
 
-    /// Reports the run to LibAFL that the observers hold.
+    /// Reports the last run to LibAFL: its feedbacks and objective evaluate the observers.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<(), Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;
@@ -251,12 +251,12 @@ const BATCH: usize = 128;
 /// hang.
 const MAX_DISCARDED: usize = 3;
 
-/// How many mutants of an input a stage makes.
+/// How many mutants of an input are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Power {
-    /// The number that the power schedule computes.
+    /// As many mutants as LibAFL's power schedule computes.
     Scheduled,
-    /// This number, or none if the mutator has nothing to try.
+    /// This number of mutants, or none if the mutator has nothing to try.
     Fixed(usize),
 }
 

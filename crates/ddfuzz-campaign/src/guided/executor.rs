@@ -53,7 +53,7 @@ pub(super) struct TargetExecutor {
     pub(super) linked: bool,
     /// The time limits of runs.
     pub(super) timeouts: AdaptiveTimeout,
-    /// The known hangs.
+    /// The hangs that this worker knows.
     pub(super) hangs: KnownHangs,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
@@ -120,7 +120,7 @@ impl TargetExecutor {
         self.failed_run.put(FailedRun::default());
     }
 
-    /// Sets the observers to a run that ended in this way and covered nothing.
+    /// Sets LibAFL's observers to a run that ended in this way and covered nothing.
     pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
         let (map, (end, ())) = &mut self.observers;
         map.as_mut().reset_map()?;
@@ -178,7 +178,7 @@ impl TargetExecutor {
         })
     }
 
-    /// Sets the observers to a run that ended in this way with these coverage counters.
+    /// Sets LibAFL's observers to a run that ended in this way with these coverage counters.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -255,12 +255,12 @@ pub(super) fn fail(error: impl std::fmt::Display) -> Error {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct EndObserver {
     name: Cow<'static, str>,
-    /// `None` before the first run.
+    /// How the last run ended; `None` before the first run.
     pub(super) ended: Option<Ended>,
 }
 
 impl EndObserver {
-    /// Makes an observer before the first run.
+    /// Makes an observer that holds no run.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -283,7 +283,7 @@ const LIMIT_FACTOR: u32 = 10;
 const MIN_LIMIT: Duration = Duration::from_millis(50);
 /// Repeating runs over the learned limit may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 5;
-/// Time that these repeated runs may take in addition.
+/// Time that repeated runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker's runs: the target's limit, and a shorter learned one.
@@ -296,14 +296,14 @@ const CREDIT: Duration = Duration::from_secs(3);
 pub(super) struct AdaptiveTimeout {
     /// The target's limit, by which a run is a hang.
     full: TimeLimit,
-    /// The limit on all other runs.
+    /// The learned time limit of runs, at most `full`.
     pub(super) learned: TimeLimit,
     /// Number of runs from which the limit is learned.
     runs: u32,
-    /// CPU time of these runs.
+    /// CPU time of the runs from which the limit is learned.
     cpu: Duration,
     began: Instant,
-    /// Time that repeated runs have taken.
+    /// Time that repeating runs over the learned limit has taken.
     spent: Duration,
 }
 

@@ -21,9 +21,9 @@ const SHARE_DIVISOR: u32 = 32;
 const MAX_FREE: u32 = 8;
 /// Most inputs that wait; further ones are only counted, if their groups are known.
 const MAX_WAITING: usize = 64;
-/// Most inputs that wait and hang at a new site.
+/// Most inputs that wait, if they hang at a new site.
 const MAX_WAITING_FIRST: usize = 1024;
-/// Most signatures that are known.
+/// Most signatures of hangs whose groups are kept.
 const MAX_KNOWN: usize = 1 << 20;
 
 /// An input whose run took too long at a worker.
@@ -60,7 +60,7 @@ pub(super) struct HangExaminer {
     busy: Option<(SuspectedHang, Instant)>,
     /// Time that examinations have taken.
     spent: Duration,
-    /// Number of suspects that hung at a new site.
+    /// Number of suspected hangs so far whose signatures no other had.
     first: u32,
 }
 
@@ -128,7 +128,7 @@ impl HangExaminer {
         group
     }
 
-    /// Takes the number of kept runs with these signatures.
+    /// Removes the runs with these signatures from the pending counts, and returns their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -268,7 +268,7 @@ impl ExaminerThread {
     }
 }
 
-/// Examines one input. Makes the triager at the first call.
+/// Examines whether and where an input hangs. Makes the triager at the first call.
 fn examine(
     triager: &mut Option<Triager>,
     target: &Target,

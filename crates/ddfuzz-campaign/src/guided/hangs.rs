@@ -24,7 +24,7 @@ const WINDOW_FACTOR: u32 = 4;
 const MAX_SEEN: usize = 256;
 /// Hangs may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 16;
-/// Time that hangs may take in addition.
+/// Time that hangs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
 /// Time between two submissions of hangs that have no signature.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ const LIKELY_DIVISOR: u32 = 4;
 const MIN_MUTANTS: u32 = 256;
 /// Most turns of resting inputs that another input gets at once.
 const MAX_TURNS: usize = 15;
-/// Most sites that are known.
+/// Most sites of hangs that a worker keeps.
 const MAX_SITES: usize = 4096;
 /// Most inputs that have reached something new before they were stopped and wait for a verdict.
 const MAX_PENDING: usize = 64;
@@ -56,10 +56,10 @@ struct HangSite {
     least: usize,
 }
 
-/// What is known of a site.
+/// Whether runs at a site hang, as far as the worker knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
-    /// The main process examines a run of the site.
+    /// The main process has not decided yet whether runs at the site hang.
     Pending,
     /// Runs at the site belong to this group.
     Classified(Kind, Key),
@@ -79,7 +79,7 @@ pub(super) enum HangAction {
     },
     /// Runs the input again within the full limit: other runs at this site have ended by themselves.
     RunLonger,
-    /// Only counts the run.
+    /// Counts the run in the group of its site, and does nothing else.
     Count,
 }
 
@@ -110,9 +110,9 @@ pub(super) struct KnownHangs {
     spent: Duration,
     /// Number of stopped runs.
     stopped: u32,
-    /// Time that all runs have taken.
+    /// Time that all runs of the worker have taken.
     ran: Duration,
-    /// Number of all runs.
+    /// Number of all runs of the worker.
     runs: u64,
 }
 
@@ -360,7 +360,7 @@ pub(super) struct HangRates {
     resting: usize,
 }
 
-/// Numbers of mutants of one corpus entry.
+/// How many mutants of one corpus entry were run, and how many of them hung.
 #[derive(Default)]
 struct MutantCounts {
     runs: u32,

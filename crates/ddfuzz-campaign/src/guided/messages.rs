@@ -29,28 +29,28 @@ pub(super) enum Request {
     Supervisor { worker: usize },
     /// First message of a worker: its number.
     Worker { worker: usize },
-    /// [`CrashSink::known`].
+    /// Asks for the keys of which inputs are stored ([`CrashSink::known`]).
     Known,
-    /// [`CrashSink::submit`].
+    /// Submits a classified crash ([`CrashSink::submit`]).
     Submit {
         kind: Kind,
         crash: Box<Crash>,
         run: u64,
         name: String,
     },
-    /// [`CrashSink::count`].
+    /// Counts runs that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// [`StoreWriter::file`].
+    /// Stores a crash that a minimization has found ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
-    /// [`StoreWriter::write_minimized`].
+    /// Replaces the reproducer of an entry ([`StoreWriter::write_minimized`]).
     WriteMinimized { id: EntryId },
-    /// [`StoreWriter::write_reproduce`].
+    /// Writes the script that reproduces a crash ([`StoreWriter::write_reproduce`]).
     WriteReproduce { id: EntryId },
-    /// [`StoreWriter::write_outcome`].
+    /// Records the outcome of a minimization ([`StoreWriter::write_outcome`]).
     WriteOutcome { id: EntryId, outcome: Minimized },
-    /// [`CrashSink::claim`].
+    /// Asks for the next entry to minimize ([`CrashSink::claim`]).
     Claim,
-    /// [`CrashSink::release`].
+    /// Releases an entry that was claimed ([`CrashSink::release`]).
     Release {
         id: EntryId,
         ended: bool,
@@ -127,7 +127,7 @@ pub(super) enum HangVerdict {
     Of(Kind, Key),
     /// The run ends by itself.
     Ends,
-    /// Unknown, because the target could not be run.
+    /// Whether the input hangs is unknown, because the target could not be run.
     Unknown,
 }
 
@@ -150,7 +150,7 @@ pub(super) enum Reply {
     },
 }
 
-/// Sends a message.
+/// Sends a message with the head `head`, as JSON, and the bytes `body`.
 pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) -> io::Result<()> {
     let head = serde_json::to_vec(head)?;
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| ErrorKind::InvalidInput);
@@ -162,7 +162,7 @@ pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) 
     stream.write_all(&frame)
 }
 
-/// Waits for a message.
+/// Waits for a message, and returns its head and its body.
 pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<(T, Vec<u8>)> {
     let mut lengths = [0; 8];
     stream.read_exact(&mut lengths)?;
@@ -212,7 +212,7 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// The number of a submission, if this worker has made it.
+    /// The number of a submission, if this worker has made it; else `None`.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
@@ -293,7 +293,8 @@ impl StoreWriter for MainProcess {
         self.have(&Request::WriteMinimized { id: id.clone() }, bytes)
     }
 
-    /// `_target` is not sent: the main process knows the target.
+    /// Has the script written that reproduces the crash of an entry. `_target` is not sent, since the
+    /// main process knows the target.
     fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
         self.have(&Request::WriteReproduce { id: id.clone() }, &[])
     }
@@ -325,7 +326,7 @@ impl CrashSink for MainProcess {
         }
     }
 
-    /// Adds to the counts that the next heartbeat sends.
+    /// Adds runs of a group to the counts that the next heartbeat sends.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         *lock(&self.counts).entry((kind, major)).or_default() += runs;
         Ok(())
@@ -366,7 +367,7 @@ pub(super) struct HeartbeatTimer {
     pub(super) runs: u64,
     /// Verdicts about hangs that are not applied yet.
     judged: Vec<JudgedHang>,
-    /// The other values of the next heartbeat.
+    /// The values of the next heartbeat, except the number of runs.
     pub(super) status: Heartbeat,
 }
 

@@ -179,12 +179,13 @@ fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     bound.map_err(system(format!("listening at 127.0.0.1:{port}")))
 }
 
-/// Converts an error of LibAFL's network.
+/// Converts an error of LibAFL's network to an error of the campaign.
 fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
-/// Makes a converter of I/O errors. `what`: what was being done.
+/// Makes a function that converts an I/O error to an error of the campaign. `what`: the action that
+/// failed.
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
     let what = what.into();
     move |source| CampaignError::System { what, source }

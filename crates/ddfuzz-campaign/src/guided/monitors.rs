@@ -196,7 +196,7 @@ fn custom_stats<'a>(
 /// The metrics page, and the port whose thread serves it after the first update.
 struct Prometheus {
     page: Arc<Mutex<String>>,
-    /// The port, until the first update starts the thread.
+    /// The listening port; `None` after the first update, when the thread has it.
     listener: Option<TcpListener>,
 }
 

@@ -19,7 +19,7 @@ use super::messages::{self, Request};
 const MAX_EARLY_CRASHES: u32 = 5;
 /// A crash within this time after the start is an early one.
 const EARLY: Duration = Duration::from_secs(60);
-/// Timer slack of a worker, in nanoseconds.
+/// Greatest delay with which the kernel may wake a worker (timer slack), in nanoseconds.
 const TIMER_SLACK: u64 = 1_000;
 /// Pause before a worker is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// The current process as main process.
+    /// Records the current process as the main process.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),

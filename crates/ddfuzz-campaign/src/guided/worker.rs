@@ -48,14 +48,14 @@ const REPORT: Duration = Duration::from_secs(5);
 /// makes 36 on average, which takes longer than most targets run and leaves little of a short input.
 const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings of a worker.
+/// The settings that all workers of a launch share.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.
     pub(super) root: PathBuf,
     /// Path of the socket of the main process.
     pub(super) socket: PathBuf,
-    /// The greatest length of an input, in bytes.
+    /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
     /// Number of runs of the campaign before this launch.
     pub(super) run_before: u64,
@@ -420,7 +420,7 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
 pub(super) type Map =
     ExplicitTracking<HitcountsMapObserver<StdMapObserver<'static, u8, false>>, true, false>;
 
-/// The observers of a run.
+/// LibAFL's observers of a run: the coverage map, and how the run ended.
 pub(super) type Observers = (Map, (EndObserver, ()));
 
 /// The state of a worker's LibAFL fuzzer.

@@ -193,7 +193,7 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// A solution after the cursor.
+/// The next solution after the cursor.
 enum SolutionStep<I> {
     /// A solution that was stored when it was found.
     Stored,
@@ -277,7 +277,7 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Logs an error by the event manager, once.
+    /// Logs an error by the event manager, unless it is the last logged one.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
@@ -428,7 +428,7 @@ impl Statistics {
         self.changed = true;
     }
 
-    /// Notes that a crash was stored.
+    /// Notes that a value has changed, since a crash was stored.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }

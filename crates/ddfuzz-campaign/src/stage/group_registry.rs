@@ -260,7 +260,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(filed)
     }
 
-    /// Whether the group has an outcome.
+    /// Whether an entry of the group has an outcome, so that the group was minimized.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.writer.reader().entries(group.0, &group.1)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -412,7 +412,7 @@ struct PendingGroup {
 #[derive(Debug, Default)]
 struct PendingGroups {
     groups: BTreeMap<GroupName, PendingGroup>,
-    /// Number of the group that was queued last.
+    /// Number of groups that were queued so far, which orders them.
     numbers: u64,
 }
 
@@ -440,7 +440,7 @@ impl PendingGroups {
         unclaimed.map(|(group, _)| group.clone())
     }
 
-    /// Marks a group as being minimized.
+    /// Marks a group of the queue as being minimized.
     fn claim(&mut self, group: &GroupName) {
         if let Some(pending) = self.groups.get_mut(group) {
             pending.claimed = true;

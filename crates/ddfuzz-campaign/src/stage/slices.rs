@@ -214,9 +214,9 @@ pub(super) type Outcome = Result<Option<(u64, u64)>, CampaignError>;
 /// done. It has separate processes of the target, which end with it.
 struct Minimization {
     id: EntryId,
-    /// Time that it has taken since the entry was claimed.
+    /// Time that the minimization has taken since the entry was claimed.
     spent: Duration,
-    /// Time that it may still take without waiting for its share.
+    /// Time that the minimization may still take at once, without waiting for its share.
     credit: Duration,
     coroutine: Coroutine<Duration, Outcome>,
 }
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(coroutine.resume(6), Slice::Broken);
     }
 
-    /// Counts that it was dropped.
+    /// A value that counts its drops.
     struct Held(Arc<AtomicU32>);
 
     impl Drop for Held {
