@@ -176,10 +176,8 @@ fn work(
         manager,
     };
     load(brief, &mut evaluator)?;
-    let mutator = HavocScheduledMutator::with_max_stack_pow(
-        havoc_mutations().merge(tokens_mutations()),
-        HAVOC_STACK_POWER,
-    );
+    let mutations = havoc_mutations().merge(tokens_mutations());
+    let mutator = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
     let mutation = MutationStage {
         compare: Comparer::new(target, way),
         havoc: Batches::new(mutator, Power::Scheduled),
