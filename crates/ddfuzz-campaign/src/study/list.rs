@@ -471,7 +471,6 @@ fn ending_keys(utility: &str) -> &'static [u8] {
     found.map_or(b"", |(_, keys)| keys)
 }
 
-/// The last component of a path.
 fn base(utility: &str) -> &str {
     utility.rsplit('/').next().unwrap_or(utility)
 }
