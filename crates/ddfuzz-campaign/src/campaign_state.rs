@@ -64,7 +64,6 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
 /// The state of a campaign in memory: its checkpoint, and which groups have a founder.
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
-    /// Name of the campaign.
     name: String,
     pub(crate) checkpoint: Checkpoint,
     /// Groups that have a founder, because a run of this campaign found them or they existed before
@@ -171,7 +170,6 @@ impl<'a> CampaignState<'a> {
         Ok(Some(Stored { id, founds }))
     }
 
-    /// Whether a finding was stored since the last save.
     pub(crate) fn is_unsaved(&self) -> bool {
         self.unsaved
     }
@@ -284,7 +282,6 @@ impl Checkpoint {
         self.reported = false;
     }
 
-    /// Counts a run that ended in a group.
     pub(crate) fn count(&mut self, kind: Kind, major: String) {
         self.count_runs(kind, major, 1);
     }

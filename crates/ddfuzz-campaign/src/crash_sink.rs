@@ -46,9 +46,6 @@ pub struct Report<'a> {
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
     /// The keys of all groups of which inputs are stored.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
@@ -61,23 +58,14 @@ pub trait CrashSink: StoreWriter {
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
     /// Counts `runs` more runs that ended in a known group.
-    ///
-    /// # Errors
-    /// When the owner of the directory cannot be reached.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// Returns the next entry to minimize, reserved for the caller until it is
     /// [released](CrashSink::release); `None` if there is none.
-    ///
-    /// # Errors
-    /// When the owner of the directory cannot be reached.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
     /// Releases a claimed entry. `ended`: its minimization is complete, and is not continued from its
     /// log. `spent`: how long the caller has worked on it.
-    ///
-    /// # Errors
-    /// When the owner of the directory cannot be reached.
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 
@@ -88,27 +76,15 @@ pub trait StoreWriter: Send {
     fn reader(&self) -> &Reader;
 
     /// Files a crash ([`Store::file`]).
-    ///
-    /// # Errors
-    /// As [`Store::file`].
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
     /// Replaces an entry's reproducer ([`Store::write_minimized`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_minimized`].
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Writes the script that reproduces an entry's crash ([`Store::write_reproduce`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_reproduce`].
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError>;
 
     /// Records how an entry's minimization ended ([`Store::write_outcome`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_outcome`].
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError>;
 }
 
@@ -137,9 +113,6 @@ impl StoreWriter for Store {
 /// A [`StoreWriter`] that records how many runs ended in each group.
 pub trait RunCounter: StoreWriter {
     /// Sets how many runs of a campaign ended in a group ([`Store::set_seen`]).
-    ///
-    /// # Errors
-    /// As [`Store::set_seen`].
     fn set_seen(
         &mut self,
         kind: Kind,

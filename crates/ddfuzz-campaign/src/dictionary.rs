@@ -25,7 +25,7 @@ pub enum DictionaryError {
     Unread {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// Why the dictionary cannot be read.
         why: Unread,
     },
     /// A line does not have the format.

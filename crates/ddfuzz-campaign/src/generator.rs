@@ -149,23 +149,23 @@ pub struct Kind {
 impl Kind {
     /// The kinds of inputs that campaigns draw, in a fixed order.
     pub const ALL: [Kind; 8] = {
-        let mut kinds = [Kind {
-            characters: Characters::Printable,
-            nul: false,
-            lines: Lines::None,
-        }; 8];
-        let mut index = 0;
-        while index < 8 {
-            if index & 1 != 0 {
-                kinds[index].characters = Characters::All;
+        const fn kind(index: u8) -> Kind {
+            Kind {
+                characters: [Characters::Printable, Characters::All][(index & 1) as usize],
+                nul: index & 2 != 0,
+                lines: [Lines::None, Lines::Scaled][(index >> 2) as usize],
             }
-            kinds[index].nul = index & 2 != 0;
-            if index & 4 != 0 {
-                kinds[index].lines = Lines::Scaled;
-            }
-            index += 1;
         }
-        kinds
+        [
+            kind(0),
+            kind(1),
+            kind(2),
+            kind(3),
+            kind(4),
+            kind(5),
+            kind(6),
+            kind(7),
+        ]
     };
 
     /// Maps each value of a random byte to a character, as evenly as possible.
@@ -271,15 +271,32 @@ enum Rest {
     },
 }
 
+/// The next random number from a source of random bytes.
+fn number_from(random: &mut blake3::OutputReader) -> u64 {
+    let mut bytes = [0; 8];
+    random.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
 /// Source of random distances, separate from that of the characters.
 #[derive(Debug)]
 struct Distances(blake3::OutputReader);
 
 impl Distances {
     fn draw(&mut self, below: u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
-        u64::from_le_bytes(bytes) % below
+        number_from(&mut self.0) % below
+    }
+}
+
+/// Random bytes from which an input is drawn.
+pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
+
+impl<const N: usize> Draw<N> {
+    /// The number that the eight bytes from index `at` on stand for.
+    pub(crate) fn number(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(word)
     }
 }
 

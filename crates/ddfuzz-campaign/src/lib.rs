@@ -1,7 +1,7 @@
 //! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new group
 //! while fuzzing goes on.
 //!
-//! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in the output
+//! In: [`Settings`] and the output directory ([`Store`]). Out: groups in the output
 //! directory, and a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one,
 //! for targets without coverage, is a function of its seed; the guided one is guided by coverage and
 //! built from LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of

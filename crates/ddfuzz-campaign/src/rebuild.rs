@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Metadata of a file that changes when the file is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
-    /// Device and inode.
+    /// Device and inode of the file.
     file: (u64, u64),
     size: u64,
     /// Modification time: seconds and nanoseconds.
@@ -61,9 +61,6 @@ pub struct ProgramWatch {
 
 impl ProgramWatch {
     /// Starts to watch the program of a target.
-    ///
-    /// # Errors
-    /// When the program cannot be read.
     pub fn of(target: &Target) -> Result<ProgramWatch, CampaignError> {
         let (program, stamp, build) = match &target.program {
             Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
@@ -191,9 +188,6 @@ impl BuildCheck<'_> {
 
     /// Starts a call: records the build of a new campaign; if the recorded build is another one, checks
     /// all groups.
-    ///
-    /// # Errors
-    /// As [`BuildCheck::recheck`].
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -213,9 +207,6 @@ impl BuildCheck<'_> {
     /// Runs the inputs of all groups with the present build, and records which groups still fail.
     /// Unfinished minimizations start again, since their logs hold results of the earlier build. If the
     /// user stops meanwhile, nothing is recorded, and the next call repeats the check.
-    ///
-    /// # Errors
-    /// When the program cannot be run, or a file cannot be read or written.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
@@ -278,9 +269,6 @@ impl BuildCheck<'_> {
     }
 
     /// Records that a group fails again with the present build, although the check did not see it.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());

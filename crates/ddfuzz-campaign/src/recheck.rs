@@ -39,9 +39,6 @@ impl Recheck<'_> {
     /// Checks all groups by `jobs` workers and returns the results in the order of the groups; `None`
     /// for groups that were not checked because the user stopped. `progress` is called with the number
     /// of checked groups.
-    ///
-    /// # Errors
-    /// When the target cannot be run, or an input cannot be read.
     pub fn run(
         &self,
         jobs: usize,
@@ -139,9 +136,6 @@ impl Recheck<'_> {
 
     /// The entries by which a group is checked: the representatives of its minor keys, and in a study of
     /// several utilities one entry of each utility that has no representative.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group.representatives() {
@@ -179,9 +173,6 @@ impl LastTriager {
 
 /// Runs an input until it crashes, three times at most. With `leaks`, an input that does not crash is
 /// run once more to look for leaks.
-///
-/// # Errors
-/// When the target cannot be run.
 pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
     triager.look_for_leaks(leaks);
     Ok(match triager.examine(input)? {

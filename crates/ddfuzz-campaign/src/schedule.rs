@@ -2,7 +2,7 @@
 //!
 //! First the founder. Once the group has a result, inputs that may give a smaller one: inputs smaller
 //! than the result, and inputs found by runs of at most a tenth of the size of the smallest input that
-//! was minimized. Minimizations of other groups slip into inputs of the group, as their logs tell; most
+//! was minimized. Minimizations of other groups *slip* into inputs of the group, as their logs tell; most
 //! of these are small because the search has reduced them. Last the variants: inputs of minor keys that
 //! no result of the group shows.
 
@@ -230,7 +230,7 @@ impl SmallestSizes {
         reached
     }
 
-    /// The smallest sizes of these entries.
+    /// Sizes of the smallest result and the smallest minimized input of `entries`.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }

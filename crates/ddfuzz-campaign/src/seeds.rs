@@ -49,7 +49,7 @@ pub struct SkippedSeeds {
 pub struct SeedError {
     /// Path of the file or directory.
     pub path: PathBuf,
-    /// Why it cannot be read.
+    /// Why the path cannot be read.
     pub why: Unread,
 }
 

@@ -11,14 +11,14 @@ use ddfuzz_store::KnownGroups;
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As soon as it is found. Later findings wait to be committed meanwhile, and fuzzing goes on
-    /// until too many of them wait.
+    /// A group is minimized as soon as it is found. Later findings wait to be committed meanwhile, and
+    /// fuzzing goes on until too many of them wait.
     Inline,
-    /// After fuzzing has ended.
+    /// Groups are minimized after fuzzing has ended.
     After,
-    /// By a separate worker while fuzzing goes on.
+    /// A separate worker minimizes groups while fuzzing goes on.
     Worker,
-    /// Never.
+    /// Groups are not minimized.
     Off,
 }
 

@@ -156,9 +156,6 @@ pub struct Deadline {
 
 impl Deadline {
     /// Starts a thread that sets `stop` to true after `total`; `None` means no deadline.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
         let at = total.and_then(|total| Instant::now().checked_add(total));
         let deadline = Deadline::default();

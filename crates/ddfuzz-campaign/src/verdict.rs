@@ -19,9 +19,6 @@ pub enum Judged {
 
 /// Runs an input. If `any` keys are known, runs it once for its keys, and stops there if `is_known`
 /// accepts them; else examines the input in full ([`examined`]), with `leaks` also for leaks.
-///
-/// # Errors
-/// When the target cannot be run.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -58,9 +55,6 @@ pub fn judged(
 
 /// Whether the target crashes with this major key on any input; tests the empty input and four others
 /// that have nothing in common.
-///
-/// # Errors
-/// When the target cannot be run.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -128,9 +122,6 @@ pub fn line_of(crash: &Crash) -> CrashLine {
 
 /// Hash that identifies a target: of its program, arguments, environment and limits, and of the version
 /// of the keys. The way of execution, libraries, and files named by arguments are not included.
-///
-/// # Errors
-/// When the program cannot be read.
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = match &target.program {
         Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),

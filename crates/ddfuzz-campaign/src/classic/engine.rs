@@ -74,7 +74,6 @@ pub fn run(
 enum EndReason {
     /// A condition of `--until` is met.
     Until {
-        /// The condition.
         until: Until,
         /// The first run that is not counted any more; `None` if the clock met the condition.
         end: Option<u64>,
@@ -83,7 +82,7 @@ enum EndReason {
     Rebuilt,
 }
 
-/// One call of a classic campaign.
+/// Runs one call of a classic campaign.
 struct ClassicEngine<'a> {
     session: CampaignSession<'a>,
     settings: &'a Settings,
@@ -119,7 +118,7 @@ struct ClassicEngine<'a> {
     waiting: usize,
 }
 
-/// The phases of the call.
+// The phases of the call.
 impl ClassicEngine<'_> {
     fn run(mut self) -> Result<Summary, CampaignError> {
         let fuzzed = self.fuzz_all();
@@ -211,7 +210,7 @@ impl ClassicEngine<'_> {
     }
 }
 
-/// Commits in the order of the runs.
+// Commits in the order of the runs.
 impl ClassicEngine<'_> {
     /// Commits chunks in the order of their runs until all workers have ended.
     fn commit_all(
@@ -299,7 +298,6 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Commits a finding; waits while the disk is full.
     fn commit_finding(&mut self, finding: &Finding) -> Result<Option<Stored>, CampaignError> {
         let groups = |campaign: &CampaignState<'_>| {
             let seen = campaign.checkpoint.seen.get(&Kind::Crash);
@@ -331,7 +329,6 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Saves the checkpoint; waits while the disk is full.
     fn save(&mut self) -> Result<(), CampaignError> {
         Ok(self.session.with_space(|| self.campaign.save())?)
     }
@@ -355,7 +352,7 @@ impl ClassicEngine<'_> {
     }
 }
 
-/// Minimization, on this thread or by the minimizing worker.
+// Minimization, on this thread or by the minimizing worker.
 impl ClassicEngine<'_> {
     /// Queues an entry; returns false if it was queued before in this call.
     fn enqueue(&mut self, id: EntryId) -> bool {
@@ -426,7 +423,6 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes the queue on this thread.
     fn minimize_queue(&mut self) -> Result<(), CampaignError> {
         while !self.session.stopped()
             && let Some(id) = self.queue.front().cloned()
@@ -463,7 +459,7 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes all that is left, one entry at a time, since each may slip into further groups.
+    /// Minimizes all groups that are left, one entry at a time, since each may slip into further groups.
     /// Which entry is next does not depend on what an earlier call had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
@@ -501,7 +497,6 @@ impl ClassicEngine<'_> {
         self.session.show_minimized(id, result).map(drop)
     }
 
-    /// Waits until the minimizing worker has finished its orders.
     fn wait_for_minimizer(
         &mut self,
         replies: &Receiver<MinimizerReply>,
@@ -522,7 +517,7 @@ impl ClassicEngine<'_> {
     }
 }
 
-/// When the call ends.
+// When the call ends.
 impl ClassicEngine<'_> {
     /// Time spent fuzzing, without the time in which the disk was full.
     fn fuzzing(&self) -> Duration {
@@ -564,7 +559,6 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Whether the program was rebuilt.
     fn is_rebuilt(&mut self) -> bool {
         if self.over.is_none() && self.watch.is_another() {
             self.over = Some(EndReason::Rebuilt);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use crate::generator::{InputName, Kind};
+use crate::generator::{Draw, InputName, Kind};
 use crate::{
     CampaignError, DEFAULT_MAX_LEN, MutatedName, Mutation, Seeds, Settings, Source, Words,
     campaign_state::Checkpoint, lock,
@@ -16,7 +16,6 @@ use ddfuzz_store::{Store, StoreError};
 #[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
-    /// Seeds to mutate; may be empty.
     pub(super) seeds: Seeds,
     words: Words,
 }
@@ -165,17 +164,6 @@ pub struct Plan {
     pub max_len: u64,
 }
 
-/// The random bytes from which a run's input is drawn.
-struct Draw([u8; 32]);
-
-impl Draw {
-    fn number(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&self.0[at..at + 8]);
-        u64::from_le_bytes(word)
-    }
-}
-
 impl Plan {
     /// The input of run `run` with these seeds: with probability 1/2 a mutated seed, else an input of the
     /// classic generator. At first, every second run gets an unchanged seed, until each seed was run
@@ -194,7 +182,7 @@ impl Plan {
         })
     }
 
-    fn bytes(&self, run: u64) -> Draw {
+    fn bytes(&self, run: u64) -> Draw<32> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-plan-1");
         hasher.update(&self.seed.to_le_bytes());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Characters, InputName, Kind, Lines};
+use super::{Characters, InputName, Kind, Lines, number_from};
 
 /// The inputs of a published study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,16 +173,11 @@ struct SeededDraws {
 }
 
 impl SeededDraws {
-    fn number(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.stream.fill(&mut bytes);
-        u64::from_le_bytes(bytes)
-    }
-
     fn input(&mut self, share: &InputShare) -> InputName {
         loop {
-            let seed = self.number();
-            let length = share.shortest + self.number() % (share.longest - share.shortest + 1);
+            let seed = number_from(&mut self.stream);
+            let length = share.shortest
+                + number_from(&mut self.stream) % (share.longest - share.shortest + 1);
             let name = InputName {
                 kind: share.kind,
                 seed: self.modulus.map_or(seed, |modulus| seed % modulus),

@@ -90,7 +90,7 @@ pub fn run(
     engine.study()
 }
 
-/// One call of a study.
+/// Runs one call of a study.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
@@ -247,7 +247,6 @@ impl StudyEngine<'_> {
         })?)
     }
 
-    /// Shows the progress, and saves it when that is due.
     pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);

@@ -217,7 +217,6 @@ fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &Atomi
     }
 }
 
-/// Counts a run that ended in a group.
 fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     let same = |held: &&mut GroupTally| held.kind == kind && held.major == major;
     match groups.iter_mut().find(same) {
@@ -235,9 +234,10 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
 const HANG_FACTOR: u32 = 10;
 /// Time between two looks at whether the user has stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Number of longer runs for one utility; hangs at further positions count as slow.
+/// A run over its time limit is repeated with a longer limit, to tell hangs from slow runs: so often for
+/// one utility. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of longer runs for hangs at one position.
+/// Number of repetitions with a longer limit for hangs at one position in the program.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
 /// Which runs of a utility over their time limit are hangs, by their position in the program. It is
@@ -245,7 +245,7 @@ const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
-    /// Number of longer runs so far.
+    /// Number of repetitions with a longer limit so far.
     asked: u32,
 }
 
@@ -369,7 +369,6 @@ struct StartedUtility {
 }
 
 impl<'a> Worker<'a> {
-    /// A worker with nothing started.
     fn new(shared: &'a WorkerContext<'a>) -> Worker<'a> {
         Worker {
             shared,

@@ -20,7 +20,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::str::FromStr;
 
+use super::utility::Invocation;
 use crate::generator::unescape;
+use ddfuzz_exec::{Channel, Terminal};
+use ddfuzz_model::files::Base64;
 
 /// Placeholder for the input file among the arguments.
 pub const FILE: &str = "@@";
@@ -32,54 +35,8 @@ pub struct Listed {
     pub utility: String,
     /// Debian package of the utility, if the list names one.
     pub package: Option<String>,
-    /// Arguments of every run. [`FILE`] stands for the input file, twice for two files; in the terminal
-    /// channel it stands for a sample text.
-    pub args: Vec<OsString>,
-    /// Options of one or more words; each is added with probability 1/2.
-    pub pool: Vec<Vec<OsString>>,
-    /// Index in `args` at which the drawn options are inserted; at most the length of `args`.
-    pub pool_at: usize,
-    /// How the input reaches the utility.
-    pub channel: ListedChannel,
-}
-
-impl Listed {
-    /// All arguments, and all words of options that may be drawn.
-    pub fn words(&self) -> Vec<OsString> {
-        let drawn = self.pool.iter().flatten();
-        self.args.iter().chain(drawn).cloned().collect()
-    }
-}
-
-/// How the input reaches a utility.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListedChannel {
-    /// The input is stdin (`stdin`).
-    Stdin,
-    /// The input is a file of any name (`file`).
-    File,
-    /// The input is a file of this name (`cp NAME`).
-    Copied(OsString),
-    /// Two inputs are two files (`two_files`).
-    TwoFiles,
-    /// The input is typed at a terminal (`pty`).
-    Terminal {
-        /// Keystrokes that end the program.
-        ending: Vec<u8>,
-    },
-}
-
-impl ListedChannel {
-    /// Name of the channel in lists: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
-    pub fn name(&self) -> String {
-        match self {
-            ListedChannel::Stdin => "stdin".to_owned(),
-            ListedChannel::File => "file".to_owned(),
-            ListedChannel::Copied(name) => format!("cp {}", name.to_string_lossy()),
-            ListedChannel::TwoFiles => "two_files".to_owned(),
-            ListedChannel::Terminal { .. } => "pty".to_owned(),
-        }
-    }
+    /// How the line calls the utility.
+    pub invocation: Invocation,
 }
 
 /// A line of a list that is not run.
@@ -148,7 +105,7 @@ impl List {
             }
             match parse_line(line).map(|listed| pending.add_to(listed)) {
                 Err(why) => list.skipped.push(skipped(why, None)),
-                Ok(listed) => match deny::reason(&listed.utility, &listed.words()) {
+                Ok(listed) => match deny::reason(&listed.utility, &listed.invocation.words()) {
                     Some(why) => list.skipped.push(skipped(why.to_owned(), Some(listed))),
                     None => list.entries.push(listed),
                 },
@@ -198,50 +155,48 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     let reads_stdin = matches!(channel, "stdin" | "file");
     let from_stdin = after.trim_end().strip_suffix('<').filter(|_| reads_stdin);
     let before = words(before)?;
-    let after = words(from_stdin.unwrap_or(after))?;
     let pool_at = before.len();
-    let mut listed = Listed {
-        channel: match (channel, from_stdin) {
-            // The file would be appended after the `<`.
-            (_, Some(_)) | ("stdin", _) => ListedChannel::Stdin,
-            ("file", _) => ListedChannel::File,
-            ("cp", _) => ListedChannel::Copied(name.into()),
-            ("two_files", _) => ListedChannel::TwoFiles,
-            _ => ListedChannel::Terminal {
-                ending: ending_keys(&utility).to_vec(),
+    let after = words(from_stdin.unwrap_or(after))?;
+    let mut args: Vec<OsString> = before
+        .into_iter()
+        .chain(after)
+        .map(OsString::from)
+        .collect();
+    // `run.py` would append the file after the `<`.
+    let channel = from_stdin.map_or(channel, |_| "stdin");
+    place_files(channel, &utility, &mut args)?;
+    let pool = pool.split_whitespace();
+    Ok(Listed {
+        invocation: Invocation {
+            channel: match channel {
+                "cp" => Channel::named(name),
+                "two_files" => Channel::TwoFiles,
+                "pty" => Channel::Terminal(Terminal {
+                    ending: Base64(ending_keys(&utility).to_vec()),
+                    ..Terminal::default()
+                }),
+                _ => Channel::Plain,
             },
+            args,
+            pool: pool.map(|option| vec![option.into()]).collect(),
+            pool_at,
         },
         utility,
         package: None,
-        args: before
-            .into_iter()
-            .chain(after)
-            .map(OsString::from)
-            .collect(),
-        pool: pool
-            .split_whitespace()
-            .map(|option| vec![option.into()])
-            .collect(),
-        pool_at,
-    };
-    place_files(&mut listed)?;
-    Ok(listed)
+    })
 }
 
 /// Adds the placeholder for the file as last argument, like `run.py`, unless the line has one.
-fn place_files(listed: &mut Listed) -> Result<(), String> {
-    let placed = listed.args.iter().filter(|word| *word == FILE).count();
-    let wanted = match &listed.channel {
-        ListedChannel::Stdin => 0,
-        ListedChannel::File | ListedChannel::Copied(_) => 1,
-        ListedChannel::TwoFiles => 2,
-        ListedChannel::Terminal { .. } => match placed {
-            0 => usize::from(ON_A_FILE.contains(&base(&listed.utility))),
-            placed => placed.min(1),
-        },
+fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
+    let placed = args.iter().filter(|word| *word == FILE).count();
+    let wanted = match (channel, placed) {
+        ("stdin", _) => 0,
+        ("two_files", _) => 2,
+        ("pty", 0) => usize::from(ON_A_FILE.contains(&base(utility))),
+        _ => 1,
     };
     match placed {
-        0 => listed.args.extend(std::iter::repeat_n(FILE.into(), wanted)),
+        0 => args.extend(std::iter::repeat_n(FILE.into(), wanted)),
         placed if placed == wanted => {}
         placed => {
             return Err(format!(
@@ -337,11 +292,11 @@ impl Pending {
     /// Applies the directives to a line.
     fn add_to(&self, mut listed: Listed) -> Listed {
         listed.package.clone_from(&self.package);
-        listed.pool.extend(self.options.iter().cloned());
-        if let (ListedChannel::Terminal { ending }, Some(keys)) =
-            (&mut listed.channel, &self.ending)
+        listed.invocation.pool.extend(self.options.iter().cloned());
+        if let (Channel::Terminal(terminal), Some(keys)) =
+            (&mut listed.invocation.channel, &self.ending)
         {
-            ending.clone_from(keys);
+            terminal.ending = Base64(keys.clone());
         }
         listed
     }
@@ -471,7 +426,6 @@ fn ending_keys(utility: &str) -> &'static [u8] {
     found.map_or(b"", |(_, keys)| keys)
 }
 
-/// The last component of a path.
 fn base(utility: &str) -> &str {
     utility.rsplit('/').next().unwrap_or(utility)
 }

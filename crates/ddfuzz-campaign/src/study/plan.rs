@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::utility::Utility;
 use crate::KeystrokesName;
-use crate::generator::{InputName, Kind};
+use crate::generator::{Draw, InputName, Kind};
 use ddfuzz_exec::{Channel, SEPARATOR};
 
 /// Number of successive runs with the same options; a server is started for each chunk of runs.
@@ -102,23 +102,11 @@ impl fmt::Display for StudyInput {
     }
 }
 
-/// The random bytes from which a run's input is drawn.
-struct Draw([u8; 64]);
-
-impl Draw {
-    fn number(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&self.0[at..at + 8]);
-        u64::from_le_bytes(word)
-    }
-
-    /// Draws a length by a table of ranges and shares.
-    fn length(&self, at: usize, table: &[(u64, u64, u8)]) -> u64 {
-        let share = self.0[at];
-        let row = table.iter().find(|(_, _, up_to)| share <= *up_to);
-        let (shortest, longest, _) = *row.unwrap_or(&table[0]);
-        shortest + self.number(at + 1) % (longest - shortest + 1)
-    }
+/// Draws a length by a table of ranges and shares, from the nine bytes from index `at` on.
+fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
+    let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
+    let (shortest, longest, _) = *row.unwrap_or(&table[0]);
+    shortest + draw.number(at + 1) % (longest - shortest + 1)
 }
 
 impl StudyPlan {
@@ -185,10 +173,10 @@ impl StudyPlan {
             // One input of four consists of uniformly random bytes.
             Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeystrokesName {
                 seed: draw.number(8),
-                length: draw.length(16, &KEYS),
+                length: length(&draw, 16, &KEYS),
             }),
             Some(Channel::Terminal(_)) => StudyInput::Classic(InputName {
-                length: draw.length(16, &KEYS),
+                length: length(&draw, 16, &KEYS),
                 ..self.classic(&draw, 0)
             }),
             Some(Channel::TwoFiles) => {
@@ -199,11 +187,11 @@ impl StudyPlan {
     }
 
     /// Draws an input of the classic generator from 26 random bytes.
-    fn classic(&self, draw: &Draw, at: usize) -> InputName {
+    fn classic(&self, draw: &Draw<64>, at: usize) -> InputName {
         InputName {
             kind: Kind::ALL[usize::from(draw.0[at + 25]) % Kind::ALL.len()],
             seed: draw.number(at + 8),
-            length: draw.length(at + 16, &LENGTHS).min(self.max_len),
+            length: length(draw, at + 16, &LENGTHS).min(self.max_len),
         }
     }
 

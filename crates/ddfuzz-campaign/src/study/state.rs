@@ -115,7 +115,6 @@ impl StudyState {
         self.all_runs() - self.before.iter().sum::<u64>()
     }
 
-    /// Number of all runs of the study.
     pub(super) fn all_runs(&self) -> u64 {
         self.utilities.iter().map(runs).sum()
     }

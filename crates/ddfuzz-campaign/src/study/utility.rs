@@ -6,12 +6,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::list::extensions::extensions;
-use super::list::{List, Listed, ListedChannel, deny, installed};
+use super::list::{List, Listed, deny, installed};
 use ddfuzz_exec::{
     Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal,
     facts::TargetFacts, start,
 };
-use ddfuzz_model::files::Base64;
 
 /// A utility of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +104,12 @@ impl Invocation {
     fn takes_file(&self) -> bool {
         let is_file = |arg: &OsString| arg.to_string_lossy().contains("@@");
         self.args.iter().any(is_file)
+    }
+
+    /// All arguments, and all words of options that may be drawn.
+    pub fn words(&self) -> Vec<OsString> {
+        let drawn = self.pool.iter().flatten();
+        self.args.iter().chain(drawn).cloned().collect()
     }
 
     /// The arguments with the options that have the indices `drawn`.
@@ -282,12 +287,12 @@ impl Selection {
         let listed_as = lines.iter().find_map(|line| line.package.clone());
         let fits = |line: &&&Listed| {
             self.denial(name, path.as_deref(), line).is_none()
-                && is_by(&line.channel.name(), &self.channels)
+                && is_by(&line.invocation.name(), &self.channels)
         };
         let invocations: Vec<Invocation> = lines
             .iter()
             .filter(fits)
-            .map(|line| listed_invocation(line))
+            .map(|line| line.invocation.clone())
             .collect();
         let interactive_only =
             !invocations.is_empty() && invocations.iter().all(Invocation::is_terminal);
@@ -336,7 +341,7 @@ impl Selection {
     }
 
     fn denial(&self, name: &str, path: Option<&Path>, line: &Listed) -> Option<&'static str> {
-        self.denial_of(name, path, &line.words())
+        self.denial_of(name, path, &line.invocation.words())
     }
 
     /// Why a utility could do harm with these words as arguments: by its name, and by the name of the
@@ -384,23 +389,6 @@ fn is_privileged(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let facts = path.metadata();
     facts.is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
-}
-
-fn listed_invocation(line: &Listed) -> Invocation {
-    Invocation {
-        channel: match &line.channel {
-            ListedChannel::Stdin | ListedChannel::File => Channel::Plain,
-            ListedChannel::Copied(name) => Channel::named(name),
-            ListedChannel::TwoFiles => Channel::TwoFiles,
-            ListedChannel::Terminal { ending } => Channel::Terminal(Terminal {
-                ending: Base64(ending.clone()),
-                ..Terminal::default()
-            }),
-        },
-        args: line.args.clone(),
-        pool: line.pool.clone(),
-        pool_at: line.pool_at,
-    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ enum EndReason {
     Rebuilt,
 }
 
-/// One call of a watch.
+/// Runs one call of a watch.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     settings: &'a Watching,
@@ -76,7 +76,7 @@ pub(super) struct WatchEngine<'a> {
     first: u64,
 }
 
-/// The phases of the call.
+// The phases of the call.
 impl<'a> WatchEngine<'a> {
     pub(super) fn begin(
         store: &'a Mutex<Store>,
@@ -130,13 +130,8 @@ impl<'a> WatchEngine<'a> {
     /// Watches to the end and minimizes what is left; returns no summary if the program was rebuilt
     /// and the watch has to start again.
     pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
-        let Channels {
-            task,
-            answers,
-            order,
-            replies,
-        } = channels;
-        let watched = self.watch(task, &answers, &order, &replies);
+        let (order, replies) = (channels.order, channels.replies);
+        let watched = self.watch(channels.task, &channels.answers, &order, &replies);
         if self.is_rebuilt(&watched) {
             self.wait_for_minimizer(&replies);
             return Ok(None);
@@ -248,7 +243,7 @@ impl<'a> WatchEngine<'a> {
     }
 }
 
-/// Commits in the order in which the files were found.
+// Commits in the order in which the files were found.
 impl<'a> WatchEngine<'a> {
     /// Waits for a result, and commits the results that are next.
     fn receive_answers(
@@ -327,7 +322,6 @@ impl<'a> WatchEngine<'a> {
         self.session.with_space(|| write(&mut self.registry))
     }
 
-    /// Shows the progress, and saves it when that is due.
     fn tick(&mut self) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
@@ -347,7 +341,6 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Number of runs of this call.
     fn runs(&self) -> u64 {
         match self.producer.runs() {
             0 => self.registry.campaign.checkpoint.next - self.first,
@@ -389,7 +382,7 @@ impl<'a> WatchEngine<'a> {
     }
 }
 
-/// When the watch ends, and rebuilt programs.
+// When the watch ends, and rebuilt programs.
 impl WatchEngine<'_> {
     fn check_clock(&mut self) {
         self.end_if_reached(false);
@@ -466,7 +459,7 @@ impl MinimizeQueue {
     }
 }
 
-/// Minimization, by the minimizing thread.
+// Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
     /// Whether the group of an entry is minimized at all. Leaks are not: they are looked for when a
     /// process ends, and searches run many inputs in one process.
@@ -537,14 +530,12 @@ impl WatchEngine<'_> {
         }
     }
 
-    /// Receives the replies of the minimizing thread that have arrived.
     fn receive_replies(&mut self, replies: &Receiver<MinimizerReply>) -> Result<(), CampaignError> {
         replies
             .try_iter()
             .try_for_each(|reply| self.receive_reply(reply))
     }
 
-    /// Minimizes all that is left.
     fn minimize_rest(
         &mut self,
         order: &Sender<EntryId>,

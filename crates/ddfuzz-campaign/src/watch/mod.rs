@@ -237,7 +237,7 @@ pub trait Producer {
 /// A producer for fuzzers that somebody else has started, of which only the files are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
-    /// Whether more files may come; else only the files that exist now are examined.
+    /// State reported for ever: [`Producing::Ended`] examines only the files that exist now.
     pub Producing,
 );
 

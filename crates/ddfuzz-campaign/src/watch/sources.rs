@@ -78,7 +78,6 @@ impl Sources {
         }
     }
 
-    /// Searches all sources.
     fn search(&mut self) -> SearchResult {
         let began = Instant::now();
         let mut result = SearchResult::default();
@@ -171,7 +170,6 @@ impl FileQueue {
         }
     }
 
-    /// Adds files to the sources.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         self.sources.add(files);
     }
@@ -198,7 +196,6 @@ impl FileQueue {
         (self.blocked, self.handed_out) = (None, 0);
     }
 
-    /// Number of files that wait.
     pub(super) fn left(&self) -> u64 {
         self.files.len() as u64 + u64::from(self.blocked.is_some())
     }

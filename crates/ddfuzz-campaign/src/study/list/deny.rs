@@ -86,35 +86,22 @@ fn in_table(name: &str) -> Option<&'static str> {
     found.map(|(why, _)| *why)
 }
 
-const MAIL: &str = "it sends the input by mail";
-const PRINTS: &str = "it prints the input on a printer";
 const NETWORK: &str = "it connects to other machines";
-const REMOTE: &str = "it runs commands on other machines";
-const POWER: &str = "it shuts the machine down, or changes which services run";
-const SIGNALS: &str = "it sends signals to other processes";
 const DISKS: &str = "it writes to disks and file systems below files";
 const DELETES: &str = "it deletes or overwrites files";
-const MOUNTS: &str = "it changes what is mounted";
-const RIGHTS: &str = "it acts as another user, or changes what users may do";
-const ACCOUNTS: &str = "it changes accounts and passwords";
-const LATER: &str = "it schedules commands for later";
-const PACKAGES: &str = "it installs or removes software";
-const SYSTEM: &str = "it changes settings of the machine";
-const TALKS: &str = "it writes to terminals and logs of other users";
-const TRACES: &str =
-    "it inspects other processes, or starts programs outside of the campaign's control";
-const SERVES: &str = "it is a server, which does not end";
-const FOREVER: &str = "it writes without end";
 
 /// Names of denied utilities, separated by spaces, by the reason.
 const DENIED: &[(&str, &str)] = &[
     (
-        MAIL,
+        "it sends the input by mail",
         "mail mailx bsd-mailx s-nail heirloom-mailx mutt neomutt sendmail msmtp nullmailer-inject \
          exim exim4 postfix elm pine alpine mh send comp repl forw uux uucp biff swaks mpack \
          bounce",
     ),
-    (PRINTS, "lp lpr lpq lprm cupsfilter"),
+    (
+        "it prints the input on a printer",
+        "lp lpr lpq lprm cupsfilter",
+    ),
     (
         NETWORK,
         "ftp tnftp lftp ncftp tftp telnet telnet.netkit wget wget2 curl aria2c nc nc.openbsd \
@@ -124,16 +111,16 @@ const DENIED: &[(&str, &str)] = &[
          smbclient ldapsearch kubectl docker podman gcloud gsutil",
     ),
     (
-        REMOTE,
+        "it runs commands on other machines",
         "ssh rsh rlogin rexec mosh ansible ssh-copy-id ssh-add ssh-keyscan pssh",
     ),
     (
-        POWER,
+        "it shuts the machine down, or changes which services run",
         "shutdown reboot halt poweroff init telinit systemctl service loginctl systemd-run kexec \
          rtcwake runlevel invoke-rc.d initctl start-stop-daemon",
     ),
     (
-        SIGNALS,
+        "it sends signals to other processes",
         "kill killall killall5 pkill skill xkill fuser snice renice",
     ),
     (
@@ -147,41 +134,47 @@ const DENIED: &[(&str, &str)] = &[
         "rm rmdir unlink shred srm wipe truncate tmpreaper tmpwatch mv",
     ),
     (
-        MOUNTS,
+        "it changes what is mounted",
         "mount umount pivot_root chroot fusermount fusermount3 unshare nsenter",
     ),
     (
-        RIGHTS,
+        "it acts as another user, or changes what users may do",
         "su sudo sudoedit doas pkexec runuser setpriv capsh setcap chown chgrp chmod chattr \
          setfacl newgrp sg ksu super",
     ),
     (
-        ACCOUNTS,
+        "it changes accounts and passwords",
         "passwd chpasswd gpasswd chsh chfn chage useradd userdel usermod groupadd groupdel \
          groupmod adduser deluser addgroup delgroup vipw vigr expiry login newusers pwconv \
          grpconv",
     ),
-    (LATER, "at batch atrm crontab cron anacron"),
     (
-        PACKAGES,
+        "it schedules commands for later",
+        "at batch atrm crontab cron anacron",
+    ),
+    (
+        "it installs or removes software",
         "apt apt-get aptitude dpkg dpkg-reconfigure dpkg-divert dselect update-alternatives pip \
          pip3 npm npx gem cargo cpan snap flatpak rpm alien ldconfig",
     ),
     (
-        SYSTEM,
+        "it changes settings of the machine",
         "sysctl insmod modprobe rmmod hwclock timedatectl hostnamectl hostname domainname \
          localectl ip ifconfig route iptables nft tc setterm loadkeys setfont dmesg swaplabel \
          ipcrm ipcmk prlimit chrt ionice taskset openvt chvt bpftool",
     ),
-    (TALKS, "wall write mesg logger systemd-cat script"),
     (
-        TRACES,
+        "it writes to terminals and logs of other users",
+        "wall write mesg logger systemd-cat script",
+    ),
+    (
+        "it inspects other processes, or starts programs outside of the campaign's control",
         "strace ltrace perf gcore reptyr tmux screen setsid daemon valgrind",
     ),
     (
-        SERVES,
+        "it is a server, which does not end",
         "sshd httpd apache2 nginx postgres mysqld redis-server inetd xinetd dbus-daemon gpg-agent \
          ssh-agent busybox-httpd dictd",
     ),
-    (FOREVER, "yes stress stress-ng"),
+    ("it writes without end", "yes stress stress-ng"),
 ];

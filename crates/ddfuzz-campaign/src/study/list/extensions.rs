@@ -61,7 +61,6 @@ fn man_page(program: &Path) -> Option<String> {
     }
 }
 
-/// Reads a compressed text file.
 fn unpacked(page: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = fs::File::open(page).ok()?;
