@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_link_passes_whole_messages_on_until_it_is_dropped() {
         let ((there, address), (here, ours)) = (broker(), broker());
-        let (notes, said) = channel::unbounded();
+        let (notes, received) = channel::unbounded();
         let (link, mut ends) = std::thread::scope(|scope| {
             let ends = scope.spawn(move || (accept(&there), accept(&here)));
             let link = join(address, ours.port(), notes).unwrap();
@@ -226,6 +226,6 @@ mod tests {
         assert_eq!(ends.0.read(&mut passed).unwrap(), 0);
         assert_eq!(ends.1.read(&mut passed).unwrap(), 0);
         // The thread does not reconnect: it ends and drops its sender.
-        assert!(said.recv().is_err());
+        assert!(received.recv().is_err());
     }
 }

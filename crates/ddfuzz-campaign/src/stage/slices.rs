@@ -433,7 +433,7 @@ mod tests {
         let held = Held(Arc::clone(&dropped));
         let mut coroutine = Coroutine::new(move |(), parking| {
             let held = held;
-            // Parks again although it was told to end.
+            // Parks again although the owner is dropping it.
             while parking.park().is_some() {}
             assert!(parking.park().is_none());
             drop(held);
