@@ -393,9 +393,9 @@ impl Read for Stream {
     }
 }
 
-/// The smaller of two numbers of bytes: what is left of the input, and the room in a buffer.
-fn part(left: u64, room: usize) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(room)
+/// The smaller of two numbers of bytes: what is left of the input, and the free space of a buffer.
+fn part(left: u64, free: usize) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
 
 fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {

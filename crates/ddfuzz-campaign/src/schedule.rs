@@ -364,16 +364,16 @@ pub(crate) struct SlippedInputs {
 
 impl SlippedInputs {
     /// The next input that is smaller than the smallest of its group, with the entry whose minimization
-    /// has met it. Groups whose major key `wanted` rejects are left out.
+    /// has met it. Groups whose major key `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
-        wanted: &dyn Fn(&str) -> bool,
+        accepts: &dyn Fn(&str) -> bool,
     ) -> Result<Option<(Entry, LeastSlip)>, CampaignError> {
         loop {
             while let Some((of, slip)) = self.slips.pop_front() {
                 if let Some(entry) = reader.entry(&of)?
-                    && wanted(&slip.keys.major.short())
+                    && accepts(&slip.keys.major.short())
                     && is_smaller(reader, &entry, &slip)?
                 {
                     return Ok(Some((entry, slip)));
@@ -411,10 +411,10 @@ impl SlippedInputs {
         &mut self,
         store: &Mutex<S>,
         minimizing: &Minimizing,
-        wanted: &dyn Fn(&str) -> bool,
+        accepts: &dyn Fn(&str) -> bool,
     ) -> Result<bool, CampaignError> {
         let reader = lock(store).reader().clone();
-        while let Some((entry, slip)) = self.next(&reader, wanted)? {
+        while let Some((entry, slip)) = self.next(&reader, accepts)? {
             if file_slip(store, minimizing, &entry, &slip)? {
                 return Ok(true);
             }

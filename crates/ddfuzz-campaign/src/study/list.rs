@@ -189,18 +189,18 @@ fn parse_line(line: &str) -> Result<Listed, String> {
 /// Adds the placeholder for the file as last argument, like `run.py`, unless the line has one.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
     let placed = args.iter().filter(|word| *word == FILE).count();
-    let wanted = match (channel, placed) {
+    let expected = match (channel, placed) {
         ("stdin", _) => 0,
         ("two_files", _) => 2,
         ("pty", 0) => usize::from(ON_A_FILE.contains(&base(utility))),
         _ => 1,
     };
     match placed {
-        0 => args.extend(std::iter::repeat_n(FILE.into(), wanted)),
-        placed if placed == wanted => {}
+        0 => args.extend(std::iter::repeat_n(FILE.into(), expected)),
+        placed if placed == expected => {}
         placed => {
             return Err(format!(
-                "{FILE} occurs {placed} times; write it {wanted} times, or omit it to have the file \
+                "{FILE} occurs {placed} times; write it {expected} times, or omit it to have the file \
              as the last argument"
             ));
         }

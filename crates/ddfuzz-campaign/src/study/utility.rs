@@ -236,7 +236,7 @@ impl Selection {
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
-        for name in self.wanted() {
+        for name in self.requested() {
             if self.skip.contains(&name) || !seen.insert(name.clone()) {
                 continue;
             }
@@ -251,27 +251,27 @@ impl Selection {
         utilities
     }
 
-    fn wanted(&self) -> Vec<String> {
-        let mut wanted = self.names.clone();
+    fn requested(&self) -> Vec<String> {
+        let mut requested = self.names.clone();
         for package in &self.packages {
             let listed = self
                 .lines()
                 .filter(|line| line.package.as_ref() == Some(package));
-            wanted.extend(listed.map(|line| line.utility.clone()));
+            requested.extend(listed.map(|line| line.utility.clone()));
             let programs = installed::programs_of(package);
-            wanted.extend(programs.iter().filter_map(|program| file_name(program)));
+            requested.extend(programs.iter().filter_map(|program| file_name(program)));
         }
         if self.names.is_empty() && self.packages.is_empty() {
-            wanted.extend(self.lines().map(|line| line.utility.clone()));
+            requested.extend(self.lines().map(|line| line.utility.clone()));
         }
         if self.unlisted {
             let programs = installed::installed();
             let names = programs
                 .iter()
                 .filter_map(|program| file_name(&program.path));
-            wanted.extend(names);
+            requested.extend(names);
         }
-        wanted
+        requested
     }
 
     /// All valid lines of the list, also denied ones.
@@ -375,9 +375,9 @@ impl Selection {
 }
 
 /// Whether a channel, with its name in lists, is among the chosen channels; empty means all.
-pub(super) fn is_by(channel: &str, wanted: &[String]) -> bool {
+pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
-    wanted.is_empty() || wanted.iter().any(|wanted| wanted == word)
+    requested.is_empty() || requested.iter().any(|requested| requested == word)
 }
 
 fn file_name(path: &Path) -> Option<String> {

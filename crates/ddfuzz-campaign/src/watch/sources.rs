@@ -51,7 +51,7 @@ pub(super) struct Sources {
     waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were queued, with their stamps at that time.
     taken: HashMap<PathBuf, FileStamp>,
-    /// Paths that the user was told about.
+    /// Paths about which the user has got a note.
     noted: HashSet<PathBuf>,
     /// When the next search is due.
     due: Instant,
