@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::families::{Case, Set, family};
-use crate::row::{Measured, Row, Standing, keeps_promise};
+use crate::row::{Measured, Row, MinimizeStatus, keeps_promise};
 
 /// The lines above a case.
 pub fn head(case: &Case) -> String {
@@ -119,12 +119,12 @@ pub fn summary(set: Set, all: &[Measured]) -> String {
     lines.join("\n")
 }
 
-fn name(standing: &Standing) -> String {
+fn name(standing: &MinimizeStatus) -> String {
     match standing {
-        Standing::Minimal { proved: true } => "proved".to_owned(),
-        Standing::Minimal { proved: false } => "1-minimal".to_owned(),
-        Standing::Reducible(_) => "reducible".to_owned(),
-        Standing::OtherBug => "other bug".to_owned(),
+        MinimizeStatus::Minimal { proved: true } => "proved".to_owned(),
+        MinimizeStatus::Minimal { proved: false } => "1-minimal".to_owned(),
+        MinimizeStatus::Reducible(_) => "reducible".to_owned(),
+        MinimizeStatus::OtherBug => "other bug".to_owned(),
     }
 }
 

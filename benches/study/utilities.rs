@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use ddfuzz::campaign::study::list::{List, installed};
-use ddfuzz::campaign::study::{Circumstances, Selection, StudyPlan, Utility};
+use ddfuzz::campaign::study::{RunEnvironment, Selection, StudyPlan, Utility};
 use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
 
 use crate::cost;
@@ -41,12 +41,14 @@ pub fn measure(runs: usize, most: usize) -> Vec<Row> {
         ..Selection::default()
     };
     let mut utilities = selection.utilities();
-    utilities.retain(|utility| utility.unfit.is_none());
+    utilities.retain(|utility| utility.skip_reason.is_none());
     for utility in &mut utilities {
-        utility.courses.retain(|course| !course.is_terminal());
-        utility.courses.truncate(1);
+        utility
+            .invocations
+            .retain(|invocation| !invocation.is_terminal());
+        utility.invocations.truncate(1);
     }
-    utilities.retain(|utility| !utility.courses.is_empty());
+    utilities.retain(|utility| !utility.invocations.is_empty());
     let rows = utilities.iter().take(most).filter_map(|utility| {
         let row = row(utility, runs);
         if let Err(error) = &row {
@@ -58,13 +60,13 @@ pub fn measure(runs: usize, most: usize) -> Vec<Row> {
 }
 
 fn row(utility: &Utility, runs: usize) -> Result<Row, ExecError> {
-    let circumstances = Circumstances {
+    let environment = RunEnvironment {
         limits: Limits::default(),
         sandbox: Sandbox::On,
         path: OsString::from(installed::PATH.join(":")),
     };
     let program = utility.path.clone().unwrap_or_default();
-    let target = circumstances.target(program, &utility.courses[0], &[]);
+    let target = environment.target(program, &utility.invocations[0], &[]);
     let plan = StudyPlan {
         seed: 1,
         max_len: SMALL,

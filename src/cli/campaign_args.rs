@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{Exit, Failure, Output, values};
 use crate::campaign::{
-    Generator, LeftOut, Minimizing, Seeds, Source, Variants, When, Words, dictionary,
+    Generator, Minimizing, Seeds, SkippedSeeds, Source, Variants, When, Words, dictionary,
 };
 use crate::exec::facts::program_words;
 use crate::exec::{Program, Started, Target, Way, bundled};
@@ -114,7 +114,7 @@ impl SeedArgs {
         }
     }
 
-    fn none(&self, left_out: LeftOut, max_len: u64) -> Failure {
+    fn none(&self, left_out: SkippedSeeds, max_len: u64) -> Failure {
         let message = match left_out.too_long {
             0 => "there is no file in what --seeds names".to_owned(),
             1.. => format!(
@@ -136,7 +136,7 @@ impl SeedArgs {
 }
 
 /// How many seeds there are, and what gave none.
-fn seeds_summary(count: u64, left_out: LeftOut) -> String {
+fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     let mut text = size::counted(count, "seed");
     for (files, why) in [
         (left_out.too_long, "longer than --max-len"),

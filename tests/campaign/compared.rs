@@ -1,6 +1,6 @@
 //! What runs of real programs compare, as the mutators of the guided campaign use it.
 
-use ddfuzz::campaign::Compared;
+use ddfuzz::campaign::ComparisonValues;
 use ddfuzz::delta::Comparison;
 use ddfuzz::exec::{Way, observe};
 use libafl::observers::cmp::CmpValues;
@@ -9,7 +9,7 @@ use libafl_bolts::ToSlice;
 use crate::programs::{Compiled, compile, compile_by, patient};
 
 /// What a run of the program that refuses its input by `how` has compared.
-fn compared(how: &str, input: &[u8]) -> Compared {
+fn compared(how: &str, input: &[u8]) -> ComparisonValues {
     compared_by(
         &compile("compares", &["-O2", "-pthread"]),
         Way::Inject,
@@ -18,12 +18,12 @@ fn compared(how: &str, input: &[u8]) -> Compared {
     )
 }
 
-fn compared_by(program: &Compiled, way: Way, how: &str, input: &[u8]) -> Compared {
+fn compared_by(program: &Compiled, way: Way, how: &str, input: &[u8]) -> ComparisonValues {
     let mut target = patient(ddfuzz::exec::Program::Path(program.path.clone()));
     target.args = vec![how.into()];
     let mut observer = observe::start(&target, way).unwrap().unwrap();
     let (_, comparisons) = observer.observe(input).unwrap();
-    Compared::of(&comparisons, input)
+    ComparisonValues::of(&comparisons, input)
 }
 
 fn pair(left: &[u8], right: &[u8]) -> Comparison {
@@ -34,13 +34,13 @@ fn pair(left: &[u8], right: &[u8]) -> Comparison {
 }
 
 /// Values in either order.
-fn has_u32(compared: &Compared, one: u32, other: u32) -> bool {
+fn has_u32(compared: &ComparisonValues, one: u32, other: u32) -> bool {
     let list = &compared.values.list;
     list.contains(&CmpValues::U32((one, other, false)))
         || list.contains(&CmpValues::U32((other, one, false)))
 }
 
-fn has_bytes(compared: &Compared, one: &[u8], other: &[u8]) -> bool {
+fn has_bytes(compared: &ComparisonValues, one: &[u8], other: &[u8]) -> bool {
     compared.values.list.iter().any(|value| match value {
         CmpValues::Bytes((left, right)) => {
             let pair = (left.to_slice(), right.to_slice());
@@ -100,7 +100,8 @@ fn programs_of_afl_tell_what_they_compare_and_not_what_its_runtime_does() {
 
 #[test]
 fn integers_stand_in_their_width_and_in_the_least_that_holds_both() {
-    let list = |left: &[u8], right: &[u8]| Compared::of(&[pair(left, right)], b"").values.list;
+    let list =
+        |left: &[u8], right: &[u8]| ComparisonValues::of(&[pair(left, right)], b"").values.list;
     let wide = list(&[b'a', 0, 0, 0], &[b'b', 0, 0, 0]);
     let expected = [
         CmpValues::U8((b'a', b'b', false)),
@@ -121,11 +122,11 @@ fn integers_stand_in_their_width_and_in_the_least_that_holds_both() {
 
 #[test]
 fn bytes_are_cut_alike_and_empty_ones_left_out() {
-    let long = Compared::of(&[pair(&[b'x'; 64], &[b'y'; 50])], b"");
+    let long = ComparisonValues::of(&[pair(&[b'x'; 64], &[b'y'; 50])], b"");
     assert!(has_bytes(&long, &[b'x'; 32], &[b'y'; 32]), "{long:?}");
-    let prefix = Compared::of(&[pair(b"abc", b"abcdef"), pair(b"", b"word")], b"abc");
+    let prefix = ComparisonValues::of(&[pair(b"abc", b"abcdef"), pair(b"", b"word")], b"abc");
     assert_eq!(prefix.values.list, []);
     assert_eq!(prefix.words, [b"abcdef".to_vec(), b"word".to_vec()]);
-    let twice = Compared::of(&[pair(b"one", b"two"), pair(b"one", b"two")], b"");
+    let twice = ComparisonValues::of(&[pair(b"one", b"two"), pair(b"one", b"two")], b"");
     assert_eq!((twice.values.list.len(), twice.words.len()), (1, 2));
 }

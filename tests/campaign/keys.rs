@@ -1,9 +1,9 @@
 //! The generator of keystrokes: an input is rebuilt from its name, today and in ten years.
 
-use ddfuzz::campaign::KeysName;
+use ddfuzz::campaign::KeystrokesName;
 
 fn keys(name: &str) -> Vec<u8> {
-    let name: KeysName = name.parse().unwrap();
+    let name: KeystrokesName = name.parse().unwrap();
     let mut buffer = b"of an earlier input".to_vec();
     name.write_into(&mut buffer);
     buffer
@@ -30,7 +30,7 @@ fn the_keys_of_a_name_never_change() {
 
 #[test]
 fn a_name_of_keys_reads_back_as_it_is_written() {
-    let name = KeysName {
+    let name = KeystrokesName {
         seed: 0xfeed,
         length: 77,
     };
@@ -45,7 +45,7 @@ fn a_name_of_keys_reads_back_as_it_is_written() {
         "all:1:1",
         "keys:1:1:1",
     ] {
-        assert!(wrong.parse::<KeysName>().is_err(), "{wrong}");
+        assert!(wrong.parse::<KeystrokesName>().is_err(), "{wrong}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ddfuzz::campaign::{CampaignError, Fullness, Gate, Room};
+use ddfuzz::campaign::{CampaignError, DiskFullError, DiskWait, PauseGate};
 use ddfuzz::files::FileError;
 use ddfuzz::minimize::MinimizeError;
 use ddfuzz::store::StoreError;
@@ -16,11 +16,11 @@ fn error(kind: ErrorKind) -> FileError {
 
 #[test]
 fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let mut said = Vec::new();
     let mut tries = 0;
-    let done = room.made(&mut |text| said.push(text.to_owned()), || {
+    let done = room.with_space(&mut |text| said.push(text.to_owned()), || {
         tries += 1;
         match tries {
             1 => Err(error(ErrorKind::StorageFull)),
@@ -38,18 +38,18 @@ fn what_is_refused_for_want_of_room_is_done_again_and_said_once() {
         said[1].contains("there is space again for /dev/shm/file"),
         "{said:?}"
     );
-    assert!(gate.held() >= Duration::from_millis(600));
+    assert!(gate.paused() >= Duration::from_millis(600));
     gate.pass(|| panic!("it is open"));
 }
 
 #[test]
 fn other_errors_are_not_waited_for_and_the_user_may_stop() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let silent = &mut |text: &str| panic!("{text}");
-    let denied = room.made(silent, || Err::<(), _>(error(ErrorKind::PermissionDenied)));
+    let denied = room.with_space(silent, || Err::<(), _>(error(ErrorKind::PermissionDenied)));
     assert!(denied.unwrap_err().full_at().is_none());
-    let stopped = room.made(&mut |_| (), || {
+    let stopped = room.with_space(&mut |_| (), || {
         stop.store(true, Ordering::Relaxed);
         Err::<(), _>(error(ErrorKind::StorageFull))
     });
@@ -58,11 +58,11 @@ fn other_errors_are_not_waited_for_and_the_user_may_stop() {
 
 #[test]
 fn room_is_waited_for_until_the_time_is_over() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
     let end = Instant::now() + Duration::from_millis(300);
-    let mut room = Room::new(&stop, &gate).until(Some(end));
+    let mut room = DiskWait::new(&stop, &gate).until(Some(end));
     let mut said = Vec::new();
-    let full = room.made(&mut |text| said.push(text.to_owned()), || {
+    let full = room.with_space(&mut |text| said.push(text.to_owned()), || {
         Err::<(), _>(error(ErrorKind::StorageFull))
     });
     assert!(full.unwrap_err().is_full());
@@ -70,17 +70,17 @@ fn room_is_waited_for_until_the_time_is_over() {
     assert_eq!(said.len(), 1, "{said:?}");
     // Nobody waits from here on, and it is not said again.
     let silent = &mut |text: &str| panic!("{text}");
-    let again = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
+    let again = room.with_space(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
     assert!(again.unwrap_err().is_full());
 }
 
 #[test]
 fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate).until(Some(Instant::now()));
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate).until(Some(Instant::now()));
     let mut said = Vec::new();
     let mut tries = 0;
-    let full = room.made(&mut |text| said.push(text.to_owned()), || {
+    let full = room.with_space(&mut |text| said.push(text.to_owned()), || {
         tries += 1;
         Err::<(), _>(error(ErrorKind::StorageFull))
     });
@@ -93,16 +93,16 @@ fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
 
 #[test]
 fn what_needed_no_room_does_not_say_that_there_is_room_again() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate);
     let mut said = Vec::new();
     // A file system without any room.
     let full =
         FileError::at("write", Path::new("/proc/version"))(Error::from(ErrorKind::StorageFull));
-    assert!(room.goes_on_after(&full, &mut |text| said.push(text.to_owned())));
-    room.is_written(false, &mut |text| said.push(text.to_owned()));
+    assert!(room.wait_after(&full, &mut |text| said.push(text.to_owned())));
+    room.note_written(false, &mut |text| said.push(text.to_owned()));
     assert_eq!(said.len(), 1, "{said:?}");
-    room.is_written(true, &mut |text| said.push(text.to_owned()));
+    room.note_written(true, &mut |text| said.push(text.to_owned()));
     assert_eq!(said.len(), 2, "{said:?}");
 }
 
@@ -123,10 +123,10 @@ fn a_full_disk_is_recognised_in_every_error_of_a_campaign() {
 
 #[test]
 fn who_does_not_wait_is_told_at_once() {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
-    let mut room = Room::new(&stop, &gate).patient(false);
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    let mut room = DiskWait::new(&stop, &gate).patient(false);
     let silent = &mut |text: &str| panic!("{text}");
-    let full = room.made(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
+    let full = room.with_space(silent, || Err::<(), _>(error(ErrorKind::StorageFull)));
     assert!(full.unwrap_err().is_full());
     gate.pass(|| panic!("it is open"));
 }

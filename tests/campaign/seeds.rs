@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use ddfuzz::campaign::{LeftOut, Plan, RunInput, Seeds};
+use ddfuzz::campaign::{Plan, RunInput, Seeds, SkippedSeeds};
 
 use crate::ddfuzz::Desk;
 use crate::outcome::{assert_same, outcome, record};
 
-fn read(paths: &[&Path], max_len: u64) -> (Seeds, LeftOut) {
+fn read(paths: &[&Path], max_len: u64) -> (Seeds, SkippedSeeds) {
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
     Seeds::read(&paths, max_len).unwrap()
 }
@@ -35,10 +35,10 @@ fn files_are_found_at_any_depth_whatever_their_names() {
     fs::write(folder.path().join("long"), "longer than others").unwrap();
     let (seeds, left_out) = read(&[folder.path()], 10);
     assert_eq!(contents(&seeds), [&b""[..], b"deep", b"hidden"]);
-    let expected = LeftOut {
+    let expected = SkippedSeeds {
         too_long: 1,
         again: 2,
-        ..LeftOut::default()
+        ..SkippedSeeds::default()
     };
     assert_eq!(left_out, expected);
 }

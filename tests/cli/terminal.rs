@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ddfuzz::campaign::KeysName;
+use ddfuzz::campaign::KeystrokesName;
 use serde_json::Value;
 
 use crate::ddfuzz::Desk;
@@ -13,7 +13,7 @@ use crate::needs;
 const LESS: &str = r"--terminal --ending \r\rq -- less @@";
 
 fn keystrokes(name: &str) -> Vec<u8> {
-    let name: KeysName = name.parse().unwrap();
+    let name: KeystrokesName = name.parse().unwrap();
     let mut keys = Vec::new();
     name.write_into(&mut keys);
     keys

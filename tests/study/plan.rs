@@ -1,10 +1,10 @@
 //! Calls and inputs are a function of the seed, the utility and the run.
 
-use ddfuzz::campaign::study::{Course, StudyInput, StudyPlan, Utility};
+use ddfuzz::campaign::study::{Invocation, StudyInput, StudyPlan, Utility};
 use ddfuzz::exec::{Channel, SEPARATOR, Terminal};
 
 fn utility(name: &str, channels: &[Channel]) -> Utility {
-    let course = |channel: &Channel| Course {
+    let invocation = |channel: &Channel| Invocation {
         channel: channel.clone(),
         args: vec!["@@".into()],
         pool: ["-a", "-b", "-c"].map(|option| vec![option.into()]).into(),
@@ -16,9 +16,9 @@ fn utility(name: &str, channels: &[Channel]) -> Utility {
         package: None,
         version: None,
         path: None,
-        unfit: None,
+        skip_reason: None,
         interactive_only: false,
-        courses: channels.iter().map(course).collect(),
+        invocations: channels.iter().map(invocation).collect(),
         runs: None,
     }
 }
@@ -35,10 +35,13 @@ fn plan(seed: u64) -> StudyPlan {
 fn the_first_run_of_each_course_is_empty_and_without_options() {
     let utility = utility("one", &[Channel::Plain, Channel::TwoFiles]);
     let (plan, chunk) = (plan(1), plan(1).chunk(&utility));
-    for course in 0..2 {
-        assert_eq!(plan.input(&utility, course * chunk), StudyInput::Empty);
-        assert!(plan.call(&utility, course).drawn.is_empty());
-        assert_eq!(plan.call(&utility, course).course, course as usize);
+    for invocation in 0..2 {
+        assert_eq!(plan.input(&utility, invocation * chunk), StudyInput::Empty);
+        assert!(plan.call(&utility, invocation).drawn.is_empty());
+        assert_eq!(
+            plan.call(&utility, invocation).invocation,
+            invocation as usize
+        );
     }
     assert_ne!(plan.input(&utility, 2 * chunk), StudyInput::Empty);
 }

@@ -1,27 +1,35 @@
-//! The reports of workers ([`Finding`]), and the classification of runs that did not pass.
+//! Classification of runs that did not pass: [`RunClassifier`] for workers that report their
+//! findings in order, [`SuspectClassifier`] for fuzzers that submit each to a [`CrashSink`].
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use ddfuzz_exec::{Ended, ExecError, Executor, Target, Way};
+use crate::{CampaignError, CrashSink, Report, campaign_state::lock};
+use ddfuzz_exec::{Copies, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
-use ddfuzz_store::Kind;
+use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Classifies runs of one target.
+/// Time between two requests for the keys that other workers have stored.
+const KNOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// Classifies the runs of one worker.
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Minor keys that were reported in full. The runs of a worker come in ascending order, so
-    /// a reader of its reports in order knows them too.
+    /// Minor keys that this worker has reported in full. Its runs come in ascending order, so a
+    /// reader of its reports in order knows these keys too.
     reported: HashSet<Key>,
-    /// Size of the smallest input that was reported in full, by major key, of crashes.
+    /// By major key of a group of crashes: size in bytes of the smallest input that was reported
+    /// in full.
     least: HashMap<Key, u64>,
-    /// Hangs are reported in full each time.
+    /// Whether each hang is reported in full, even if its minor key was reported before.
     hangs_in_full: bool,
 }
 
 impl RunClassifier {
-    /// A classifier for `target`, which is run by `way`.
+    /// Makes a classifier for `target`, which is executed in the way `way`.
     pub(crate) fn of_target(target: &Target, way: Way) -> Result<RunClassifier, ExecError> {
         Ok(RunClassifier {
             triager: Triager::of_target(target, way)?,
@@ -32,8 +40,8 @@ impl RunClassifier {
         })
     }
 
-    /// The same, for a caller that decides of each run over its time whether it is a hang: none of
-    /// them is reported as known.
+    /// Makes the classifier report every hang in full, for a caller that decides by a run's time
+    /// whether it is a hang.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -41,28 +49,22 @@ impl RunClassifier {
         }
     }
 
-    /// What the last run of `executor` found, which ended so on `input`; `None` where it passed.
+    /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; `None`
+    /// if the run passed.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
         input: &[u8],
         executor: &dyn Executor,
     ) -> Result<Option<Classified>, ExecError> {
-        match ended {
-            // Its keys alone would be of no use, and take as long.
-            Ended::Timeout if self.hangs_in_full => self.examine(ended, input, executor).map(Some),
-            Ended::Timeout | Ended::OutOfMemory => self.name(ended, input, executor),
-            _ if !self.triager.suspects(ended) => Ok(None),
-            _ => self.name(ended, input, executor),
+        let slow = matches!(ended, Ended::Timeout | Ended::OutOfMemory);
+        if !slow && !self.triager.suspects(ended) {
+            return Ok(None);
         }
-    }
-
-    fn name(
-        &mut self,
-        ended: Ended,
-        input: &[u8],
-        executor: &dyn Executor,
-    ) -> Result<Option<Classified>, ExecError> {
+        // To compute a hang's keys alone takes as long as to examine it.
+        if ended == Ended::Timeout && self.hangs_in_full {
+            return self.examine(ended, input, executor).map(Some);
+        }
         match self.triager.key(input)? {
             Quick::Crash {
                 class,
@@ -70,19 +72,15 @@ impl RunClassifier {
                 minor,
             } if self.reported.contains(&minor) && !self.is_smaller(major, input) => {
                 let kind = Kind::of_class(&class);
-                return Ok(Some(Classified::Known { kind, major }));
+                Ok(Some(Classified::Known { kind, major }))
             }
-            // Only suspected, and no crash by what it said.
-            Quick::Ended(_) if ended.is_exit() && !ended.is_crash(self.crash_exit) => {
-                return Ok(None);
-            }
-            _ => {}
+            Quick::Ended(_) if is_plain_exit(ended, self.crash_exit) => Ok(None),
+            _ => self.examine(ended, input, executor).map(Some),
         }
-        self.examine(ended, input, executor).map(Some)
     }
 
-    /// Whether an input is smaller than all of its group that were reported in full: it may have to
-    /// be stored.
+    /// Whether `input` is smaller than every input of its group that was reported in full, so that
+    /// it may have to be stored.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
         let least = self.least.get(&major);
         least.is_some_and(|least| (input.len() as u64) < *least)
@@ -96,40 +94,64 @@ impl RunClassifier {
     ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
-                if !self.hangs_in_full || Kind::of_class(&crash.class) != Kind::Hang {
+                let kind = Kind::of_class(&crash.class);
+                if !self.hangs_in_full || kind != Kind::Hang {
                     self.reported.insert(crash.keys.minor);
                 }
-                if Kind::of_class(&crash.class) == Kind::Crash {
+                if kind == Kind::Crash {
                     let size = input.len() as u64;
                     let least = self.least.entry(crash.keys.major).or_insert(size);
                     *least = size.min(*least);
                 }
                 Classified::Crash(crash)
             }
-            Verdict::Flaky { .. } => Classified::Flaky(Box::new(Crash {
-                // What a shared process remembers of them may be why it died.
-                preceding: executor.preceding().into_iter().map(Base64).collect(),
-                ..self
-                    .triager
-                    .left_behind(ended, executor.copies().as_deref())
-            })),
+            Verdict::Flaky { .. } => {
+                let preceding = executor.preceding().into_iter().map(Base64).collect();
+                let copies = executor.copies();
+                Classified::Flaky(Box::new(flaky_record(
+                    &mut self.triager,
+                    ended,
+                    copies.as_deref(),
+                    preceding,
+                )))
+            }
         })
+    }
+}
+
+/// Whether the run ended with an exit status that is no crash, so that only its output could make
+/// it one.
+fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
+    ended.is_exit() && !ended.is_crash(crash_exit)
+}
+
+/// The record of a crash that did not happen again. `preceding`: the inputs that the same process
+/// has run before; what it remembers of them may be why it crashed.
+fn flaky_record(
+    triager: &mut Triager,
+    ended: Ended,
+    copies: Option<&Copies>,
+    preceding: Vec<Base64>,
+) -> Crash {
+    Crash {
+        preceding,
+        ..triager.left_behind(ended, copies)
     }
 }
 
 /// The class of a run that did not pass.
 pub(crate) enum Classified {
-    /// A crash, hang or memory blow-up whose minor key this worker reports for the first time, or
-    /// a crash by a smaller input than those that it has reported of the group.
+    /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or
+    /// a crash by a smaller input than all that the worker has reported of its group.
     Crash(Box<Crash>),
-    /// One of a minor key that this worker has reported before.
+    /// A failure with a minor key that the worker has reported before.
     Known {
-        /// What it is.
+        /// Kind of the group.
         kind: Kind,
-        /// Which bug.
+        /// Major key of the group.
         major: Key,
     },
-    /// One that did not happen again.
+    /// A crash, hang or memory blow-up that did not happen again when its input was run again.
     Flaky(Box<Crash>),
 }
 
@@ -140,12 +162,200 @@ impl Classified {
     }
 }
 
-/// A run that did not pass.
+/// A classified run that did not pass, as a worker reports it.
 pub(crate) struct Finding {
+    /// Number of the run in the campaign, from 0.
     pub(crate) run: u64,
-    /// What rebuilds or names its input.
+    /// Name of the input, from which it can be rebuilt.
     pub(crate) name: String,
-    /// Empty where the finding is known.
+    /// The input; empty if `what` is [`Classified::Known`].
     pub(crate) input: Vec<u8>,
     pub(crate) what: Classified,
+}
+
+/// An input whose run did not pass, not classified yet.
+pub(crate) struct Suspect<'a> {
+    pub(crate) input: &'a [u8],
+    /// Number of the run in the fuzzer, from 0.
+    pub(crate) run: u64,
+    /// The fuzzer's name of the input.
+    pub(crate) name: &'a str,
+    /// How the run ended; `None` if the fuzzer does not tell. A run of an unknown end that does
+    /// not fail again is dropped.
+    pub(crate) ended: Option<Ended>,
+    /// What else the executor has observed of the run.
+    pub(crate) observed: FailedRun,
+}
+
+/// The result of submitting a [`Suspect`] to a crash sink.
+pub(crate) enum Submission {
+    /// The input was stored: its minor key is new, or it is smaller than what was stored.
+    Stored(EntryId, Box<Crash>),
+    /// The run was counted in its group, and the input was not stored.
+    Counted,
+    /// The run is no crash, or does not crash again and had no known end.
+    Dropped,
+}
+
+/// Classifies suspects and submits them to one crash sink. It remembers which keys are stored, so
+/// that most suspects cost one run of the target and no request.
+pub(crate) struct SuspectClassifier {
+    triager: Triager,
+    crash_exit: Option<i32>,
+    /// By kind, major and minor key: inputs of at least this number of bytes are not stored.
+    known: HashMap<(Kind, Key, Key), u64>,
+    /// When the sink was last asked for the known keys.
+    asked: Option<Instant>,
+}
+
+impl SuspectClassifier {
+    /// Makes a classifier for `target`, which is executed in the way `way`.
+    pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
+        Ok(SuspectClassifier {
+            triager: Triager::of_target(target, way)?,
+            crash_exit: target.crash_exit,
+            known: HashMap::new(),
+            asked: None,
+        })
+    }
+
+    /// Classifies a suspect and submits it. The sink is locked for moments only.
+    pub(crate) fn submit<D: CrashSink>(
+        &mut self,
+        sink: &Mutex<D>,
+        suspect: &Suspect<'_>,
+    ) -> Result<Submission, CampaignError> {
+        let size = suspect.input.len() as u64;
+        match self.triager.key(suspect.input)? {
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } => {
+                let kind = Kind::of_class(&class);
+                if self.is_known(sink, (kind, major, minor), size)? {
+                    lock(sink).count(kind, major, 1)?;
+                    return Ok(Submission::Counted);
+                }
+            }
+            Quick::Ended(_) => {
+                let plain = |ended| is_plain_exit(ended, self.crash_exit);
+                if suspect.ended.is_some_and(plain) {
+                    return Ok(Submission::Dropped);
+                }
+            }
+        }
+        match self.triager.examine(suspect.input)? {
+            Verdict::Crash(crash) => {
+                self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
+            }
+            Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
+        }
+    }
+
+    /// Submits a suspect that cannot be classified now, as a flaky crash.
+    pub(crate) fn submit_unclassified<D: CrashSink>(
+        &mut self,
+        sink: &Mutex<D>,
+        suspect: &Suspect<'_>,
+    ) -> Result<Submission, CampaignError> {
+        let Some(ended) = suspect.ended else {
+            return Ok(Submission::Dropped);
+        };
+        let FailedRun {
+            copies, preceding, ..
+        } = &suspect.observed;
+        let crash = flaky_record(
+            &mut self.triager,
+            ended,
+            copies.as_deref(),
+            preceding.clone(),
+        );
+        self.submit_as(sink, Kind::Flaky, Box::new(crash), suspect)
+    }
+
+    fn submit_as<D: CrashSink>(
+        &mut self,
+        sink: &Mutex<D>,
+        kind: Kind,
+        crash: Box<Crash>,
+        suspect: &Suspect<'_>,
+    ) -> Result<Submission, CampaignError> {
+        let report = Report {
+            kind,
+            crash: &crash,
+            input: suspect.input,
+            run: suspect.run,
+            name: suspect.name,
+        };
+        let stored = lock(sink).submit(&report)?;
+        // Stored or not, no further input of this size is stored.
+        let size = suspect.input.len() as u64;
+        let key = (kind, crash.keys.major, crash.keys.minor);
+        let least = self.known.entry(key).or_insert(size);
+        *least = size.min(*least);
+        Ok(match stored {
+            Some(id) => Submission::Stored(id, crash),
+            None => Submission::Counted,
+        })
+    }
+
+    /// Whether a run that ended in this way may be a crash, and is worth classifying.
+    pub(crate) fn suspects(&self, ended: Ended) -> bool {
+        matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
+    }
+
+    /// Whether an input of `size` bytes is not stored. Asks the sink at most once a second for all
+    /// known keys; larger inputs are stored again once a minimization has ended.
+    fn is_known<D: CrashSink>(
+        &mut self,
+        sink: &Mutex<D>,
+        key: (Kind, Key, Key),
+        size: u64,
+    ) -> Result<bool, CampaignError> {
+        let recent = |asked: Instant| asked.elapsed() < KNOWN_EVERY;
+        if !self.asked.is_some_and(recent) {
+            for known in lock(sink).known()? {
+                let key = (known.kind, known.major, known.minor);
+                self.known.insert(key, known.least);
+            }
+            self.asked = Some(Instant::now());
+        }
+        let least = self.known.get(&key);
+        Ok(least.is_some_and(|least| size >= *least))
+    }
+}
+
+/// What an executor has observed of a run that did not pass.
+#[derive(Clone, Default)]
+pub struct FailedRun {
+    /// How the run ended, by signal, exit status or limit.
+    pub ended: Option<Ended>,
+    /// Snapshots that the dying process has taken of itself.
+    pub copies: Option<Arc<Copies>>,
+    /// Inputs that the same process had run before, oldest first.
+    pub preceding: Vec<Base64>,
+}
+
+/// A shared slot in which an executor leaves its observations of the last run that did not pass.
+/// An objective takes them for the records of crashes that do not happen again. Clones share the
+/// slot.
+#[derive(Clone, Default)]
+pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
+
+impl FailedRunSlot {
+    /// Puts the observations of a run into the slot and drops its content.
+    pub fn put(&self, run: FailedRun) {
+        *lock(&self.0) = run;
+    }
+
+    /// How the failed run in the slot ended; `None` if the slot is empty.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        lock(&self.0).ended
+    }
+
+    /// Empties the slot and returns its content.
+    pub(crate) fn take(&self) -> FailedRun {
+        std::mem::take(&mut *lock(&self.0))
+    }
 }

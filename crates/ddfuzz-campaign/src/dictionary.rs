@@ -1,66 +1,67 @@
-//! Dictionaries in the format of AFL's and libFuzzer's `-x`: one word a line, `name="value"`.
+//! Dictionaries in the format of AFL's and libFuzzer's `-x`: one word in each line, `name="value"`.
 //!
-//! The name is left out at will, may end in `@level` (AFL's; words of every level are taken), and
-//! is ignored. In the value `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and
-//! `\n`, `\r` and `\t` for what they are in C, as libFuzzer has it since version 16. Lines that are
-//! empty or begin with `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) panics at a
-//! byte that is no UTF-8, and takes broken escapes for something else.
+//! The name is optional and ignored; it may end in `@level` (AFL's), and words of every level are used.
+//! In the value, `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and `\n`, `\r` and
+//! `\t` mean the same as in C, as in libFuzzer since version 16. Empty lines and lines that begin with
+//! `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) is not used: it panics at bytes that
+//! are not UTF-8, and misreads invalid escapes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::seeds::hash_all;
 use ddfuzz_model::files::regular::{self, Unread};
 
-/// Largest dictionary that is read, in bytes.
+/// Greatest size of a dictionary, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Longest word, in bytes: AFL++ refuses longer ones (`MAX_DICT_FILE`), for they are inputs.
+/// Greatest length of a word, in bytes, as in AFL++ (`MAX_DICT_FILE`).
 const LONGEST: usize = 128;
 
-/// Why a dictionary cannot be taken.
+/// Why a dictionary cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DictionaryError {
     /// The file cannot be read.
     #[error("the dictionary {} cannot be read: {why}", path.display())]
     Unread {
-        /// Which.
+        /// Path of the dictionary.
         path: PathBuf,
-        /// What keeps it away.
+        /// Why the dictionary cannot be read.
         why: Unread,
     },
-    /// A line is not of the format.
+    /// A line does not have the format.
     #[error("the dictionary {}, line {line}: {why}", path.display())]
     Line {
-        /// Which file.
+        /// Path of the dictionary.
         path: PathBuf,
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         why: Malformed,
     },
 }
 
-/// What is wrong with a line.
+/// What is wrong with a line of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// No value.
+    /// The line has no value.
     #[error("there is no value in quotes; a line looks like name=\"value\"")]
     NoValue,
-    /// The value does not end.
+    /// The value has no closing quote.
     #[error("the value has no closing quote")]
     Open,
-    /// Something follows it.
+    /// Text follows the value.
     #[error("there is text after the value; write a quote inside of it as \\\"")]
-    Behind,
-    /// Something precedes it that is not a name.
+    TrailingText,
+    /// The text before the value is not a name and `=`.
     #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
-    /// An escape that there is not.
+    /// The value contains an unknown escape.
     #[error("an unknown escape; known are \\\\, \\\", \\n, \\r, \\t and \\xHH")]
     Escape,
-    /// Nothing in the quotes.
+    /// The value is empty.
     #[error("the value is empty")]
     Empty,
-    /// A word that is too long.
+    /// The value is longer than 128 bytes.
     #[error("the value is longer than {LONGEST} bytes; use it as a seed instead (--seeds)")]
     TooLong,
 }
@@ -68,7 +69,7 @@ pub enum Malformed {
 /// Reads the words of the dictionary at `path`, in the order of its lines.
 ///
 /// # Errors
-/// When it cannot be read, or one of its lines is not of the format.
+/// When the file cannot be read, or a line does not have the format.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, DictionaryError> {
     let text = regular::read(path, MOST_BYTES).map_err(|why| DictionaryError::Unread {
         path: path.to_owned(),
@@ -81,10 +82,10 @@ pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, DictionaryError> {
     })
 }
 
-/// The words of a dictionary's text, in the order of its lines.
+/// Parses the text of a dictionary into its words, in the order of its lines.
 ///
 /// # Errors
-/// The number of the first line (from 1) that is not of the format, and what is wrong with it.
+/// The number of the first invalid line, from 1, and what is wrong with the line.
 pub fn parse(text: &[u8]) -> Result<Vec<Vec<u8>>, (usize, Malformed)> {
     let mut words = Vec::new();
     for (line, number) in text.split(|byte| *byte == b'\n').zip(1..) {
@@ -96,7 +97,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Vec<u8>>, (usize, Malformed)> {
     Ok(words)
 }
 
-/// The word of a line without blanks around it.
+/// Parses a line without surrounding blanks into its word.
 fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     let quote = line.iter().position(|byte| *byte == b'"');
     let (name, value) = line.split_at(quote.ok_or(Malformed::NoValue)?);
@@ -109,16 +110,16 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     loop {
         rest = match rest {
             [b'"'] => break,
-            [b'"', ..] => return Err(Malformed::Behind),
+            [b'"', ..] => return Err(Malformed::TrailingText),
             [] => return Err(Malformed::Open),
             [b'\\', escape @ ..] => {
-                let (byte, behind) = escaped(escape).ok_or(Malformed::Escape)?;
+                let (byte, after) = escaped(escape).ok_or(Malformed::Escape)?;
                 word.push(byte);
-                behind
+                after
             }
-            [byte, behind @ ..] => {
+            [byte, after @ ..] => {
                 word.push(*byte);
-                behind
+                after
             }
         };
     }
@@ -129,7 +130,7 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// The byte that an escape stands for, without its backslash, and what follows it.
+/// Parses an escape, given without its backslash, into its byte and the text after it.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {
@@ -142,25 +143,25 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Where a word comes from.
+/// The origin of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// A dictionary of the user's, or of a bundled target.
+    /// A dictionary of the user or of a bundled target.
     Dictionary,
-    /// The target's program: its texts and the constants that it compares with.
+    /// The target's program: its strings and the constants that it compares with.
     Program,
 }
 
-/// One word.
+/// A word that mutations write into inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its bytes; there is at least one.
+    /// Bytes of the word; never empty.
     pub bytes: Vec<u8>,
-    /// Where it comes from.
+    /// Origin of the word.
     pub source: Source,
 }
 
-/// The words of a campaign in the order in which they came, each once.
+/// The words of a campaign, in the order in which they were added, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     all: Vec<Word>,
@@ -168,7 +169,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Adds words; an empty one, and one that is there already, is passed over.
+    /// Adds words; ignores empty words and words that were added before.
     pub fn add<B: Into<Vec<u8>>>(&mut self, source: Source, words: impl IntoIterator<Item = B>) {
         for bytes in words {
             let bytes = bytes.into();
@@ -178,35 +179,29 @@ impl Words {
         }
     }
 
-    /// The words, in order.
+    /// All words, in the order in which they were added.
     pub fn all(&self) -> &[Word] {
         &self.all
     }
 
-    /// Those of one source, in order.
+    /// The words of one source, in the order in which they were added.
     pub fn of(&self, source: Source) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().filter(move |word| word.source == source);
         all.map(|word| &word.bytes[..])
     }
 
-    /// How many there are.
+    /// Number of words.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The name of the words of a source: a blake3, in hex, over all of them in order.
+    /// Hash of the words of a source: the blake3, in hex, of all of them in order.
     pub fn digest(&self, source: Source) -> String {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(b"ddfuzz-words-1");
-        for word in self.of(source) {
-            hasher.update(&(word.len() as u64).to_le_bytes());
-            hasher.update(word);
-        }
-        hasher.finalize().to_hex().to_string()
+        hash_all(b"ddfuzz-words-1", self.of(source))
     }
 }

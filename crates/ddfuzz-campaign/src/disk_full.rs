@@ -1,38 +1,38 @@
-//! A campaign on a full disk waits until there is room, or until its time is over.
+//! Full disks: a campaign pauses its workers and repeats what could not be written until there is
+//! space, the user stops, or the time is over.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::error::CampaignError;
-use ddfuzz_minimize::MinimizeError;
-use ddfuzz_minimize::log::LogError;
+use crate::CampaignError;
+use ddfuzz_minimize::{MinimizeError, log::LogError};
 use ddfuzz_model::files::{FileError, space};
-use ddfuzz_store::StoreError;
-use ddfuzz_store::report::size;
+use ddfuzz_store::{StoreError, report::size};
 
-/// The pause before the second try, and the longest.
+/// The first pause between two tries; each pause is twice as long as the one before it.
 const SHORTEST: Duration = Duration::from_millis(200);
+/// The longest pause between two tries.
 const LONGEST: Duration = Duration::from_secs(2);
-/// With this many free bytes the disk is not full, until a write fails again.
-const SOME: u64 = 1 << 20;
-/// How often the user's patience is looked at.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Number of free bytes from which on a disk no longer counts as full.
+const ENOUGH: u64 = 1 << 20;
+/// Time between two looks at whether the user has stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An error that may be one of a full disk, or of a used-up quota.
-pub trait Fullness {
-    /// The path that could not be written for want of room; `None` for any other error.
+/// An error that may be caused by a full disk or an exhausted quota.
+pub trait DiskFullError {
+    /// Path that could not be written because the disk is full; `None` for any other error.
     fn full_at(&self) -> Option<&Path>;
 }
 
-impl Fullness for FileError {
+impl DiskFullError for FileError {
     fn full_at(&self) -> Option<&Path> {
         self.is_full().then(|| self.path())
     }
 }
 
-impl Fullness for StoreError {
+impl DiskFullError for StoreError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             StoreError::File(error) => error.full_at(),
@@ -41,7 +41,7 @@ impl Fullness for StoreError {
     }
 }
 
-impl Fullness for LogError {
+impl DiskFullError for LogError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             LogError::Io { path, source, .. } => {
@@ -53,7 +53,7 @@ impl Fullness for LogError {
     }
 }
 
-impl Fullness for MinimizeError {
+impl DiskFullError for MinimizeError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             MinimizeError::Log(error) => error.full_at(),
@@ -61,15 +61,15 @@ impl Fullness for MinimizeError {
                 let of_store = source.downcast_ref::<StoreError>();
                 let of_file = source.downcast_ref::<FileError>();
                 of_store
-                    .and_then(Fullness::full_at)
-                    .or_else(|| of_file.and_then(Fullness::full_at))
+                    .and_then(DiskFullError::full_at)
+                    .or_else(|| of_file.and_then(DiskFullError::full_at))
             }
             _ => None,
         }
     }
 }
 
-impl Fullness for CampaignError {
+impl DiskFullError for CampaignError {
     fn full_at(&self) -> Option<&Path> {
         match self {
             CampaignError::Store(error) => error.full_at(),
@@ -79,45 +79,46 @@ impl Fullness for CampaignError {
     }
 }
 
-/// Pauses workers while their findings cannot be stored.
+/// Pauses workers while the disk is full.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct PauseGate {
     closed: AtomicBool,
-    held_ms: AtomicU64,
+    /// Milliseconds for which workers were paused, without a present pause.
+    paused_ms: AtomicU64,
 }
 
-impl Gate {
-    /// Waits while the gate is closed, until `stopped` says otherwise.
+impl PauseGate {
+    /// Blocks a worker while the disk is full, or until `stopped` returns true.
     pub fn pass(&self, stopped: impl Fn() -> bool) {
         while self.closed.load(Ordering::Acquire) && !stopped() {
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// How long it was closed, the present time aside.
-    pub fn held(&self) -> Duration {
-        Duration::from_millis(self.held_ms.load(Ordering::Acquire))
+    /// Time for which workers were paused, without a present pause.
+    pub fn paused(&self) -> Duration {
+        Duration::from_millis(self.paused_ms.load(Ordering::Acquire))
     }
 }
 
-/// Waits for room: what could not be written is tried again, after pauses that grow from 0.2 to
-/// 2 seconds, until it can be, the user stops, or the time is over. Meanwhile the gate is closed.
-pub struct Room<'a> {
+/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until they
+/// succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
+pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
-    /// When waiting ends.
+    /// When waiting ends; `None` means no limit.
     end: Option<Instant>,
-    gate: &'a Gate,
+    gate: &'a PauseGate,
     pause: Duration,
-    /// Whether room is waited for at all.
-    patient: bool,
-    /// Since when nothing can be written, while it is so, and where that was said of.
+    /// Whether to wait at all; else a full disk is an error like any other.
+    pub(crate) patient: bool,
+    /// Since when the disk is full, and the path that could not be written; `None` if it is not full.
     full: Option<(Instant, PathBuf)>,
 }
 
-impl<'a> Room<'a> {
-    /// Room that is waited for until `stop` turns true.
-    pub fn new(stop: &'a AtomicBool, gate: &'a Gate) -> Room<'a> {
-        Room {
+impl<'a> DiskWait<'a> {
+    /// Waits until `stop` turns true.
+    pub fn new(stop: &'a AtomicBool, gate: &'a PauseGate) -> DiskWait<'a> {
+        DiskWait {
             stop,
             end: None,
             gate,
@@ -127,24 +128,22 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// The same, until `end` at most.
-    pub fn until(self, end: Option<Instant>) -> Room<'a> {
-        Room { end, ..self }
+    /// Limits the waiting: it ends at `end`.
+    pub fn until(self, end: Option<Instant>) -> DiskWait<'a> {
+        DiskWait { end, ..self }
     }
 
-    /// The same; room is waited for if `patient` is true only, and else a full disk is an error
-    /// like any other.
-    pub fn patient(self, patient: bool) -> Room<'a> {
-        Room { patient, ..self }
+    /// Sets whether to wait at all; else a full disk is an error like any other.
+    pub fn patient(self, patient: bool) -> DiskWait<'a> {
+        DiskWait { patient, ..self }
     }
 
-    /// Does `write` until it is not refused for want of room. It must be such that it may be done
-    /// again when it has failed. That the disk is full, and that it has room again, is told by
-    /// `say`, once each.
+    /// Repeats `write` while it fails because the disk is full. `say` gets one message when the disk is
+    /// full and one when it has space again.
     ///
     /// # Errors
-    /// Those of `write`; one of a full disk only when the user has stopped, or the time is over.
-    pub fn made<T, E: Fullness>(
+    /// The error of `write`; that of a full disk only if the user has stopped or the time is over.
+    pub fn with_space<T, E: DiskFullError>(
         &mut self,
         say: &mut dyn FnMut(&str),
         mut write: impl FnMut() -> Result<T, E>,
@@ -152,20 +151,19 @@ impl<'a> Room<'a> {
         let mut failed = false;
         loop {
             match write() {
-                Err(error) if self.goes_on_after(&error, say) => failed = true,
+                Err(error) if self.wait_after(&error, say) => failed = true,
                 Err(error) => return Err(error),
                 Ok(done) => {
-                    self.is_written(failed, say);
+                    self.note_written(failed, say);
                     return Ok(done);
                 }
             }
         }
     }
 
-    /// Pauses where `error` is one of a full disk. Whether what failed is to be done again: not
-    /// after other errors, and not when the user has stopped, the time is over, or it does not wait
-    /// at all.
-    pub fn goes_on_after<E: Fullness>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
+    /// Pauses if `error` is that of a full disk. Returns whether to try again: not after other errors,
+    /// and not if the user has stopped, the time is over, or waiting is off.
+    pub fn wait_after<E: DiskFullError>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
         };
@@ -181,43 +179,44 @@ impl<'a> Room<'a> {
         }
         let end = Instant::now() + self.pause;
         while !self.is_over() && Instant::now() < end {
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.pause = (self.pause * 2).min(LONGEST);
         !self.is_over()
     }
 
-    /// The same of a `result`, after a good one of which there is room. Whether it is to be done
-    /// again.
-    pub fn is_again<T, E: Fullness>(
+    /// Pauses if `result` is the error of a full disk, and returns whether to try again; records the
+    /// success of a good result.
+    pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
         say: &mut dyn FnMut(&str),
     ) -> bool {
         match result {
-            Err(error) => self.goes_on_after(error, say),
+            Err(error) => self.wait_after(error, say),
             Ok(_) => {
-                self.is_written(false, say);
+                self.note_written(false, say);
                 false
             }
         }
     }
 
-    /// Something is written; `again`: it could not be, before. Anything else may have needed no
-    /// room, or less of it, and says nothing where the disk is still full.
-    pub fn is_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
-        let free = |path: &Path| space::free(path).is_none_or(|free| free >= SOME);
-        let room = |(_, path): &(Instant, PathBuf)| again || free(path);
-        if let Some((since, path)) = self.full.take_if(|full| room(full)) {
+    /// Records a successful write, which lets the workers go on if the disk was full and has space again.
+    /// `again`: the same write failed before, which proves that there is space; any other write may
+    /// have needed less, so that the free bytes decide.
+    pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
+        let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
+        let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);
+        if let Some((since, path)) = self.full.take_if(|full| has_space(full)) {
             self.pause = SHORTEST;
-            let held = since.elapsed().as_millis() as u64;
-            self.gate.held_ms.fetch_add(held, Ordering::Release);
+            let paused = since.elapsed().as_millis() as u64;
+            self.gate.paused_ms.fetch_add(paused, Ordering::Release);
             self.gate.closed.store(false, Ordering::Release);
             say(&format!("there is space again for {}", path.display()));
         }
     }
 
-    /// Whether the time was over before there was room.
+    /// Whether the time was over before the disk had space.
     pub fn is_given_up(&self) -> bool {
         self.full.is_some() && self.is_late()
     }
@@ -231,7 +230,7 @@ impl<'a> Room<'a> {
     }
 }
 
-/// What is said of a full disk; `waits`: room is waited for.
+/// Message about a full disk; `waits`: whether the campaign waits for space.
 fn message(path: &Path, waits: bool) -> String {
     let free = match space::free(path) {
         Some(free) => format!("{} free", size::bytes(free)),

@@ -1,4 +1,4 @@
-//! Why a campaign could not go on.
+//! The errors that end a campaign.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::StoreError;
 
-/// Why a campaign ended early. What it had committed is saved.
+/// Why a campaign ended early. What was committed before is saved.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// The target cannot be run.
@@ -15,66 +15,66 @@ pub enum CampaignError {
     /// The output directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The campaign is resumed with inputs of other lengths.
+    /// The campaign is resumed with another greatest length of inputs.
     #[error("the campaign was started with --max-len {was} and cannot be resumed with {now}")]
     OtherLengths {
-        /// Its greatest length, in bytes.
+        /// Greatest length with which the campaign began, in bytes.
         was: u64,
-        /// The one asked for.
+        /// Greatest length that the user asks for, in bytes.
         now: u64,
     },
-    /// The system refuses what a campaign needs.
+    /// The system refuses a resource that a campaign needs.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The campaign of another host cannot be joined.
     #[error("no campaign answers at {address}: {why}")]
     NotJoined {
-        /// Where its broker should be.
+        /// Address at which the broker was expected.
         address: std::net::SocketAddr,
-        /// What came instead.
+        /// Why it cannot be joined.
         why: String,
     },
     /// The workers cannot reach each other.
     #[error("the workers cannot be connected: {0}")]
     Network(String),
-    /// A worker has failed, and says why; or all have died, again and again.
+    /// A worker has failed for this reason, or all workers have died.
     #[error("a worker has failed: {0}")]
     Worker(String),
-    /// The output directory is that of a campaign on another target.
+    /// The output directory belongs to a campaign on another target.
     #[error(
         "{} contains the results of another target; use one output directory for each target",
         path.display()
     )]
     OtherTarget {
-        /// The output directory.
+        /// Path of the output directory.
         path: PathBuf,
     },
-    /// The system gives no thread for a minimization.
+    /// The system refuses a thread for a minimization.
     #[error("no thread for a minimization could be started: {source}; ddfuzz tries again later")]
     NoThread {
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A minimization has panicked, as standard error says.
+    /// A minimization has panicked; the panic is printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds.
     #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
-    /// A watch is to go on with a campaign that makes its inputs itself.
+    /// `ddfuzz watch` is asked to continue a campaign of `ddfuzz run`.
     #[error(
         "the output directory belongs to a campaign of `ddfuzz run`, which `ddfuzz watch` cannot continue"
     )]
     NoWatch,
-    /// The campaign is resumed with other words.
+    /// The campaign is resumed with other dictionaries.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
-    /// A minimization failed for another reason than its target.
+    /// A minimization failed, for a reason other than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
 }

@@ -1,12 +1,11 @@
-//! The classic generator of the fuzz studies: random characters, printable or all, with or
-//! without NUL, with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
+//! The classic generator of the fuzz studies: random characters, printable or all, with or without NUL,
+//! with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
 //!
-//! An input is named by (kind, seed, length) and is rebuilt from that name alone, on any machine:
-//! the stream of random bytes is that of blake3 in its extendable-output mode. [`Stream`] is the
-//! one implementation; what is made in memory ([`InputName::write_into`]) was read from it.
+//! The name of an input (kind, seed, length) determines its bytes, on any machine: the random bytes are
+//! the extendable output of blake3. [`Stream`] produces them, also for [`InputName::write_into`].
 //!
-//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
-//! which keys and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in which
+//! keys and epilogs are written.
 
 mod preset;
 
@@ -19,11 +18,11 @@ pub use preset::{DataSet, Preset, UnknownPreset, Variant};
 /// The name of a generated input: `KIND:SEED:LENGTH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InputName {
-    /// Which characters.
+    /// Characters of the input, and where its lines end.
     pub kind: Kind,
-    /// The seed of its random bytes.
+    /// Seed of the random bytes.
     pub seed: u64,
-    /// Its length, in bytes; for [`Lines::Strings`], in lines.
+    /// Length of the input in bytes; with [`Lines::Strings`], in lines.
     pub length: u64,
 }
 
@@ -33,7 +32,7 @@ impl fmt::Display for InputName {
     }
 }
 
-/// A text that names no generated input.
+/// The error of a text that is not the name of a generated input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not the name of a generated input; write it like all+nul+lines:00000000000000ff:1000"
@@ -63,13 +62,12 @@ impl FromStr for InputName {
 }
 
 impl InputName {
-    /// Its bytes, one after another: for inputs that are too long for memory.
+    /// Stream of the input's bytes, for inputs that are too long for memory.
     pub fn stream(&self) -> Stream {
         Stream::new(self)
     }
 
-    /// Its length in bytes, where the name says it: `None` for [`Lines::Strings`], which are
-    /// counted in lines.
+    /// Length of the input in bytes; `None` with [`Lines::Strings`], since their length is in lines.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind.lines {
             Lines::None | Lines::Scaled => Some(self.length),
@@ -92,10 +90,10 @@ impl InputName {
     }
 }
 
-/// Which characters an input consists of, apart from NUL.
+/// The characters of an input, apart from NUL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Characters {
-    /// The printable ones, 0x20 to 0x7e (`fuzz -p`).
+    /// The printable characters, 0x20 to 0x7e (`fuzz -p`).
     Printable,
     /// All 8-bit characters but the newline, so that lines end only where [`Lines`] says.
     All,
@@ -122,17 +120,17 @@ impl Characters {
     }
 }
 
-/// Where the lines of an input end, beside the newlines that are among its characters.
+/// Where the lines of an input end, in addition to newlines among its characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lines {
-    /// Nowhere.
+    /// No line ends are added.
     None,
-    /// At random distances, of a scale that differs from input to input.
+    /// Lines end at random distances, whose scale differs from input to input.
     Scaled,
-    /// After 0 to `below - 1` characters, evenly (`fuzz -l below`). The length of such an input is
-    /// a number of lines.
+    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The length of
+    /// such an input is a number of lines.
     Strings {
-        /// What each line has fewer characters than; 1 gives empty lines. Never 0.
+        /// Each line has fewer characters than this number; 1 gives empty lines. Never 0.
         below: u32,
     },
 }
@@ -140,37 +138,37 @@ pub enum Lines {
 /// Which characters an input consists of, and where its lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// Its characters.
+    /// Characters of the input.
     pub characters: Characters,
-    /// NUL bytes among them (`fuzz -0`).
+    /// Whether NUL is among the characters (`fuzz -0`).
     pub nul: bool,
-    /// Where its lines end.
+    /// Where lines end.
     pub lines: Lines,
 }
 
 impl Kind {
-    /// The kinds of a campaign's inputs, in a fixed order.
+    /// The kinds of inputs that campaigns draw, in a fixed order.
     pub const ALL: [Kind; 8] = {
-        let mut kinds = [Kind {
-            characters: Characters::Printable,
-            nul: false,
-            lines: Lines::None,
-        }; 8];
-        let mut index = 0;
-        while index < 8 {
-            if index & 1 != 0 {
-                kinds[index].characters = Characters::All;
+        const fn kind(index: u8) -> Kind {
+            Kind {
+                characters: [Characters::Printable, Characters::All][(index & 1) as usize],
+                nul: index & 2 != 0,
+                lines: [Lines::None, Lines::Scaled][(index >> 2) as usize],
             }
-            kinds[index].nul = index & 2 != 0;
-            if index & 4 != 0 {
-                kinds[index].lines = Lines::Scaled;
-            }
-            index += 1;
         }
-        kinds
+        [
+            kind(0),
+            kind(1),
+            kind(2),
+            kind(3),
+            kind(4),
+            kind(5),
+            kind(6),
+            kind(7),
+        ]
     };
 
-    /// The characters that the 256 values of a random byte are mapped to, as evenly as it goes.
+    /// Maps each value of a random byte to a character, as evenly as possible.
     pub(super) fn alphabet(self) -> [u8; 256] {
         let with_newline = self.characters != Characters::All;
         let mut characters: Vec<u8> = self
@@ -228,7 +226,7 @@ impl FromStr for Kind {
                 }
             }
         }
-        // One kind has one spelling: a part that comes twice or in another order is none.
+        // Each kind has one spelling: repeated parts and other orders are invalid.
         match kind.to_string() == text {
             true => Ok(kind),
             false => Err(NotAName::new(text)),
@@ -236,52 +234,69 @@ impl FromStr for Kind {
     }
 }
 
-/// Distances between line ends are drawn up to a scale between these powers of two, in bytes:
-/// real programs have buffers for lines of 80 as well as of 8000 characters.
+/// Exponents of the scales, powers of two in bytes, up to which distances between line ends are drawn:
+/// programs have line buffers from 80 to 8000 characters.
 const LINE_SCALES: std::ops::Range<u32> = 4..14;
 
-/// The bytes of an input, as [`InputName::stream`] gives them. Reading never fails; the end comes
-/// after the named length.
+/// Produces the bytes of an input ([`InputName::stream`]). Reading never fails and ends after the
+/// input's length.
 #[derive(Debug)]
 pub struct Stream {
-    /// Random bytes, and the characters that they stand for.
+    /// Source of random bytes, each of which `alphabet` maps to a character.
     random: blake3::OutputReader,
     alphabet: [u8; 256],
     rest: Rest,
 }
 
-/// What is still to come.
+/// The part of the input that was not read yet.
 #[derive(Debug)]
 enum Rest {
-    /// This number of bytes.
+    /// `left` bytes.
     Bytes { left: u64 },
-    /// This number of bytes, with newlines at random distances.
+    /// `left` bytes, with newlines at random distances.
     Scaled {
         left: u64,
-        /// Bytes before the next newline.
+        /// Number of bytes before the next newline.
         to_end: u64,
         scale: u64,
         distances: Distances,
     },
-    /// This number of whole lines.
+    /// `left` lines.
     Strings {
         left: u64,
-        /// Characters before the newline of the line under way, if one is.
+        /// Number of characters before the newline of the present line; `None` between lines.
         to_end: Option<u64>,
         below: u64,
         distances: Distances,
     },
 }
 
-/// Random numbers, from a stream of their own.
+/// The next random number from a source of random bytes.
+fn number_from(random: &mut blake3::OutputReader) -> u64 {
+    let mut bytes = [0; 8];
+    random.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// Source of random distances, separate from that of the characters.
 #[derive(Debug)]
 struct Distances(blake3::OutputReader);
 
 impl Distances {
     fn draw(&mut self, below: u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
-        u64::from_le_bytes(bytes) % below
+        number_from(&mut self.0) % below
+    }
+}
+
+/// Random bytes from which an input is drawn.
+pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
+
+impl<const N: usize> Draw<N> {
+    /// The number that the eight bytes from index `at` on stand for.
+    pub(crate) fn number(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(word)
     }
 }
 
@@ -378,9 +393,9 @@ impl Read for Stream {
     }
 }
 
-/// The smaller of the two.
-fn part(left: u64, room: usize) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(room)
+/// The smaller of two numbers of bytes: what is left of the input, and the free space of a buffer.
+fn part(left: u64, free: usize) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
 
 fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {
@@ -391,12 +406,12 @@ fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {
     hasher.finalize_xof()
 }
 
-/// A text with an escape that C does not have.
+/// The error of a text with an escape that C does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not an escape of C; write \\\\ for a backslash")]
 pub struct WrongEscape(String);
 
-/// The bytes that a text with C's escapes stands for: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one
+/// Decodes a text with C's escapes: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one
 /// to three octal digits, or `\x` with one or two hexadecimal digits.
 ///
 /// # Errors
@@ -419,7 +434,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     Ok(bytes)
 }
 
-/// What follows a backslash: its byte, and how many characters it takes.
+/// Decodes an escape, given without its backslash: its byte, and the number of its characters.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {
@@ -440,7 +455,7 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// The number that the first digits are, at most `most` of them, and how many there are.
+/// Parses at most `most` digits: the number, and the count of its digits.
 fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
     let digits = text
         .iter()

@@ -1,35 +1,33 @@
-//! Fuzz campaigns: makes inputs, runs them, stores every crash in its group and minimizes each new
-//! group while fuzzing goes on.
+//! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new group
+//! while fuzzing goes on.
 //!
-//! In: [`Settings`] and the output directory ([`Store`](ddfuzz_store::Store)). Out: groups in that
-//! directory, and a [`Summary`]. Central: [`run()`], which chooses between two campaigns. The
-//! classic one is for targets without coverage and is a function of its seed; the guided one is
-//! guided by coverage and built of LibAFL's parts. [`watch`] follows another fuzzer; [`study`]
-//! repeats the fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts
-//! for any LibAFL fuzzer.
+//! In: [`Settings`] and the output directory ([`Store`]). Out: groups in the output
+//! directory, and a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one,
+//! for targets without coverage, is a function of its seed; the guided one is guided by coverage and
+//! built from LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of
+//! system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
 //!
-//! Read `settings.rs`, `run.rs`, `session.rs`, `ledger.rs`, `minimizing.rs`, `schedule.rs`, then
-//! one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one of
+//! `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
-//! Localized here: `crossbeam` (channels between workers and the thread that commits), and in
-//! `mutation.rs`, `guided/` and `stage/` LibAFL.
+//! Only this crate uses `crossbeam` (channels between workers and the thread that commits), and only
+//! `mutation.rs`, `guided/` and `stage/` use LibAFL.
 
+mod campaign_state;
 mod classic;
 mod classifier;
-mod desk;
+mod crash_sink;
 pub mod dictionary;
 mod disk_full;
 mod error;
 pub mod generator;
 mod guided;
-pub mod keys;
-mod ledger;
+pub mod keystrokes;
+mod minimization_queue;
 mod minimizing;
 mod mutation;
-mod orders;
 mod rebuild;
 mod recheck;
-mod run;
 mod schedule;
 mod screen;
 mod seeds;
@@ -41,27 +39,58 @@ mod until;
 mod verdict;
 pub mod watch;
 
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use ddfuzz_store::Store;
+
+pub(crate) use campaign_state::{CampaignState, Stored, group_of, lock};
 pub use classic::{Plan, RunInput, greatest_length};
-pub use desk::{Desk, KnownKey, Report, Shelf};
+pub(crate) use classifier::{Classified, Finding, RunClassifier};
+pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};
 pub use dictionary::{Source, Word, Words};
-pub use disk_full::{Fullness, Gate, Room};
+pub use disk_full::{DiskFullError, DiskWait, PauseGate};
 pub use error::CampaignError;
-pub use guided::Compared;
-pub use keys::KeysName;
+pub use guided::ComparisonValues;
+pub use keystrokes::KeystrokesName;
+pub(crate) use minimization_queue::{MinimizerReply, is_of_target, run_minimizer};
+pub use minimization_queue::{minimize_pending, pending_entries};
 pub use minimizing::{Finished, Minimizing, Variants};
 pub use mutation::{MutatedName, Mutation};
-pub use orders::{left_to_minimize, minimize_left};
-pub use rebuild::{Rebuild, Watch};
+pub(crate) use rebuild::FileStamp;
+pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
-pub use run::{Summary, run};
+pub(crate) use schedule::SlippedInputs;
 pub use screen::{Phase, Progress, Screen, Silent};
-pub use seeds::{LeftOut, Seed, SeedError, Seeds};
+pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
+pub use session::Summary;
+pub(crate) use session::{CampaignSession, SessionSettings};
 pub use settings::{
     DEFAULT_MAX_LEN, Generator, InvalidShare, Monitoring, Network, Settings, Share, When,
 };
 pub use stage::{
-    Account, CREDIT, Counting, DdminStage, GroupMetadata, GroupObjective, LONGEST_SLICE, LocalDesk,
-    Passed, Seen, SharedStore, Sight, SolutionCursor, StageSettings, new_campaign, new_study,
+    DdminStage, FailedRun, FailedRunSlot, GroupMetadata, GroupObjective, GroupRegistry, Passed,
+    RunCounter, SharedStore, SolutionCursor, StageSettings, new_campaign, new_study,
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
+pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};
+
+/// Runs one call of the campaign that `store` belongs to. When `stop` turns true, the call saves its
+/// state and ends.
+///
+/// # Errors
+/// When the target cannot be run or the output directory cannot be written; what was found until
+/// then is kept.
+pub fn run(
+    store: &Mutex<Store>,
+    campaign: &str,
+    settings: &Settings,
+    screen: &mut dyn Screen,
+    stop: &AtomicBool,
+) -> Result<Summary, CampaignError> {
+    match settings.generator {
+        Generator::Classic => classic::run(store, campaign, settings, screen, stop),
+        Generator::Guided => guided::run(store, campaign, settings, screen, stop),
+    }
+}

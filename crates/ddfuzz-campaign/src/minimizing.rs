@@ -1,83 +1,81 @@
-//! Minimizes one entry of an output directory: log, reproducer and slips go where they belong.
+//! [`Minimizing`]: minimizes one entry of an output directory, and writes its log, its reproducer
+//! and the other crashes that its search meets (slips).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ddfuzz_minimize as minimize;
-use ddfuzz_store as store;
-
-use super::desk::Shelf;
-use super::error::CampaignError;
-use super::ledger::lock;
-use super::schedule::is_variant;
-use super::verdict::fails_on_anything;
+use crate::{
+    CampaignError, StoreWriter, campaign_state::lock, fails_on_anything, schedule::is_variant,
+};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
     Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
 };
-use ddfuzz_minimize::log::{KeyRecord, Log, StartLine, TargetRecord};
+use ddfuzz_minimize as minimize;
 use ddfuzz_minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, HeldCrash, Journal, MinimizeError, Minimized, OnSlip,
     Options, Oracle, OracleError, PROOF_TIME_FACTOR, Rate, Warning, Workers, hang_search_limit,
+    log::{KeyRecord, Log, StartLine, TargetRecord},
     minimize_by_workers, search_by_name,
 };
+use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// How many candidates are tried to find a smaller input that keeps the minor key of a larger one.
-const TRIED: u64 = 256;
+/// Most candidates that are run to find a smaller input with the same minor key.
+const MAX_CANDIDATES: u64 = 256;
 
-/// What is minimized, and how.
+/// The target and the settings of minimizations.
 #[derive(Clone, Debug)]
 pub struct Minimizing {
-    /// The target.
+    /// The program, its arguments and its limits.
     pub target: Target,
-    /// The way of execution.
+    /// How the target is executed.
     pub way: Way,
-    /// Name of the search.
+    /// Name of the search that makes the candidates.
     pub search: String,
-    /// Longest time for one entry.
+    /// Most time for one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
-    /// Most executed tests for one entry.
+    /// Most executed tests for one entry; `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Whether candidates are written into the log.
+    /// Whether the log contains each candidate.
     pub log_inputs: bool,
-    /// Whether a text is tested again that another configuration gave before.
+    /// Whether a candidate is run again whose text was tested before.
     pub no_cache: bool,
-    /// The campaign's seed, for the log.
+    /// Seed of the campaign, which the log records.
     pub seed: Option<u64>,
-    /// Whether the limit on the time of a run is learned from the runs of the input; not where
-    /// the user has set one.
+    /// Whether the time limit of a run is learned from the runs of the input; false if the user has
+    /// set a limit.
     pub learn_limit: bool,
-    /// Whether hangs and memory blow-ups have only a part of the time that was fuzzed when the
-    /// fuzzing is over, all of them together; not where the user has set a budget.
+    /// Whether all hangs and memory blow-ups together have only a part of the fuzzing's time when
+    /// fuzzing is over; false if the user has set a budget.
     pub hurried: bool,
-    /// Workers of one minimization; no result depends on their number.
+    /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
-    /// How many further minor keys of a group are minimized.
+    /// How many further minor keys of a group are minimized, after the group has a result.
     pub variants: Variants,
 }
 
-/// How many minor keys of a group have a reproducer of their own, beside that of its first
-/// minimization: two bugs behind one helper function share a group, and differ by the minor key.
+/// How many minor keys of a group are minimized separately, in addition to the group's first one:
+/// two bugs behind one helper function share a group, and differ by the minor key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// None.
+    /// No further minor key.
     #[default]
     None,
-    /// [`Variants::MOST`] where no sanitizer has reported the crash: a sanitizer tells more of it,
-    /// by which groups are kept apart.
+    /// [`Variants::MOST`] if no sanitizer has reported the crash. A sanitizer's report tells such
+    /// bugs apart by their groups.
     Plain,
-    /// This number.
+    /// At most this number of further minor keys, for each group.
     Most(usize),
 }
 
 impl Variants {
-    /// The default number.
+    /// Number of further minor keys by default.
     pub const MOST: usize = 3;
 
-    /// How many there are of a group of this class.
+    /// Number of further minor keys that are minimized in a group of this class.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -88,17 +86,18 @@ impl Variants {
     }
 }
 
-/// How the minimization of one entry ended.
+/// The result of the minimization of one entry.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The first line of its log.
+    /// The first line of the log.
     pub start: StartLine,
-    /// The result.
+    /// The minimized input, with counts and claims.
     pub minimized: Minimized,
 }
 
 impl Minimizing {
-    /// Minimizing without budgets.
+    /// Makes settings for `target`, executed in the way `way`, by the search of this name, without
+    /// budgets.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
             target,
@@ -116,7 +115,7 @@ impl Minimizing {
         }
     }
 
-    /// The same for the program of this crash, in a study of many.
+    /// The same settings with the program of `crash`, if a study of many programs has found it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -130,7 +129,8 @@ impl Minimizing {
         }
     }
 
-    /// The budgets as options, without callbacks.
+    /// The options of a minimization with these budgets, without callbacks. It ends when `stop` turns
+    /// true.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -141,9 +141,9 @@ impl Minimizing {
         }
     }
 
-    /// The oracle that holds a crash, given by its record or by the keys of a log. It searches as
-    /// fast as the way of execution allows, where that is in a process that runs many inputs; what
-    /// a claim rests on runs in fresh ones.
+    /// Makes the oracle that tests whether an input shows the crash `held`, given by its record or by
+    /// the keys of a log. The search may run many inputs in one process; runs that a claim rests on
+    /// use fresh processes.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -151,7 +151,7 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// The same with these limits on the runs of the search.
+    /// Makes the oracle of [`Minimizing::oracle`], with other limits on the runs of the search.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -161,7 +161,7 @@ impl Minimizing {
         let observed = target.clone();
         let mut patient = target.clone();
         patient.limits = self.target.limits;
-        // A hang is one by the limit that it was found with.
+        // A run is a hang only by the limit that it was found with.
         let patience = if held.ended == Ended::Timeout {
             1
         } else {
@@ -182,8 +182,8 @@ impl Minimizing {
         })
     }
 
-    /// The limits on the runs of the search: for a hang shorter ones than those that it was found
-    /// with, where the input shows it within them, or each run that fails would take all that time
+    /// The limits on the runs of the search. For a hang they are shorter than those that it was found
+    /// with, if the input hangs within them too, since each failing run takes all the time
     /// (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
@@ -199,7 +199,7 @@ impl Minimizing {
         Ok(if shows { hurried } else { whole })
     }
 
-    /// Minimizes `input`, which crashes as `held` says, by as many workers as there shall be.
+    /// Minimizes `input`, which shows the crash `held`, with the configured number of workers.
     ///
     /// # Errors
     /// As [`minimize_by_workers`]; when the target cannot be started.
@@ -225,14 +225,14 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Whether any input crashes so.
+    /// Whether any input crashes with the major key `major`.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
         Ok(fails.map_err(OracleError::from)?)
     }
 
-    /// The first line of the log of `input`, which crashes as `crash` says.
+    /// The first line of the log of `input`, which shows `crash`.
     pub fn start_line(&self, input: &[u8], crash: &Crash) -> StartLine {
         let target = TargetRecord::new(&self.target, self.way);
         let key = KeyRecord {
@@ -242,7 +242,7 @@ impl Minimizing {
         };
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.seed = self.seed;
-        // A hang is one only by the limit that it was found with.
+        // A run is a hang only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
         start.doubtful = crash.hits < crash.tries;
@@ -252,13 +252,13 @@ impl Minimizing {
         start
     }
 
-    /// Minimizes the entry `id`, or continues a minimization that was cut off. The store is
-    /// locked only for moments.
+    /// Minimizes the entry `id`, or continues its interrupted minimization. The store is locked only
+    /// for moments.
     ///
     /// # Errors
-    /// [`MinimizeError::Interrupted`] when `stop` turned true: calling again goes on. Else when
-    /// the target cannot be run or something cannot be written.
-    pub fn entry<S: Shelf>(
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when the
+    /// target cannot be run or a file cannot be written.
+    pub fn entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -267,11 +267,12 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// The same with other options, whose results and slips go to the store all the same.
+    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions and
+    /// slips are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
-    pub fn entry_with<S: Shelf>(
+    pub fn entry_with<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -296,13 +297,13 @@ impl Minimizing {
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         drop(options);
         minimizing.file_moved(store, &entry, &minimized, stop)?;
-        minimizing.keep(store, id, &minimized)?;
+        minimizing.store_result(store, id, &minimized)?;
         Ok(Finished { start, minimized })
     }
 
-    /// Files the result of a minimization that has moved from the minor key of its input to another
-    /// one, and an input that still shows the first: each is a variant of the group.
-    fn file_moved<S: Shelf>(
+    /// Stores the result of a minimization whose minor key is not that of its input, and an input
+    /// with the original minor key: each is a variant of the group.
+    fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         entry: &Entry,
@@ -316,7 +317,7 @@ impl Minimizing {
             return Ok(());
         }
         let input = entry.original_bytes()?;
-        let kept = self.first_that_keeps(&input, &entry.crash, stop)?;
+        let kept = self.first_with_same_minor(&input, &entry.crash, stop)?;
         let mut triager = Triager::of_target(&self.target, self.way)?;
         for text in kept.iter().chain([&minimized.text]) {
             let Verdict::Crash(crash) = triager.examine(text)? else {
@@ -339,9 +340,9 @@ impl Minimizing {
         Ok(())
     }
 
-    /// The first text that the search asks for which crashes by the same minor key; `None` where
-    /// there is none among the first.
-    fn first_that_keeps(
+    /// The first candidate of the search that crashes with the minor key of `crash`; `None` if the
+    /// first `MAX_CANDIDATES` have other results.
+    fn first_with_same_minor(
         &self,
         input: &[u8],
         crash: &Crash,
@@ -350,7 +351,7 @@ impl Minimizing {
         let search = search_by_name(&self.search, input).map_err(MinimizeError::from);
         let (mut search, mut oracle) = (search?, self.oracle(crash)?);
         let mut text = Vec::new();
-        for executed in 0..TRIED {
+        for executed in 0..MAX_CANDIDATES {
             let Some(candidate) = search.next() else {
                 return Ok(None);
             };
@@ -372,10 +373,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Files what a minimization slips into: every new (major, minor) of it, whatever the store
-    /// holds by then, so that what is stored does not depend on when.
-    /// `of` is what they are slips of, in a study of many programs.
-    pub fn file_slips<'a, S: Shelf>(
+    /// Makes the callback that stores each other crash that a minimization meets (slip), once for each
+    /// major and minor key. It ignores what the store holds, so that the stored slips do not depend
+    /// on the time. `of`: the program, in a study of many programs.
+    pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
         of: Option<Box<Subject>>,
@@ -398,12 +399,12 @@ impl Minimizing {
         })
     }
 
-    /// Ends the minimization of an entry whose crash is not seen again in so many runs, with what
-    /// there is, and with the reason. Unless the program was rebuilt, the crash is flaky.
+    /// Records for an entry that its crash did not happen again in `tries` runs, with its input as
+    /// the result. Unless the program was rebuilt, the crash is flaky.
     ///
     /// # Errors
-    /// When something cannot be written.
-    pub fn give_up<S: Shelf>(
+    /// When a file cannot be written.
+    pub fn give_up<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
@@ -436,14 +437,14 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Writes the result, the script that shows it, and last the record that it is final.
-    fn keep<S: Shelf>(
+    /// Writes the minimized input, the script that reproduces it, and last the outcome.
+    fn store_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
         minimized: &Minimized,
     ) -> Result<(), CampaignError> {
-        // Without it the reproducer is shown in bytes alone.
+        // Without a debug text the reproducer is shown as bytes only.
         let debug = debug_text(&self.target, &minimized.text).unwrap_or_default();
         let mut store = lock(store);
         store.write_minimized(id, &minimized.text)?;
@@ -453,20 +454,22 @@ impl Minimizing {
     }
 }
 
-/// The entry, which must be complete.
-fn entry_of(store: &impl Shelf, id: &EntryId) -> Result<Entry, StoreError> {
-    let missing = || StoreError::NoSuch(id.folder(store.reader().root()));
+/// Reads the entry `id` of the output directory; an error if there is none.
+fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError> {
+    let missing = || StoreError::NoSuch {
+        path: id.folder(store.reader().root()),
+    };
     store.reader().entry(id)?.ok_or_else(missing)
 }
 
 impl Finished {
-    /// The record of how it ended.
+    /// The outcome of the minimization in the form in which it is stored.
     pub fn outcome(&self) -> store::Minimized {
         outcome(&self.minimized, None)
     }
 }
 
-/// The record of how a minimization ended.
+/// The outcome of a minimization as it is stored. `debug`: the input as the program shows it.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     let untried = |warning: &Warning| match warning {
         Warning::Values { untried } => Some(*untried),

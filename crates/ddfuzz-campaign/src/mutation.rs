@@ -1,9 +1,10 @@
-//! Mutations of seeds, by LibAFL's own mutators: `havoc_mutations()` and `tokens_mutations()`.
+//! Havoc mutation of seeds in the classic campaign, with LibAFL's mutators `havoc_mutations()` and
+//! `tokens_mutations()`.
 //!
-//! The state that they need is the least that they ask for: a generator of random numbers, a
-//! greatest length, the seeds as a corpus to cross with, and the words as metadata. Nothing of it
-//! outlasts a mutation, so that each is a function of (seed, number, seeds, words, length), which
-//! [`MutatedName`] records.
+//! The mutators get the least state that they require: a random number generator, a greatest
+//! length, the seeds as a corpus for crossover, and the words as metadata. No state outlasts a
+//! mutation, so the result is a function of the seed, the mutation's number, all seeds, the words
+//! and the length; [`MutatedName`] records the first two.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -21,23 +22,20 @@ use libafl_bolts::rands::{Rand, Xoshiro256PlusPlusRand};
 use libafl_bolts::serdeany::SerdeAnyMap;
 use libafl_bolts::tuples::Merge;
 
-use super::dictionary::Words;
-use super::generator::NotAName;
-use super::seeds::Seeds;
+use crate::{Seeds, Words, generator::NotAName};
 
-/// A mutation is a stack of 2^0 to 2^6 single ones.
-const STACK_POWERS: usize = 7;
+/// Depth of havoc: a mutant gets 2^0 to 2^6 stacked mutations, one of this number of powers.
+const HAVOC_STACK_POWERS: usize = 7;
 
-/// Makes mutated seeds. One serves one thread; the seeds are shared.
+/// Makes mutated seeds. Each thread has its own `Mutation`; they share the seeds.
 pub struct Mutation {
     state: MutatorState,
-    /// Those on bytes, and those with other seeds and words. With nothing to cross with the latter
-    /// would be draws in vain.
+    /// Mutators on bytes, and those that need other seeds or words only if there are any.
     mutators: Box<dyn MutateAt>,
 }
 
 impl Mutation {
-    /// Mutations of these seeds, with these words, to inputs of at most `max_len` bytes.
+    /// Makes mutations of these seeds, with these words, to inputs of at most `max_len` bytes.
     pub fn new(seeds: &Seeds, words: &Words, max_len: u64) -> Mutation {
         let mut metadata = SerdeAnyMap::new();
         let mut tokens = Tokens::new();
@@ -62,7 +60,7 @@ impl Mutation {
         }
     }
 
-    /// Builds the input of this name; `None` where its seed is not among those of this campaign.
+    /// Builds the input of this name; `None` if the campaign does not have its seed.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {
@@ -71,13 +69,13 @@ impl Mutation {
         })
     }
 
-    /// The mutation of this number of the seed at `place`.
+    /// Mutates the seed at index `place` with the random seed `number`.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
         let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);
         corpus.current = Some(CorpusId(place));
         let mut input = BytesInput::new(corpus.seeds.all()[place].bytes.clone());
-        let stack = 1 << rand.below_or_zero(STACK_POWERS);
+        let stack = 1 << rand.below_or_zero(HAVOC_STACK_POWERS);
         for _ in 0..stack {
             let which = self.state.rand.below_or_zero(self.mutators.count());
             self.mutators.mutate_at(which, &mut self.state, &mut input);
@@ -88,7 +86,7 @@ impl Mutation {
     }
 }
 
-/// A list of mutators, whatever its type.
+/// A list of mutators of any type.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -100,13 +98,12 @@ impl<M: MutatorsTuple<BytesInput, MutatorState>> MutateAt for M {
     }
 
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput) {
-        // None of these can fail: their errors are those of a corpus on a disk. One that did would
-        // have changed nothing.
+        // These mutators cannot fail: their errors are those of a corpus on a disk.
         let _ = self.get_and_mutate(MutationId::from(which), state, input);
     }
 }
 
-/// What the mutators ask for.
+/// The state that LibAFL's mutators require.
 struct MutatorState {
     rand: Xoshiro256PlusPlusRand,
     max_size: usize,
@@ -158,14 +155,14 @@ impl HasCorpus<BytesInput> for MutatorState {
     }
 }
 
-/// The seeds as a corpus that cannot be changed. A test case cannot be shared between threads, and
-/// an `InMemoryCorpus` would hold all seeds once for each worker: this one copies the seed that is
-/// looked at, and that alone.
+/// The seeds as a read-only corpus. LibAFL's test cases cannot be shared between threads, and an
+/// `InMemoryCorpus` would copy all seeds for each worker; this corpus copies only the seed that is
+/// being read.
 struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// The place of the seed that is shown.
+    /// Index of the seed that `shown` holds.
     place: Cell<usize>,
 }
 
@@ -272,7 +269,7 @@ impl Corpus<BytesInput> for SharedSeeds {
     }
 
     fn load_input_into(&self, _: &mut Testcase<BytesInput>) -> Result<(), Error> {
-        Ok(()) // what is shown is there as a whole
+        Ok(()) // `shown` always holds the whole input
     }
 
     fn store_input_from(&self, _: &Testcase<BytesInput>) -> Result<(), Error> {
@@ -280,18 +277,18 @@ impl Corpus<BytesInput> for SharedSeeds {
     }
 }
 
-/// Hex digits of the name of a content.
+/// Number of hex digits in the name of a content.
 const DIGITS: usize = 16;
 
-/// The name of a seed that was mutated: `seed+HASH:SEED`, or `seed+HASH` for one as it is.
+/// The name of a mutated seed: `seed+HASH:SEED`, or `seed+HASH` for an unchanged seed.
 ///
-/// HASH names the content, which is in `corpus/HASH` of the output directory. The mutation is
-/// a function of SEED, the seeds and words of the campaign and its greatest length.
+/// HASH names the content, which is in `corpus/HASH` of the output directory. The mutation is a
+/// function of SEED, the seeds and words of the campaign and the greatest length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MutatedName {
-    /// The name of the seed's content: the first 16 hex digits of its blake3.
+    /// The first 16 hex digits of the blake3 hash of the seed's content.
     pub hash: String,
-    /// The seed of the mutation; `None` where there is none.
+    /// Random seed of the mutation; `None` if the seed is unchanged.
     pub mutation: Option<u64>,
 }
 

@@ -1,71 +1,67 @@
-//! The program of a campaign may be rebuilt while it is fuzzed, or between two calls.
+//! Rebuilt programs: notices that the program of a campaign has changed, while it is fuzzed or between
+//! two calls, and checks all groups with the new build.
 
 use std::collections::HashSet;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::error::CampaignError;
-use super::ledger::lock;
-use super::minimizing::Minimizing;
-use super::recheck::Recheck;
-use super::screen::Screen;
+use crate::{CampaignError, Minimizing, Recheck, Screen, lock};
 use ddfuzz_exec::{ExecError, Program, Target, bundled};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};
 use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
 
-/// Between two looks at the program's file.
+/// Time between two looks at the program's file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A file that has not changed for so long is not being written.
+/// A file that has not changed for this time is complete.
 const SETTLED: Duration = Duration::from_secs(1);
-/// A program may be missing for so long, while it is built.
-const PATIENCE: Duration = Duration::from_secs(120);
-const GLANCE: Duration = Duration::from_millis(100);
+/// How long a program may be missing while it is built.
+const MISSING_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time between two looks at a file that is being written.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What of a file changes when it is written or replaced.
+/// Metadata of a file that changes when the file is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
+    /// Device and inode of the file.
     file: (u64, u64),
     size: u64,
+    /// Modification time: seconds and nanoseconds.
     changed: (i64, i64),
 }
 
 impl FileStamp {
-    fn of(facts: &Metadata) -> FileStamp {
-        FileStamp {
+    /// The stamp of the file at `path`; `None` if there is none.
+    pub(crate) fn at(path: &Path) -> Option<FileStamp> {
+        let facts = path.metadata().ok()?;
+        Some(FileStamp {
             file: (facts.dev(), facts.ino()),
             size: facts.len(),
             changed: (facts.mtime(), facts.mtime_nsec()),
-        }
-    }
-
-    /// That of the file of this name, if there is one.
-    pub(crate) fn at(path: &Path) -> Option<FileStamp> {
-        path.metadata().ok().map(|facts| FileStamp::of(&facts))
+        })
     }
 }
 
-/// Watches the program of a target: cheaply by the facts of its file, and where these have
-/// changed by its content.
+/// Watches the program of a target for changes: by the metadata of its file, and if that has changed,
+/// by its content.
 #[derive(Debug)]
-pub struct Watch {
-    /// `None` for a bundled program, which does not change while we run.
+pub struct ProgramWatch {
+    /// Path of the program; `None` for a bundled program, which never changes.
     program: Option<PathBuf>,
     stamp: Option<FileStamp>,
+    /// The blake3 of the program, 64 hex digits.
     build: String,
+    /// When the file was last looked at.
     looked: Instant,
 }
 
-impl Watch {
-    /// Looks at the program for the first time.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn of(target: &Target) -> Result<Watch, CampaignError> {
+impl ProgramWatch {
+    /// Starts to watch the program of a target.
+    pub fn of(target: &Target) -> Result<ProgramWatch, CampaignError> {
         let (program, stamp, build) = match &target.program {
             Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
             Program::Bundled(name) => {
@@ -73,7 +69,7 @@ impl Watch {
                 (None, None, blake3::hash(bytes).to_hex().to_string())
             }
         };
-        Ok(Watch {
+        Ok(ProgramWatch {
             program,
             stamp,
             build,
@@ -86,12 +82,13 @@ impl Watch {
         &self.build
     }
 
-    /// Whether the program's file has changed; looked at every two seconds at most.
+    /// Whether the program has changed. The file is looked at every two seconds at most; in between the
+    /// answer is no.
     pub fn has_changed(&mut self) -> bool {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// The same, looked at now.
+    /// Whether the program has changed; looks at the file now.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -109,11 +106,11 @@ impl Watch {
         !same
     }
 
-    /// Waits until the program is completely written, and takes it for the one to watch. Whether
-    /// it is another build.
+    /// Waits until the program is completely written, and watches this build from now on. Returns
+    /// whether it differs from the build watched before.
     ///
     /// # Errors
-    /// When it is not there for two minutes.
+    /// When the program is missing for two minutes.
     pub fn settle(&mut self, stop: &AtomicBool) -> Result<bool, CampaignError> {
         let Some(path) = self.program.clone() else {
             return Ok(false);
@@ -124,10 +121,10 @@ impl Watch {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if stamp.is_none() && began.elapsed() > PATIENCE {
+            if stamp.is_none() && began.elapsed() > MISSING_TIMEOUT {
                 return Err(ExecError::Missing { path }.into());
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
             let now = FileStamp::at(&path);
             if now != stamp {
                 (stamp, since) = (now, Instant::now());
@@ -140,7 +137,7 @@ impl Watch {
     }
 }
 
-/// The blake3 of a program's file.
+/// The blake3 of a program's file, 64 hex digits.
 fn build_of(path: &Path) -> Result<String, CampaignError> {
     let mut hasher = blake3::Hasher::new();
     let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
@@ -149,35 +146,34 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// What is done about another build of the program: all groups are checked, and what became of
-/// them is recorded with the build.
-pub struct Rebuild<'a> {
+/// Checks all groups with a new build of the program, and records the result with the build.
+pub struct BuildCheck<'a> {
     /// The output directory.
     pub store: &'a Mutex<Store>,
-    /// What is run.
+    /// Target to run.
     pub minimizing: &'a Minimizing,
-    /// By so many workers.
+    /// Number of workers.
     pub jobs: usize,
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
 
-impl Rebuild<'_> {
+impl BuildCheck<'_> {
     /// Whether the campaign has run more than one build.
-    pub fn is_on_record(&self) -> bool {
+    pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.is_some_and(|campaign| campaign.builds.len() > 1)
     }
 
-    /// The build that is on record.
+    /// The last recorded build of the campaign; `None` if there is none.
     fn recorded(&self) -> Option<Build> {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.and_then(|campaign| campaign.builds.last().cloned())
     }
 
-    /// The groups that the present build was not found to have as they were.
+    /// Groups that do not fail in the same way with the last recorded build.
     pub(crate) fn not_the_same(&self) -> HashSet<(Kind, String)> {
         let build = self.recorded();
         let groups = build.into_iter().flat_map(|build| build.groups);
@@ -190,12 +186,13 @@ impl Rebuild<'_> {
         gone.collect()
     }
 
-    /// At the start of a call: records the build of a new campaign, and checks the groups of one
-    /// that was left with another build.
-    ///
-    /// # Errors
-    /// As [`Rebuild::recheck`].
-    pub fn begin(&self, watch: &Watch, screen: &mut dyn Screen) -> Result<(), CampaignError> {
+    /// Starts a call: records the build of a new campaign; if the recorded build is another one, checks
+    /// all groups.
+    pub fn begin(
+        &self,
+        watch: &ProgramWatch,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
         match self.recorded() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
@@ -207,14 +204,14 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Runs the inputs of all groups on the program as it is now, and records what became of them.
-    /// Minimizations that were begun with the earlier build start again: what their logs say does
-    /// not hold of this one. Where the user stops meanwhile, the earlier build stays on record, and
-    /// the next call does it again.
-    ///
-    /// # Errors
-    /// When the program cannot be run, or something cannot be read or written.
-    pub fn recheck(&self, watch: &Watch, screen: &mut dyn Screen) -> Result<(), CampaignError> {
+    /// Runs the inputs of all groups with the present build, and records which groups still fail.
+    /// Unfinished minimizations start again, since their logs hold results of the earlier build. If the
+    /// user stops meanwhile, nothing is recorded, and the next call repeats the check.
+    pub fn recheck(
+        &self,
+        watch: &ProgramWatch,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
         let reader = lock(self.store).reader().clone();
         let mut groups = Vec::new();
         for kind in Kind::ALL {
@@ -225,7 +222,7 @@ impl Rebuild<'_> {
         let subject = |entry: &Entry| {
             let mut target = self.minimizing.target.clone();
             if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
-                // A hang or a blow-up is fixed only within the limits that it went over.
+                // A hang or a blow-up is fixed only if it stays within the limits that it exceeded.
                 target.limits = entry.crash.limits;
             }
             Some((target, self.minimizing.way))
@@ -271,10 +268,7 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Notes that a group which was not found the same with this build has come again.
-    ///
-    /// # Errors
-    /// When that cannot be written.
+    /// Records that a group fails again with the present build, although the check did not see it.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());

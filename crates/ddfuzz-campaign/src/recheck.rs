@@ -1,68 +1,66 @@
-//! Runs the inputs of groups again, and compares.
+//! Checks whether groups still fail: runs their inputs again and compares the crashes with the recorded
+//! ones (`check`, and campaigns with a rebuilt program).
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::error::CampaignError;
+use crate::CampaignError;
 use ddfuzz_exec::{Ended, ExecError, Target, Way};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
-/// How an input ended.
+/// The result of running an input up to three times ([`examined`]).
 pub struct Examined {
-    /// How the last try did.
+    /// How the last try ended.
     pub ended: Ended,
-    /// Tries made.
+    /// Number of tries.
     pub tries: u32,
-    /// The crash, or the record of a run over its limits.
+    /// Record of the crash, hang or memory blow-up; `None` if the input passed.
     pub crash: Option<Box<Crash>>,
 }
 
-/// What is to be run again.
+/// A check of groups.
 pub struct Recheck<'a> {
-    /// Where the groups are.
+    /// Reader of the output directory with the groups.
     pub reader: &'a Reader,
-    /// What is run on the inputs of an entry, and by which way; an entry for which there is nothing
-    /// is left out.
+    /// Returns the target and way of execution for an entry's inputs; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// The groups to look at.
+    /// Groups to check.
     pub groups: &'a [Group],
     /// Turns true when the user stops.
     pub stop: &'a AtomicBool,
 }
 
 impl Recheck<'_> {
-    /// Checks all groups by `jobs` workers; the answers in the order of the groups, `None` where
-    /// the user stopped before. `told` is called with the number of those that are done.
-    ///
-    /// # Errors
-    /// When the target cannot be run, or an input cannot be read.
+    /// Checks all groups by `jobs` workers and returns the results in the order of the groups; `None`
+    /// for groups that were not checked because the user stopped. `progress` is called with the number
+    /// of checked groups.
     pub fn run(
         &self,
         jobs: usize,
-        told: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Option<CheckedGroup>>, CampaignError> {
         let next = AtomicUsize::new(0);
         let answers = Mutex::new(vec![None; self.groups.len()]);
         let work = || {
-            let mut bench = LastTriager::default();
+            let mut triagers = LastTriager::default();
             while !self.stop.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(group) = self.groups.get(at) else {
                     break;
                 };
-                let checked = self.check(&mut bench, group).inspect_err(|_| {
-                    next.store(self.groups.len(), Ordering::Relaxed); // the others may stop, too
+                let checked = self.check(&mut triagers, group).inspect_err(|_| {
+                    next.store(self.groups.len(), Ordering::Relaxed); // ends the other workers, too
                 })?;
                 let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
                 answers[at] = checked;
                 let done = answers.iter().flatten().count() as u64;
                 drop(answers);
-                told(done);
+                progress(done);
             }
             Ok::<_, CampaignError>(())
         };
@@ -77,11 +75,11 @@ impl Recheck<'_> {
         Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks one group: what the worst of its representatives says, holds for it. `None` where
-    /// the user stops in between, or the group has gone.
+    /// Checks one group: the entry with the worst status decides. Returns `None` if the user stops, or
+    /// the group has no entries any more.
     fn check(
         &self,
-        bench: &mut LastTriager,
+        triagers: &mut LastTriager,
         group: &Group,
     ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
@@ -90,7 +88,7 @@ impl Recheck<'_> {
             let Some((target, way)) = (self.subject)(&entry) else {
                 continue;
             };
-            // What the change has moved a little may still fail with the whole input.
+            // A crash that a change has moved may still occur with the original input.
             let mut files = vec![entry.reproducer(), entry.original()];
             files.dedup();
             for file in files {
@@ -101,7 +99,7 @@ impl Recheck<'_> {
                     .map_err(FileError::at("read", &file))
                     .map_err(StoreError::from)?;
                 let leaks = entry.crash.class.0.starts_with("lsan:");
-                let triager = bench.triager(&target, way)?;
+                let triager = triagers.triager(&target, way)?;
                 let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
@@ -136,11 +134,8 @@ impl Recheck<'_> {
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
 
-    /// The entries that speak for a group: the representatives of its minor keys, and where several
-    /// programs are in it one of each program that has none of these.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
+    /// The entries by which a group is checked: the representatives of its minor keys, and in a study of
+    /// several utilities one entry of each utility that has no representative.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group.representatives() {
@@ -158,14 +153,14 @@ impl Recheck<'_> {
     }
 }
 
-/// The triager of the program that a worker has started last.
+/// The triager that a worker has started last, to use it again for the same target.
 #[derive(Default)]
 struct LastTriager {
     held: Option<(Target, Way, Triager)>,
 }
 
 impl LastTriager {
-    /// A triager of this target; the one at hand where it is of the same.
+    /// Returns a triager for a target; starts one only if the last was for another target.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
             Some((last, by, triager)) if last == *target && by == way => triager,
@@ -176,11 +171,8 @@ impl LastTriager {
     }
 }
 
-/// Runs the input until it crashes, three times at most; and with `leaks`, if it does not, once
-/// more to look for leaks.
-///
-/// # Errors
-/// When the target cannot be run.
+/// Runs an input until it crashes, three times at most. With `leaks`, an input that does not crash is
+/// run once more to look for leaks.
 pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
     triager.look_for_leaks(leaks);
     Ok(match triager.examine(input)? {
@@ -193,7 +185,7 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
             ended,
             tries,
             crash: match ended {
-                // It is unknown where it was when its time or memory ran out.
+                // The position at which time or memory ran out is unknown.
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
                     hits: tries,
                     tries,
@@ -205,8 +197,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// What the runs of an entry's input under these conditions say of its bug; and where they say
-/// nothing, why.
+/// Status of an entry's bug after its input was run again under `conditions`; if the runs cannot tell,
+/// also why.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -214,7 +206,7 @@ fn status(
 ) -> (Status, Option<Unobservable>) {
     let before = &entry.crash;
     let Some(crash) = now.crash.as_deref() else {
-        // What came once by chance is not fixed because it does not come in three tries.
+        // A flaky crash is not fixed just because three tries do not show it.
         if entry.id.kind() == Kind::Flaky {
             return (Status::Flaky, None);
         }
@@ -236,10 +228,10 @@ fn status(
     }
 }
 
-/// Whether both are one bug: by the major key; where the program was rebuilt by the names of
-/// functions; or by class and line. Runs of which nothing but the class is known are the same if
-/// that is. Panics have words of their own to go by. Where the builds are not `comparable`, the
-/// line alone has to be the same: each sanitizer has its own classes.
+/// Whether two crashes are the same bug: they have the same major key; or the same class, and the same
+/// line or (after a rebuild) the same function names or no frames at all. Panics are compared by their
+/// messages. If the builds are not `comparable`, the line alone decides, since each sanitizer has its
+/// own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -259,12 +251,12 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Whether a record is of an older version, whose keys may have taken in less, and has names.
+/// Whether the record `before` was made by an older version of the keys, and has function names.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Names of the innermost functions of the user's code.
+/// Names of the three innermost functions of the user's code.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.take(3).map(|frame| frame.name.as_deref())

@@ -1,64 +1,61 @@
 //! Which entry of a group is minimized next.
 //!
-//! First the founder. Once the group has a result, inputs that may end smaller: those that are
-//! smaller than the result, and of those that runs have found also each of at most a tenth of the
-//! smallest input that was minimized. Other minimizations meet inputs of the group on their way, as
-//! their logs tell; most of these are small because the search has made them so. Last the variants:
-//! inputs of minor keys that no result of the group shows.
+//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs smaller
+//! than the result, and inputs found by runs of at most a tenth of the size of the smallest input that
+//! was minimized. Minimizations of other groups *slip* into inputs of the group, as their logs tell; most
+//! of these are small because the search has reduced them. Last the variants: inputs of minor keys that
+//! no result of the group shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::desk::Shelf;
-use super::error::CampaignError;
-use super::ledger::lock;
-use super::minimizing::{Minimizing, Variants};
-use ddfuzz_minimize::log::Log;
-use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips};
+use crate::{CampaignError, Minimizing, StoreWriter, Variants, lock};
+use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// An input of at most this part of all that were minimized may end smaller than they have.
+/// An input of at most 1/10 of the size of all minimized inputs may give a smaller result.
 const PART: u64 = 10;
 
-/// The priority of an entry to minimize; the least comes first.
+/// Priority of an entry to minimize; the first variant is the most urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// The founder of a group of crashes that a run has found.
+    /// Founder of a group of crashes, found by a run.
     Found,
-    /// The same of crashes that only a minimization slipped into.
+    /// Founder of a group of crashes that only a minimization slipped into.
     Slipped,
-    /// A smaller input that a run has found, of a group with a result.
+    /// Smaller input, found by a run, of a group with a result.
     Smaller,
-    /// The same, wherever it was found.
+    /// Smaller input, met by a minimization, of a group with a result.
     SmallerSlip,
-    /// The founder of a group of hangs, each run of which takes long.
+    /// Founder of a group of hangs; each of its runs takes long.
     Hang,
-    /// The same of memory blow-ups.
+    /// Founder of a group of memory blow-ups.
     Oom,
-    /// An input of a minor key that no result shows.
+    /// Input of a minor key that no result shows.
     Variant,
 }
 
 impl Priority {
-    /// The turn of the founder of a group of this kind; `None`: never.
+    /// Priority of the founder of a group; `None` if groups of the kind are never minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),
             Kind::Crash => Some(Priority::Found),
             Kind::Hang => Some(Priority::Hang),
             Kind::Oom => Some(Priority::Oom),
-            // What does not come again cannot be held.
+            // A crash that does not reproduce cannot be minimized.
             Kind::Flaky => None,
         }
     }
 }
 
-/// The place of a founder among others.
+/// Position of an entry in the order of founders: kind of origin, run, name.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Orders founders: by run, then files, then slips by what they slipped from and when.
+/// Position of an entry by its origin: entries found by runs in their order, then those from files, then
+/// slips by the test and the entry that they slipped from.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -68,18 +65,19 @@ pub(crate) fn rank(found: Option<&Found>) -> Rank {
     }
 }
 
-/// Whether a minimization has met it, and no run.
+/// Whether an entry was met by a minimization, not found by a run.
 pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
 
-/// The entries of one bug, of one program.
+/// The entries of one bug: of a group, and of one utility in a study of many.
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
 }
 
 impl<'a> Bug<'a> {
+    /// All entries of a group as one bug.
     pub(crate) fn of(reader: &'a Reader, entries: &'a [Entry]) -> Bug<'a> {
         Bug {
             root: reader.root(),
@@ -87,7 +85,7 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// The bugs of a group: one for each utility that is in it, in a study of many programs.
+    /// The bugs of a group: one for each utility, in a study of many.
     pub(crate) fn all(reader: &'a Reader, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
@@ -100,28 +98,29 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Whether an entry has a result.
+    /// Whether any entry has a result.
     pub(crate) fn has_result(&self) -> bool {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
 
-    /// The entry to minimize first, where none has a result: by the runs that found it; of several
-    /// files, whose names do not say which of them was first, the smallest.
+    /// The entry to minimize first, if no entry has a result: the one found first by a run; of several
+    /// files, whose names do not tell which came first, the smallest.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
             let is_file = matches!(entry.crash.found, Some(Found::File { .. }));
-            let (waits, size) = match is_file {
+            let (not_begun, size) = match is_file {
                 true => (!self.is_begun(entry), size(entry)),
                 false => (false, 0),
             };
-            (place, waits, run, size, name)
+            (place, not_begun, run, size, name)
         };
         let founder = self.entries.iter().min_by_key(place).copied();
         founder.filter(|_| !self.has_result())
     }
 
-    /// The same, but what was begun goes on.
+    /// The entry to minimize first, if no entry has a result: one whose minimization has begun, else the
+    /// one found first.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -131,8 +130,8 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// The first entry found by a run, or given as a file, that is smaller than what those before
-    /// it came to. It depends on nothing but the runs, so it is the same whenever it is asked for.
+    /// The first entry, found by a run or given as a file, that may give a smaller result than the
+    /// entries minimized so far. It depends on the runs alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
         let found: Vec<&Entry> = found.copied().collect();
@@ -146,9 +145,8 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// The smallest entry, wherever it was found, that is smaller than the results of all others.
-    /// What belongs to no test of a log, it leaves: whether such an input is met may hang on
-    /// workers.
+    /// The smallest entry, of any origin, that may give a smaller result than all others. Entries that
+    /// belong to no test of a log are left out, since meeting them depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -166,14 +164,14 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// The smallest entry of a minor key that no result shows, where the results of the group show
-    /// no more keys than these `most` beside the first.
+    /// The smallest entry of a minor key that no result shows; `None` if the results show more than
+    /// `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {
             return None;
         }
-        // The keys that a result has had on its way first, then as they were found.
+        // First the keys that a minimization of this bug has met, then in the order of finding.
         let mut firsts: BTreeMap<&str, (bool, Rank)> = BTreeMap::new();
         for entry in &self.entries {
             let place = (!self.is_own_slip(entry), rank(entry.crash.found.as_ref()));
@@ -190,13 +188,14 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// The minor keys that results show, where they are those of their inputs.
+    /// Minor keys shown by results that have kept the minor key of their input.
     fn shown(&self) -> BTreeSet<&'a str> {
         let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
         let shown = self.entries.iter().filter(shows);
         shown.map(|entry| entry.id.minor()).collect()
     }
 
+    /// Whether the minimization of an entry has begun: its log exists.
     pub(crate) fn is_begun(&self, entry: &Entry) -> bool {
         entry.id.log(self.root).exists()
     }
@@ -205,7 +204,7 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Whether the minimization of an entry of the bug has filed it, for its minor key.
+    /// Whether a minimization of another entry of this bug has met the entry.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -214,12 +213,12 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// The smallest sizes of the inputs of a bug.
+/// Sizes of the smallest result and of the smallest minimized input of a bug.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
-    /// Size of the smallest result, in bytes.
+    /// Size of the smallest result, in bytes; `None` without results.
     result: Option<u64>,
-    /// Size of the smallest input that was minimized.
+    /// Size of the smallest input that was minimized, in bytes.
     input: Option<u64>,
 }
 
@@ -231,37 +230,37 @@ impl SmallestSizes {
         reached
     }
 
-    /// The sizes of all entries.
+    /// Sizes of the smallest result and the smallest minimized input of `entries`.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
-    /// Takes in a minimization from one size to another.
+    /// Adds a minimization from `before` to `after` bytes.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
     }
 
-    /// Whether an input of this size is minimized, too: it may end smaller.
+    /// Whether an input of `size` bytes may give a smaller result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Whether the smallest result has more bytes than these.
+    /// Whether the smallest result is larger than `size` bytes.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// The greatest size of such an input; `None` where nothing was minimized, or nothing can be
-    /// smaller.
+    /// Greatest size in bytes of an input that may give a smaller result; `None` if nothing was minimized
+    /// or the result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / PART))
     }
 }
 
-/// The entries to minimize next of all groups, in this order. With `last` also what is minimized
-/// after all else: groups that were only slipped into, hangs and memory blow-ups, and variants.
+/// The entries to minimize next, one for each bug, in order. With `last`, also those that are minimized
+/// after all others: groups that only a minimization slipped into, hangs, memory blow-ups, variants.
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,
@@ -280,7 +279,7 @@ pub(crate) fn pending(
                 let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
                     continue;
                 };
-                // A slip that was begun continues before others are begun.
+                // A slip whose minimization has begun comes before founders that wait.
                 let order = match priority {
                     Priority::Slipped => Priority::Found,
                     priority => priority,
@@ -294,15 +293,14 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// The next smaller input that runs have found of the group of crashes with this major key (12 hex
-/// digits).
+/// The next smaller input found by runs in the group of crashes with this major key (12 hex digits).
 pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<EntryId>, StoreError> {
     let entries = reader.entries(Kind::Crash, major)?;
     let bug = Bug::of(reader, &entries);
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// What is minimized next of one bug.
+/// The entry of a bug to minimize next, and its priority.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -315,7 +313,7 @@ fn next_of<'a>(
         return (last || !slipped).then_some((priority, founder));
     }
     if kind != Kind::Crash {
-        // Each run of these takes long: one result is enough.
+        // Each run of a hang or a blow-up takes long, so one result is enough.
         return None;
     }
     let of_runs = bug
@@ -332,7 +330,7 @@ fn next_of<'a>(
     }
 }
 
-/// Whether an entry is minimized for its minor key, which its minimization then holds.
+/// Whether an entry is minimized as a variant; its minimization then preserves its minor key.
 pub(crate) fn is_variant(
     reader: &Reader,
     entry: &Entry,
@@ -353,26 +351,29 @@ pub(crate) fn is_variant(
     }))
 }
 
-/// Inputs that minimizations have met in other groups: each log is read once.
+/// Inputs of other groups that minimizations have slipped into, read from their logs, each log once.
 #[derive(Debug, Default)]
-pub(crate) struct MetInputs {
+pub(crate) struct SlippedInputs {
+    /// Entries whose logs were queued or read.
     seen: HashSet<EntryId>,
+    /// Entries whose logs are to be read.
     unread: VecDeque<EntryId>,
+    /// Slips read from logs, with the entry that was minimized.
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
-impl MetInputs {
-    /// The next input that is smaller than the smallest of its group, with the entry whose
-    /// minimization has met it. Of groups that are not `wanted` there is none.
+impl SlippedInputs {
+    /// The next input that is smaller than the smallest of its group, with the entry whose minimization
+    /// has met it. Groups whose major key `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
-        wanted: &dyn Fn(&str) -> bool,
+        accepts: &dyn Fn(&str) -> bool,
     ) -> Result<Option<(Entry, LeastSlip)>, CampaignError> {
         loop {
             while let Some((of, slip)) = self.slips.pop_front() {
                 if let Some(entry) = reader.entry(&of)?
-                    && wanted(&slip.keys.major.short())
+                    && accepts(&slip.keys.major.short())
                     && is_smaller(reader, &entry, &slip)?
                 {
                     return Ok(Some((entry, slip)));
@@ -384,7 +385,7 @@ impl MetInputs {
         }
     }
 
-    /// Reads one more log; whether there was one.
+    /// Reads the next log; returns false if there is none.
     fn read_next(&mut self, reader: &Reader) -> Result<bool, CampaignError> {
         if self.unread.is_empty() {
             for group in reader.groups(Kind::Crash)? {
@@ -405,16 +406,16 @@ impl MetInputs {
         Ok(true)
     }
 
-    /// Files the next of these inputs; whether there was one that crashes as it did.
-    pub(crate) fn file_next<S: Shelf>(
+    /// Files the next input that still crashes in its group; returns false if there is none.
+    pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
-        shelf: &Mutex<S>,
+        store: &Mutex<S>,
         minimizing: &Minimizing,
-        wanted: &dyn Fn(&str) -> bool,
+        accepts: &dyn Fn(&str) -> bool,
     ) -> Result<bool, CampaignError> {
-        let reader = lock(shelf).reader().clone();
-        while let Some((entry, slip)) = self.next(&reader, wanted)? {
-            if file_met(shelf, minimizing, &entry, &slip)? {
+        let reader = lock(store).reader().clone();
+        while let Some((entry, slip)) = self.next(&reader, accepts)? {
+            if file_slip(store, minimizing, &entry, &slip)? {
                 return Ok(true);
             }
         }
@@ -422,9 +423,10 @@ impl MetInputs {
     }
 }
 
-/// Files an input that the minimization of `entry` has met, if it still crashes so.
-pub(crate) fn file_met<S: Shelf>(
-    shelf: &Mutex<S>,
+/// Files an input that the minimization of `entry` has met, if it still crashes in its group; returns
+/// whether it does.
+pub(crate) fn file_slip<S: StoreWriter>(
+    store: &Mutex<S>,
     minimizing: &Minimizing,
     entry: &Entry,
     slip: &LeastSlip,
@@ -447,11 +449,11 @@ pub(crate) fn file_met<S: Shelf>(
         of: entry.crash.of.clone(),
         ..*crash
     };
-    lock(shelf).file(kind, &crash, &slip.input)?;
+    lock(store).file(kind, &crash, &slip.input)?;
     Ok(true)
 }
 
-/// The slips of the entry's minimization; none where its log is gone, or holds no more.
+/// The slips in the log of an entry; none if the log does not exist.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {
@@ -461,23 +463,23 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     Ok(least_slips(&entry.original_bytes()?, &log)?)
 }
 
-/// Whether it is smaller than the smallest of its group, of the program that `entry` is of.
+/// Whether a slip is smaller than all results and waiting inputs of its group, of the utility of
+/// `entry`.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));
     let size = slip.input.len() as u64;
     let is_open = |other: &Entry| other.minimized.is_none();
-    // One that waits already, and is no larger, is as good.
     let waits = |other: &Entry| is_open(other) && self::size(other) <= size;
     Ok(SmallestSizes::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
 }
 
-/// The utility that an entry is of, in a study of many programs.
+/// Utility of an entry; `None` unless a study of many utilities has found it.
 fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }
 
-/// The size of an entry's input as found, in bytes; the largest there is where it is gone.
+/// Size of an entry's original input, in bytes; `u64::MAX` if the file is missing.
 pub(crate) fn size(entry: &Entry) -> u64 {
     let facts = entry.original().metadata();
     facts.map_or(u64::MAX, |facts| facts.len())

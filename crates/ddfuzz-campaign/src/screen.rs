@@ -1,4 +1,4 @@
-//! What a campaign shows while it runs.
+//! What a campaign shows while it runs: its phase, its progress, and the groups that it finds.
 
 use std::time::Duration;
 
@@ -6,31 +6,40 @@ use serde::Serialize;
 
 use ddfuzz_store::report::{GroupView, size};
 
-/// What a campaign does at a moment.
+/// What a campaign is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "phase")]
 pub enum Phase {
-    /// It fuzzes.
+    /// The campaign fuzzes.
     #[default]
     Fuzzing,
-    /// The fuzzing is over: it finds out where runs hang.
+    /// Fuzzing is over; the campaign determines where in the program hangs are.
     Naming {
-        /// How many of them there are still.
+        /// Number of hangs that are left.
         left: u64,
     },
-    /// The fuzzing is over, or paused: groups are minimized.
+    /// Fuzzing is over or paused; groups are minimized.
     Minimizing {
-        /// How many of them are done.
+        /// Number of groups that are done.
         done: u64,
-        /// How many there are.
+        /// Number of all groups to minimize.
         of: u64,
-        /// How long each may take, in milliseconds; `None` where nothing bounds it.
+        /// Time limit for each group, in milliseconds; `None` means no limit.
         each_ms: Option<u64>,
     },
 }
 
 impl Phase {
-    /// What is said of it to people; nothing while it fuzzes.
+    /// The phase in which `done` groups are minimized, `left` are not, and each has `budget`.
+    pub(crate) fn minimizing(done: u64, left: u64, budget: Option<Duration>) -> Phase {
+        Phase::Minimizing {
+            done,
+            of: done + left,
+            each_ms: budget.map(|budget| budget.as_millis() as u64),
+        }
+    }
+
+    /// Description for the user; `None` while the campaign fuzzes.
     pub fn text(&self) -> Option<String> {
         match self {
             Phase::Fuzzing => None,
@@ -48,7 +57,7 @@ impl Phase {
         }
     }
 
-    /// Its name.
+    /// Name of the phase in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Phase::Fuzzing => "fuzzing",
@@ -58,49 +67,48 @@ impl Phase {
     }
 }
 
-/// A campaign's progress at one moment; a line of `stats.jsonl`.
+/// Progress of a campaign at one moment; also a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// The phase of the campaign.
+    /// What the campaign is doing.
     #[serde(flatten)]
     pub phase: Phase,
     /// Milliseconds since this call began to fuzz.
     pub time_ms: u64,
-    /// Runs committed in this count.
+    /// Number of runs committed in this count.
     pub runs: u64,
     /// Runs committed per second of this call.
     pub runs_per_s: f64,
-    /// Inputs in the corpus.
+    /// Number of inputs in the corpus.
     pub corpus: u64,
-    /// Groups of crashes.
+    /// Number of groups of crashes.
     pub groups: u64,
-    /// Runs that crashed.
+    /// Number of runs that crashed.
     pub crashes: u64,
-    /// Runs over their time limit.
+    /// Number of runs that exceeded their time limit.
     pub hangs: u64,
-    /// Runs over their memory limit.
+    /// Number of runs that exceeded their memory limit.
     pub ooms: u64,
-    /// Groups waiting to be minimized, the one under way included.
+    /// Number of groups waiting to be minimized or being minimized.
     pub minimizing: u64,
-    /// Places of the target that runs have reached, of those that its compiler counts; `None`
-    /// where the target reports no coverage.
+    /// Number of edges that runs have reached; `None` if the target reports no coverage.
     pub edges: Option<u64>,
-    /// How many there are.
+    /// Number of all edges of the target.
     pub edges_of: Option<u64>,
-    /// Of what was reached, the share that repeats when its input is run again, from 0 to 1.
+    /// Share of the reached edges that are reached again when an input is run again, from 0 to 1.
     pub stability: Option<f64>,
-    /// The share of the workers' time that minimizing has taken, from 0 to 1.
+    /// Share of the workers' time spent on minimization, from 0 to 1.
     pub minimizer_share: f64,
 }
 
 impl Progress {
-    /// The rate of `runs` in `time`.
+    /// Runs per second when `runs` take `time`.
     pub(super) fn rate(runs: u64, time: Duration) -> f64 {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// The same course at a later time.
-    pub(super) fn later(&self, time: Duration) -> Progress {
+    /// Copy of this progress with another time.
+    pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,
             ..*self
@@ -108,18 +116,18 @@ impl Progress {
     }
 }
 
-/// Where a campaign shows its progress. Called from one thread.
+/// Where a campaign shows its progress. All methods are called from one thread.
 pub trait Screen {
-    /// The course, several times a second.
+    /// Shows the progress; called several times a second.
     fn progress(&mut self, progress: &Progress);
 
-    /// A group is new, or its reproducer has become smaller.
+    /// Shows a group that is new, or whose reproducer has become smaller.
     fn group(&mut self, _: &GroupView) {}
 
-    /// The minimization of a group has ended.
+    /// Shows a group whose minimization has ended.
     fn minimized(&mut self, group: &GroupView);
 
-    /// Something that the user should know.
+    /// Shows a message to the user.
     fn note(&mut self, text: &str);
 }
 

@@ -1,7 +1,7 @@
-//! Seeds: the inputs that a campaign mutates, read from files of the user's, which are only read.
+//! Seeds: the inputs that a campaign mutates, read from the user's files.
 //!
-//! What counts is what the files hold: seeds are ordered by the hash of their content, and each
-//! content is one seed, so that neither names nor the order of directories change a campaign.
+//! Seeds are ordered by the hash of their content, and each content is one seed, so that neither file
+//! names nor the order of directories change a campaign.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;
@@ -12,55 +12,54 @@ use std::sync::Arc;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::hash_of;
 
-/// Most bytes of all seeds together, and most seeds; of more, those with the greatest hashes are
-/// left out.
+/// Greatest size of all seeds together, in bytes; seeds with the greatest hashes are left out.
 const MOST_BYTES: u64 = 256 << 20;
+/// Greatest number of seeds; seeds with the greatest hashes are left out.
 const MOST_SEEDS: usize = 1 << 18;
 
-/// One seed.
+/// An input to mutate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The name of its content: the first 16 hex digits of its blake3.
+    /// The first 16 hex digits of the blake3 of the content.
     pub hash: String,
-    /// Its content.
+    /// Content of the seed.
     pub bytes: Vec<u8>,
 }
 
-/// The seeds of a campaign, by hash, each content once. A copy shares them.
+/// The seeds of a campaign, in the order of their hashes, each content once. Clones share the contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 
-/// Files that gave no seed.
+/// Number of files that gave no seed, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Longer than the greatest length.
+pub struct SkippedSeeds {
+    /// Files longer than the greatest length of an input.
     pub too_long: u64,
-    /// Of a content that another file has, too.
+    /// Files with the same content as another file.
     pub again: u64,
-    /// Fifos, sockets, devices, and links that lead nowhere, below a directory.
+    /// Fifos, sockets, devices and broken links in directories.
     pub no_files: u64,
-    /// Beyond 256 MiB or 2^18 seeds.
+    /// Files beyond 256 MiB or 2^18 seeds.
     pub too_many: u64,
 }
 
-/// A path that gives no seeds.
+/// Why seeds cannot be read from a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seeds in {} cannot be read: {why}", path.display())]
 pub struct SeedError {
-    /// Which.
+    /// Path of the file or directory.
     pub path: PathBuf,
-    /// What keeps them away.
+    /// Why the path cannot be read.
     pub why: Unread,
 }
 
 impl Seeds {
-    /// Reads the files at `paths` of at most `max_len` bytes, and those in directories, however
-    /// deep. Links are followed, and each directory is entered once.
+    /// Reads files of at most `max_len` bytes: those at `paths`, and all files below directories. Links
+    /// are followed, and each directory is entered once.
     ///
     /// # Errors
-    /// When a path that is named is neither a file nor a directory, or anything below one cannot
-    /// be read.
-    pub fn read(paths: &[PathBuf], max_len: u64) -> Result<(Seeds, LeftOut), SeedError> {
+    /// When a path is neither a file nor a directory, or a file or directory cannot be read.
+    pub fn read(paths: &[PathBuf], max_len: u64) -> Result<(Seeds, SkippedSeeds), SeedError> {
         let mut gathered = Gathered::new(max_len);
         for path in paths {
             let named = path.metadata().map_err(|error| refused(path, &error))?;
@@ -72,7 +71,7 @@ impl Seeds {
         Ok(gathered.end())
     }
 
-    /// Seeds that are in memory already.
+    /// Makes seeds of contents in memory.
     pub fn of<B: Into<Vec<u8>>>(contents: impl IntoIterator<Item = B>) -> Seeds {
         let mut gathered = Gathered::new(u64::MAX);
         for bytes in contents {
@@ -81,61 +80,68 @@ impl Seeds {
         gathered.end().0
     }
 
-    /// The seeds, by hash.
+    /// The seeds, in the order of their hashes.
     pub fn all(&self) -> &[Seed] {
         &self.0
     }
 
-    /// How many there are.
+    /// Number of seeds.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no seeds.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The place of the seed whose content has this name.
+    /// Index of the seed with this hash.
     pub fn place_of(&self, hash: &str) -> Option<usize> {
         let place = self.0.binary_search_by(|seed| seed.hash.as_str().cmp(hash));
         place.ok()
     }
 
-    /// The name of this set of seeds: a blake3, in hex, over their contents in order.
+    /// Hash of all seeds: the blake3, in hex, of their contents in order.
     pub fn digest(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(b"ddfuzz-seeds-1");
-        for seed in self.all() {
-            hasher.update(&(seed.bytes.len() as u64).to_le_bytes());
-            hasher.update(&seed.bytes);
-        }
-        hasher.finalize().to_hex().to_string()
+        let contents = self.all().iter().map(|seed| &seed.bytes[..]);
+        hash_all(b"ddfuzz-seeds-1", contents)
     }
 }
 
+/// The blake3, in hex, of a purpose and texts, each with its length.
+pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(purpose);
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
 /// Seeds while they are read.
+#[derive(Default)]
 struct Gathered {
     max_len: u64,
+    /// Contents by hash.
     found: BTreeMap<String, Vec<u8>>,
+    /// Number of bytes of all contents.
     bytes: u64,
-    /// The least hash that was left out for want of room: none from there on is taken any more, or
-    /// the order of reading would decide.
+    /// The smallest hash that was left out because of the limits; seeds with greater hashes are left out,
+    /// too, so that the order of reading does not matter.
     end: Option<String>,
-    left_out: LeftOut,
+    left_out: SkippedSeeds,
 }
 
 impl Gathered {
     fn new(max_len: u64) -> Gathered {
         Gathered {
             max_len,
-            found: BTreeMap::new(),
-            bytes: 0,
-            end: None,
-            left_out: LeftOut::default(),
+            ..Gathered::default()
         }
     }
 
+    /// Reads a file, or all files below a directory.
     fn below(&mut self, path: PathBuf, named: &Metadata) -> Result<(), SeedError> {
         if !named.is_dir() {
             return self.file(&path);
@@ -149,7 +155,7 @@ impl Gathered {
                 let path = entry.path();
                 let facts = match path.metadata() {
                     Ok(facts) => facts,
-                    // A link that leads nowhere or round in a circle, or what has vanished.
+                    // A broken or circular link, or a vanished file.
                     Err(_) if path.is_symlink() || !path.exists() => {
                         self.left_out.no_files += 1;
                         continue;
@@ -198,14 +204,14 @@ impl Gathered {
         }
     }
 
-    fn end(self) -> (Seeds, LeftOut) {
+    fn end(self) -> (Seeds, SkippedSeeds) {
         let seeds = self.found.into_iter();
         let seeds = seeds.map(|(hash, bytes)| Seed { hash, bytes });
         (Seeds(Arc::new(seeds.collect())), self.left_out)
     }
 }
 
-/// The identity of a directory, by whatever name it was reached.
+/// Device and inode of a directory.
 fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

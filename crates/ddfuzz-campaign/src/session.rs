@@ -1,68 +1,112 @@
-//! What every campaign has while it runs: the output directory, the screen, how it is stopped,
-//! waiting for space on the disk, muted groups, and what is known of the program's build.
+//! The part that the classic, guided, `watch` and study campaigns share while a call runs: the output
+//! directory, progress and groups shown to the user, stopping, waiting for disk space, muted groups,
+//! new groups, and the build of the program.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::disk_full::{Fullness, Gate, Room};
-use super::error::CampaignError;
-use super::ledger::{Ledger, lock};
-use super::minimizing::Minimizing;
-use super::rebuild::{Rebuild, Watch};
-use super::run::Summary;
-use super::screen::{Progress, Screen};
-use super::until::{Deadline, NewGroups, Until};
+use crate::minimization_queue::{is_done, minimize_entry};
+use crate::{
+    BuildCheck, CampaignError, CampaignState, Deadline, DiskFullError, DiskWait, Minimizing,
+    NewGroups, PauseGate, ProgramWatch, Progress, Screen, Until, lock,
+};
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// The state that all campaigns share.
+/// Time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no finding
+/// is stored.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+
+/// The settings that every kind of campaign has.
+pub(crate) struct SessionSettings<'a> {
+    /// End of the whole call (`--total-time`).
+    pub(crate) deadline: &'a Deadline,
+    /// Target, and how groups are minimized.
+    pub(crate) minimizing: &'a Minimizing,
+    /// Number of workers.
+    pub(crate) jobs: usize,
+    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    pub(crate) known: &'a KnownGroups,
+    /// Wall time for fuzzing; `None` means no limit.
+    pub(crate) time: Option<Duration>,
+    /// Conditions that end the fuzzing (`--until`).
+    pub(crate) until: &'a [Until],
+}
+
+/// The state of a running call that all kinds of campaigns share.
 pub(crate) struct CampaignSession<'a> {
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) screen: &'a mut dyn Screen,
+    /// Becomes true when the user stops the call, or its deadline is over.
     pub(crate) stop: &'a AtomicBool,
-    /// The end of the whole call.
-    pub(crate) deadline: &'a Deadline,
-    /// How groups are minimized.
-    pub(crate) minimizing: &'a Minimizing,
-    /// Workers.
-    pub(crate) jobs: usize,
-    /// Groups to mute.
-    pub(crate) known: &'a KnownGroups,
-    /// Closed while the disk is full.
-    pub(crate) gate: &'a Gate,
-    pub(crate) room: Room<'a>,
+    pub(crate) settings: SessionSettings<'a>,
+    /// Pauses the workers while the disk is full.
+    pub(crate) gate: &'a PauseGate,
+    /// Waits until a full disk has space.
+    pub(crate) disk_wait: DiskWait<'a>,
+    /// When fuzzing began.
     pub(crate) began: Instant,
-    /// Groups that are new in this count.
+    /// When the time for fuzzing ends; `None` means no limit.
+    pub(crate) end: Option<Instant>,
+    /// New groups of this count, as last counted.
     pub(crate) new_groups: NewGroups,
-    /// Groups that do not fail in the same way with the present build of the program.
-    pub(crate) gone: HashSet<(Kind, String)>,
+    /// When the last line of `stats.jsonl` was written.
+    pub(crate) saved: Instant,
+    /// Groups that do not fail in the same way with the present build of the program, by kind and
+    /// major key (12 hex digits).
+    gone: HashSet<(Kind, String)>,
 }
 
 impl<'a> CampaignSession<'a> {
+    /// Starts the session; its time begins now.
+    pub(crate) fn new(
+        store: &'a Mutex<Store>,
+        screen: &'a mut dyn Screen,
+        stop: &'a AtomicBool,
+        gate: &'a PauseGate,
+        settings: SessionSettings<'a>,
+    ) -> CampaignSession<'a> {
+        let began = Instant::now();
+        let end = settings.time.and_then(|time| began.checked_add(time));
+        CampaignSession {
+            store,
+            screen,
+            stop,
+            settings,
+            gate,
+            disk_wait: DiskWait::new(stop, gate).until(end),
+            began,
+            end,
+            new_groups: NewGroups::default(),
+            saved: began,
+            gone: HashSet::new(),
+        }
+    }
+
+    /// Whether the user has stopped the call, or its deadline is over.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the user has stopped it, and not the end of the whole time.
+    /// Whether the user has stopped the call before its deadline.
     pub(crate) fn interrupted(&self) -> bool {
-        self.stopped() && !self.deadline.is_over()
+        self.stopped() && !self.settings.deadline.is_over()
     }
 
-    /// How long it has run, without the time for which the disk was full.
+    /// Time since fuzzing began, without the time in which the disk was full.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.began.elapsed().saturating_sub(self.gate.held())
+        self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Whether `error` only says that the disk was full until the time was over, or until the
-    /// user stopped.
+    /// Whether `error` only means that the disk was full until the time was over or the user stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
-        error.full_at().is_some() && (self.stopped() || self.room.is_given_up())
+        error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// The result, or `otherwise` where the campaign [gives up](Self::gives_up): it ends with
-    /// what is stored, without an error.
+    /// Replaces an error after which the campaign [gives up](Self::gives_up) with `otherwise`: the
+    /// campaign ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -74,65 +118,144 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Repeats `write` until there is space for it ([`Room::made`]).
-    pub(crate) fn made<T, E: Fullness>(
+    /// Repeats `write` until the disk has space for it ([`DiskWait::with_space`]).
+    pub(crate) fn with_space<T, E: DiskFullError>(
         &mut self,
         write: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         let screen = &mut *self.screen;
-        self.room.made(&mut |text| screen.note(text), write)
+        self.disk_wait
+            .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// Pauses where something has failed for want of space. Whether it is to be done again.
-    pub(crate) fn waits_for_room<T, E: Fullness>(&mut self, result: &Result<T, E>) -> bool {
+    /// Pauses if `result` is the error of a full disk; returns whether to try again.
+    pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
-        self.room.is_again(result, &mut |text| screen.note(text))
+        self.disk_wait
+            .retry_after(result, &mut |text| screen.note(text))
     }
 
-    /// Appends a line to `stats.jsonl`, when there is space.
+    /// Whether the next line of `stats.jsonl` is due.
+    pub(crate) fn is_save_due(&self) -> bool {
+        self.saved.elapsed() >= SAVE_EVERY
+    }
+
+    /// Appends a line to `stats.jsonl`; waits while the disk is full.
     pub(crate) fn append_stats(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let store = self.store;
-        Ok(self.made(|| lock(store).append_stats(progress))?)
+        self.saved = Instant::now();
+        Ok(self.with_space(|| lock(store).append_stats(progress))?)
+    }
+
+    /// Writes and shows the last progress of the call.
+    pub(crate) fn show_last(&mut self, progress: &Progress) -> Result<(), CampaignError> {
+        let stats = self.append_stats(progress);
+        self.or_stopped(stats, ())?;
+        self.screen.progress(progress);
+        Ok(())
+    }
+
+    /// Progress of the call: counts of the checkpoint, time, and rate of `runs` in `fuzzed`.
+    pub(crate) fn progress(
+        &self,
+        campaign: &CampaignState<'_>,
+        runs: u64,
+        fuzzed: Duration,
+    ) -> Progress {
+        Progress {
+            time_ms: self.began.elapsed().as_millis() as u64,
+            runs_per_s: Progress::rate(runs, fuzzed),
+            ..campaign.checkpoint.progress()
+        }
+    }
+
+    /// Share of the workers' time that `spent` is, from 0 to 1.
+    pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
+        let jobs = self.settings.jobs.max(1) as f64;
+        spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
     }
 
     pub(crate) fn reader(&self) -> Reader {
         lock(self.store).reader().clone()
     }
 
-    /// Whether the user does not want to be told of this group of crashes.
+    /// Whether the user has muted the group of crashes with this major key (12 hex digits).
     pub(crate) fn is_muted(&self, major: &str) -> bool {
         let store = lock(self.store);
-        store.reader().is_muted(Kind::Crash, major, self.known)
+        store
+            .reader()
+            .is_muted(Kind::Crash, major, self.settings.known)
     }
 
-    /// What there is to show of an entry.
-    pub(crate) fn view(&self, id: &EntryId) -> Result<Option<GroupView>, CampaignError> {
-        Ok(GroupView::of(&self.reader(), id)?)
+    /// Shows the group of an entry as new.
+    pub(crate) fn show_new(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+        if let Some(view) = GroupView::of(&self.reader(), id)? {
+            self.screen.group(&view);
+        }
+        Ok(())
     }
 
-    /// Groups of crashes that this count has found first and that are not muted.
-    pub(crate) fn count_new(&self, ledger: &Ledger<'_>) -> u64 {
-        let checkpoint = &ledger.checkpoint;
+    /// Shows the group of an entry if its minimization has ended; returns whether it has.
+    ///
+    /// # Errors
+    /// The error of the minimization, unless the user's stop explains it.
+    pub(crate) fn show_minimized(
+        &mut self,
+        id: &EntryId,
+        result: Result<(), CampaignError>,
+    ) -> Result<bool, CampaignError> {
+        let done = is_done(result, self.stopped())?;
+        if done && let Some(view) = GroupView::of(&self.reader(), id)? {
+            self.screen.minimized(&view);
+        }
+        Ok(done)
+    }
+
+    /// Minimizes one entry on this thread; meanwhile shows `progress` with the time that passes.
+    pub(crate) fn minimize(
+        &mut self,
+        id: &EntryId,
+        how: &Minimizing,
+        progress: &Progress,
+    ) -> Result<(), CampaignError> {
+        let (began, screen) = (self.began, &mut *self.screen);
+        let mut watch = || screen.progress(&progress.at(began.elapsed()));
+        minimize_entry(self.store, how, self.stop, id, &mut watch)
+    }
+
+    /// Counts the groups of crashes that this count has found first and that are not muted;
+    /// `fuzzed` is the time until now.
+    pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
+        let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
         let new = seen.filter(|(major, _)| {
             !checkpoint.known_before.contains(*major) && !self.is_muted(major)
         });
-        new.count() as u64
+        let new = new.count() as u64;
+        self.new_groups.update(new, fuzzed);
     }
 
-    /// The summary, without what the campaigns count differently: runs, and what is not stored.
+    /// The first condition of `--until` that is met after `fuzzed`: of those that depend on the runs
+    /// alone if `of_runs`, else of those that depend on the clock.
+    pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
+        let status = self.new_groups.status(fuzzed);
+        let mut ends = self.settings.until.iter().copied();
+        ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
+    }
+
+    /// Summary of the call. The campaign itself fills in `runs_of_call`, `unstored` and `unnamed`.
     pub(crate) fn summary(
         &self,
-        ledger: &Ledger<'_>,
+        campaign: &CampaignState<'_>,
         fuzzed: Duration,
         (ended_by, until): (EndedBy, Option<Until>),
     ) -> Result<Summary, CampaignError> {
-        let checkpoint = &ledger.checkpoint;
+        let checkpoint = &campaign.checkpoint;
         Ok(Summary {
             runs: checkpoint.next - checkpoint.count_start,
             runs_of_call: 0,
             fuzzed,
-            new_groups: ledger.new_groups(|major| self.is_muted(&major.short()))?,
+            new_groups: campaign.new_groups(|major| self.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
             crashes: checkpoint.total(Kind::Crash),
             interrupted: self.interrupted(),
@@ -140,42 +263,80 @@ impl<'a> CampaignSession<'a> {
             until,
             unstored: 0,
             unnamed: 0,
-            out_of_room: self.room.is_given_up(),
-            rebuilt: self.rebuild().is_on_record(),
+            out_of_room: self.disk_wait.is_given_up(),
+            rebuilt: self.build_check().is_rebuilt(),
         })
     }
 
-    /// The actions for another build of the program.
-    pub(crate) fn rebuild(&self) -> Rebuild<'a> {
-        Rebuild {
+    fn build_check(&self) -> BuildCheck<'a> {
+        BuildCheck {
             store: self.store,
-            minimizing: self.minimizing,
-            jobs: self.jobs,
+            minimizing: self.settings.minimizing,
+            jobs: self.settings.jobs,
             stop: self.stop,
         }
     }
 
-    /// Compares the program with the build on record, at the beginning of a call.
-    pub(crate) fn begin_build(&mut self, watch: &Watch) -> Result<(), CampaignError> {
-        self.rebuild().begin(watch, self.screen)?;
-        self.gone = self.rebuild().not_the_same();
+    /// Compares the program with the recorded build, at the start of a call.
+    pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
+        self.build_check().begin(watch, self.screen)?;
+        self.gone = self.build_check().not_the_same();
         Ok(())
     }
 
-    /// Waits until the program is completely written, and checks all groups with the new build.
-    pub(crate) fn take_build(&mut self, watch: &mut Watch) -> Result<(), CampaignError> {
+    /// Waits until a changed program is completely written, and checks all groups with the new build.
+    pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
-            self.rebuild().recheck(watch, self.screen)?;
+            self.build_check().recheck(watch, self.screen)?;
         }
-        self.gone = self.rebuild().not_the_same();
+        self.gone = self.build_check().not_the_same();
         Ok(())
     }
 
-    /// Records that a group which was fixed fails again.
+    /// Records that a group fails again which did not with the present build.
     pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
         if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
-            self.rebuild().seen_again(kind, major)?;
+            self.build_check().seen_again(kind, major)?;
         }
         Ok(())
+    }
+}
+
+/// The result of one call of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Number of runs committed in this count (of `--runs`, which several calls may share).
+    pub runs: u64,
+    /// Number of runs committed by this call.
+    pub runs_of_call: u64,
+    /// Wall time that this call fuzzed.
+    pub fuzzed: Duration,
+    /// Number of groups of crashes that no completed call has reported before.
+    pub new_groups: u64,
+    /// Number of runs of this count that crashed in a group known before.
+    pub known_crashes: u64,
+    /// Number of runs that crashed, in all calls of the campaign.
+    pub crashes: u64,
+    /// Whether the user stopped the call.
+    pub interrupted: bool,
+    /// What ended the call.
+    pub ended_by: EndedBy,
+    /// The condition of `--until` that ended the call; `None` if another cause did.
+    pub until: Option<Until>,
+    /// Number of findings that were not stored because the disk was full until the time was over.
+    pub unstored: u64,
+    /// Number of hangs stored without a position in the program, because the time was over before
+    /// the position was determined.
+    pub unnamed: u64,
+    /// Whether the disk was still full at the end: some counted findings may not be stored.
+    pub out_of_room: bool,
+    /// Whether the program was rebuilt since the campaign began.
+    pub rebuilt: bool,
+}
+
+impl Summary {
+    /// Runs per second of this call.
+    pub fn runs_per_s(&self) -> f64 {
+        Progress::rate(self.runs_of_call, self.fuzzed)
     }
 }

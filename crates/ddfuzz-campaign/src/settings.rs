@@ -1,130 +1,132 @@
-//! The settings of a call of a campaign.
+//! The settings of one call of the classic or guided campaign.
 
 use std::fmt::{Display, Formatter};
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::dictionary::Words;
-use super::minimizing::Minimizing;
-use super::seeds::Seeds;
-use super::until::{Deadline, Until};
+use crate::{Deadline, Minimizing, Seeds, SessionSettings, Until, Words};
 use ddfuzz_store::KnownGroups;
 
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As soon as it is found; results after it wait to be committed, fuzzing goes on until
-    /// there are too many of them.
+    /// A group is minimized as soon as it is found. Later findings wait to be committed meanwhile, and
+    /// fuzzing goes on until too many of them wait.
     Inline,
-    /// When the fuzzing has ended.
+    /// Groups are minimized after fuzzing has ended.
     After,
-    /// By a separate worker, beside the fuzzing.
+    /// A separate worker minimizes groups while fuzzing goes on.
     Worker,
-    /// Not at all.
+    /// Groups are not minimized.
     Off,
 }
 
-/// What makes the inputs (`--generator`).
+/// Which generator makes the inputs (`--generator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// The random characters of the fuzz studies.
+    /// Random characters, as in the fuzz studies.
     Classic,
-    /// Mutations of inputs that have reached something new.
+    /// Mutations of inputs that have reached new coverage.
     Guided,
 }
 
-/// The default of the greatest length of an input, in bytes.
+/// Default greatest length of an input, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
-/// The campaigns on other hosts that a guided one is linked to, by LibAFL's brokers. They bind
-/// loopback addresses only.
+/// Links a guided campaign with campaigns on other hosts, by LibAFL's brokers, which bind loopback
+/// addresses only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The port at which the broker of this campaign listens for others; any free one where
-    /// `None`.
+    /// Port at which the broker of this campaign listens for others; `None` means any free port.
     pub port: Option<u16>,
-    /// The broker that this one joins.
+    /// Address of the broker that this campaign joins.
     pub join: Option<SocketAddr>,
 }
 
 impl Network {
-    /// Whether there may be other hosts.
+    /// Whether the campaign may be linked with other hosts.
     pub fn is_used(&self) -> bool {
         self.port.is_some() || self.join.is_some()
     }
 }
 
-/// Where the status of a guided campaign is reported to.
+/// Monitoring services that a guided campaign reports its status to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitoring {
-    /// A StatsD server, by UDP.
+    /// Address of a StatsD server, reached by UDP.
     pub statsd: Option<SocketAddr>,
-    /// Where Prometheus asks, by HTTP at `/metrics`.
+    /// Address at which the campaign serves `/metrics` to Prometheus by HTTP.
     pub prometheus: Option<SocketAddr>,
 }
 
 /// The settings of one call of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The seed of all inputs.
+    /// Seed of the random numbers that all inputs are made from.
     pub seed: u64,
-    /// The greatest length of an input, in bytes; `None`: that of the campaign so far, or
-    /// [`DEFAULT_MAX_LEN`].
+    /// Greatest length of an input, in bytes; `None` means the length recorded in the campaign's
+    /// checkpoint, or [`DEFAULT_MAX_LEN`].
     pub max_len: Option<u64>,
-    /// The inputs that are mutated beside what the classic generator makes.
+    /// Inputs to mutate.
     pub seeds: Seeds,
-    /// What mutations write into them.
+    /// Words that mutations write into the inputs.
     pub words: Words,
-    /// Runs that this call makes.
+    /// Number of runs that this call makes; `None` means no limit.
     pub runs: Option<u64>,
-    /// Wall time that this call fuzzes.
+    /// Wall time that this call fuzzes; `None` means no limit.
     pub time: Option<Duration>,
-    /// The end of the whole call.
+    /// End of the whole call (`--total-time`).
     pub deadline: Deadline,
-    /// What else ends this call; whichever comes first.
+    /// Conditions of which the first that is met ends the fuzzing (`--until`).
     pub until: Vec<Until>,
-    /// What makes the inputs.
+    /// Which generator makes the inputs.
     pub generator: Generator,
-    /// The most that minimizing takes of the time of workers which also fuzz. The classic campaign
-    /// minimizes beside them.
+    /// Greatest share of a fuzzing worker's time that minimization takes. Only guided campaigns use
+    /// it.
     pub share: Share,
-    /// Workers.
+    /// Number of workers.
     pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
-    /// What is run, and how groups are minimized.
+    /// Target, and how groups are minimized.
     pub minimizing: Minimizing,
-    /// Other hosts.
+    /// Links with campaigns on other hosts.
     pub network: Network,
-    /// Monitors.
+    /// Monitoring services.
     pub monitoring: Monitoring,
-    /// Groups to mute: they are counted and stored, not minimized.
+    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
 }
 
 impl Settings {
-    /// When the fuzzing of a call that has begun now is over; `None`: at no time that a clock will
-    /// see.
-    pub(super) fn end_of(&self, began: Instant) -> Option<Instant> {
-        began.checked_add(self.time?)
+    /// The settings that all kinds of campaigns share.
+    pub(super) fn session(&self) -> SessionSettings<'_> {
+        SessionSettings {
+            deadline: &self.deadline,
+            minimizing: &self.minimizing,
+            jobs: self.jobs,
+            known: &self.known,
+            time: self.time,
+            until: &self.until,
+        }
     }
 }
 
-/// A share: more than nothing, at most all.
+/// A share above 0 and up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
 impl Share {
-    /// A fifth, the default of what minimizing may take.
+    /// Default share of minimization: 20 %.
     pub const DEFAULT: Share = Share(0.2);
 
-    /// The share `part` of 1; `None` where that is no share.
+    /// Creates a share; `None` unless `part` is above 0 and up to 1.
     pub fn new(part: f64) -> Option<Share> {
         (part > 0.0 && part <= 1.0).then_some(Share(part))
     }
 
-    /// As a part of 1.
+    /// The share as a number, above 0 and up to 1.
     pub fn part(self) -> f64 {
         self.0
     }
@@ -142,7 +144,7 @@ impl Display for Share {
     }
 }
 
-/// A text that is not a share.
+/// The error of a text that is no share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a share above 0% and up to 100%, like 20% or 0.2")]
 pub struct InvalidShare;

@@ -1,5 +1,5 @@
-//! When a campaign ends: by what it finds (`--until`), by the time of the whole call
-//! (`--total-time`), and what of that its workers have to know.
+//! When a campaign ends: conditions on what it finds (`--until`), the deadline of the whole call
+//! (`--total-time`), and the stop condition of its workers.
 
 use std::fmt::{Display, Formatter};
 use std::io;
@@ -8,34 +8,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::disk_full::Gate;
+use crate::PauseGate;
 use ddfuzz_exec::Ended;
 
-/// When a campaign has found enough, or finds nothing more.
+/// A condition that ends a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// With the first new group of crashes.
+    /// One group of crashes is new.
     First,
-    /// With so many of them.
+    /// This number of groups of crashes are new.
     Groups(u64),
-    /// When no group has been new for so long.
+    /// No group of crashes was new for this time of fuzzing.
     NoNewFor(Duration),
 }
 
-/// How far a campaign has come.
+/// The numbers on which conditions depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CampaignStatus {
-    /// New groups of crashes: those that a committed run has founded in this count, muted ones and
-    /// those known before it excepted.
+    /// Number of groups of crashes that committed runs of this count have founded, without muted groups
+    /// and groups known before.
     pub groups: u64,
-    /// Time that was fuzzed since the last of them.
+    /// Time of fuzzing since the last new group; `None` if no group is new.
     pub since_new: Option<Duration>,
-    /// Time that was fuzzed in this call.
+    /// Time of fuzzing in this call.
     pub elapsed: Duration,
 }
 
 impl Until {
-    /// Whether the campaign is to end here.
+    /// Whether the condition is met.
     pub fn is_reached(&self, status: &CampaignStatus) -> bool {
         match self {
             Until::First => status.groups >= 1,
@@ -44,13 +44,13 @@ impl Until {
         }
     }
 
-    /// Whether this depends on the runs alone, and not on the clock.
+    /// Whether the condition depends on the runs alone, and not on the clock.
     pub fn is_of_runs(&self) -> bool {
         !matches!(self, Until::NoNewFor(_))
     }
 }
 
-/// The new groups of a count, and when the last of them was found.
+/// Number of new groups of a count, and when the last of them was found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewGroups {
     count: u64,
@@ -58,7 +58,7 @@ pub(super) struct NewGroups {
 }
 
 impl NewGroups {
-    /// There are `count` of them now.
+    /// Sets the number of new groups after `elapsed` fuzzing.
     pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
         if count > self.count {
             *self = NewGroups {
@@ -68,7 +68,7 @@ impl NewGroups {
         }
     }
 
-    /// The status of the campaign after so much fuzzing.
+    /// The status of the campaign after `elapsed` fuzzing.
     pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
         CampaignStatus {
             groups: self.count,
@@ -78,7 +78,7 @@ impl NewGroups {
     }
 }
 
-/// Which of several ends is reached; the first of them in their order.
+/// The first of several conditions that is met.
 pub fn reached(ends: &[Until], status: &CampaignStatus) -> Option<Until> {
     ends.iter().copied().find(|end| end.is_reached(status))
 }
@@ -97,16 +97,16 @@ impl Display for Until {
     }
 }
 
-/// Why a text is not an end.
+/// Why a text is not a condition of `--until`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// It is none of the forms.
+    /// The text has none of the known forms.
     #[error("write `first`, `3 groups` or `no new for 10m`")]
     Unknown,
-    /// A number of groups that is none.
+    /// The number of groups is 0.
     #[error("write at least 1 group")]
     NoGroups,
-    /// A time that is none.
+    /// The time is 0 or invalid.
     #[error("write a time above 0 as a number with ms, s, m or h")]
     NoTime,
 }
@@ -129,7 +129,7 @@ impl FromStr for Until {
     }
 }
 
-/// Reads a time with its unit; seconds without.
+/// Parses a time with its unit; without a unit, in seconds.
 fn time_of(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -147,18 +147,15 @@ fn time_of(text: &str) -> Result<Duration, InvalidUntil> {
     }
 }
 
-/// When a call is to have ended. It ends as it does when the user stops it: what is under way is
-/// saved, and the next call continues it.
+/// The end of a whole call (`--total-time`). At the deadline the call ends as if the user stopped it:
+/// its state is saved, and the next call continues.
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     over: Arc<AtomicBool>,
 }
 
 impl Deadline {
-    /// Raises `stop` after `total`, if there is one.
-    ///
-    /// # Errors
-    /// When no thread can be started.
+    /// Starts a thread that sets `stop` to true after `total`; `None` means no deadline.
     pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
         let at = total.and_then(|total| Instant::now().checked_add(total));
         let deadline = Deadline::default();
@@ -177,13 +174,13 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Whether it has stopped the call.
+    /// Whether the deadline, and not the user, has stopped the call.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// How long the call may fuzz that was asked for `time`: where that is left open, it leaves a
-    /// quarter of the whole for what comes after the fuzzing.
+    /// Time for fuzzing if the user asked for `time` of fuzzing and a call of `total`. Without `time`, a
+    /// quarter of `total` is left for the work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -193,24 +190,24 @@ impl Deadline {
     }
 }
 
-/// What ends the work of all workers.
+/// When the workers stop.
 pub(crate) struct StopCondition<'a> {
-    /// Turns true when the user stops.
+    /// Turns true when the user stops or the whole call's deadline is over.
     stop: &'a AtomicBool,
-    /// The end of the time.
+    /// End of the time for fuzzing; `None` means no limit.
     deadline: Option<Instant>,
-    /// A worker has failed, or what comes next is not committed.
+    /// Whether to stop because a worker has failed or no more runs are committed.
     broken: AtomicBool,
-    /// Closed while nothing can be stored.
-    gate: &'a Gate,
+    /// Pauses the workers while the disk is full.
+    gate: &'a PauseGate,
 }
 
 impl<'a> StopCondition<'a> {
-    /// Until `stop` turns true, or `deadline` is over.
+    /// Workers stop when `stop` turns true or `deadline` is over.
     pub(crate) fn new(
         stop: &'a AtomicBool,
         deadline: Option<Instant>,
-        gate: &'a Gate,
+        gate: &'a PauseGate,
     ) -> StopCondition<'a> {
         StopCondition {
             stop,
@@ -220,12 +217,12 @@ impl<'a> StopCondition<'a> {
         }
     }
 
-    /// Stops all workers for good where `so`.
-    pub(crate) fn break_off(&self, so: bool) {
-        self.broken.fetch_or(so, Ordering::Relaxed);
+    /// Stops all workers for good if `now` is true.
+    pub(crate) fn break_off(&self, now: bool) {
+        self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Whether workers go on; waits while the disk is full.
+    /// Waits while the disk is full; then returns whether workers go on.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()
@@ -233,23 +230,20 @@ impl<'a> StopCondition<'a> {
 
     /// Whether workers stop.
     pub(crate) fn is_over(&self) -> bool {
-        self.has_ended() || self.is_late()
+        let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
+        stopped || self.is_late()
     }
 
-    /// Whether a run that ended so is classified. A hang is not after the user has stopped, for
-    /// that takes as long again: the next call repeats the run.
+    /// Whether a run that ended with `ended` is classified. A hang is not after the user has stopped,
+    /// since classifying it takes as long as the run; the next call repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the time is over.
+    /// Whether the time for fuzzing is over.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    fn has_ended(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
     }
 }
 
@@ -290,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_hang_is_not_named_when_the_whole_time_is_over_and_a_crash_is() {
-        let (stop, gate) = (AtomicBool::new(false), Gate::default());
+        let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
         // The time for fuzzing ends no run that is under way.
         let condition = StopCondition::new(&stop, Some(Instant::now()), &gate);
         assert!(condition.is_over() && condition.may_classify(Ended::Timeout));

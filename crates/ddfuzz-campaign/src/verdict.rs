@@ -1,29 +1,24 @@
-//! What an input of another fuzzer does: whether it crashes, or runs over a limit, and for which
-//! target that holds.
+//! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit, what
+//! the journal of triage records of them, and for which target the result holds.
 
-use super::error::CampaignError;
-use super::recheck::{Examined, examined};
+use crate::{CampaignError, Examined, examined};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, ReportedEnd};
-use ddfuzz_store::report::place;
-use ddfuzz_store::{CrashLine, Kind, StoreError};
+use ddfuzz_store::{CrashLine, Kind, StoreError, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of an input.
+/// The result of judging an input.
 pub enum Judged {
-    /// It crashed with a major and a minor key of which a record is at hand.
+    /// The input crashed with a known major and minor key.
     Again(Key, Key),
-    /// All is known of it that can be.
+    /// The input was examined in full.
     New(Examined),
 }
 
-/// Runs an input: for its keys only where they are among those that `is_known`, of which there
-/// are `any`; else as often as [`examined`] does, and with `leaks` for leaks, too.
-///
-/// # Errors
-/// When the target cannot be run.
+/// Runs an input. If `any` keys are known, runs it once for its keys, and stops there if `is_known`
+/// accepts them; else examines the input in full ([`examined`]), with `leaks` also for leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -32,7 +27,7 @@ pub fn judged(
     is_known: impl Fn(Key, Key) -> bool,
 ) -> Result<Judged, ExecError> {
     let mut quick = None;
-    // Before there is anything to be known again, asking would be a run in vain.
+    // Without known keys, the run for the keys alone would be useless.
     if any
         && let Quick::Crash {
             class,
@@ -58,11 +53,8 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Whether the target crashes with this major key whatever its input is, as far as the empty one
-/// and a few that have nothing in common say.
-///
-/// # Errors
-/// When the target cannot be run.
+/// Whether the target crashes with this major key on any input; tests the empty input and four others
+/// that have nothing in common.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -74,13 +66,13 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Whether the fuzzer that named the file has seen a leak.
+/// Whether the file name says that the other fuzzer has found a leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// What is left of a crash that came once, with these keys, and in none of the tries after it: no
-/// one has looked at more than its keys.
+/// Completes the result of an input that crashed once with these keys and in none of the later tries:
+/// the crash record then holds the keys only.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
         return tried;
@@ -101,7 +93,7 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
     }
 }
 
-/// The kind of finding that a crash is; one that did not come in each try is flaky.
+/// Kind of group that a crash belongs to; a crash that did not occur in each try is flaky.
 pub fn kind_of(crash: &Crash) -> Kind {
     match crash.hits < crash.tries {
         true => Kind::Flaky,
@@ -109,7 +101,7 @@ pub fn kind_of(crash: &Crash) -> Kind {
     }
 }
 
-/// What the journal of triage keeps of a crash.
+/// The part of a crash record that the journal of triage holds.
 pub fn line_of(crash: &Crash) -> CrashLine {
     CrashLine {
         kind: kind_of(crash),
@@ -128,11 +120,8 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
-/// The identity of a target: whatever may change how an input ends or what it is called. The way
-/// of execution does neither. Libraries, and files that arguments name, are not looked at.
-///
-/// # Errors
-/// When the program cannot be read.
+/// Hash that identifies a target: of its program, arguments, environment and limits, and of the version
+/// of the keys. The way of execution, libraries, and files named by arguments are not included.
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = match &target.program {
         Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),

@@ -20,7 +20,7 @@ use crate::{
 const CALIBRATION: u32 = 3;
 /// How often, and for how long, a traced run is repeated if its server or tracer breaks.
 const MOST_TRIES: u32 = 10;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROOF_TIME_FACTOR: Duration = Duration::from_secs(5);
 
 /// How the next run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl TreeExecutor {
                     self.traced = None;
                     return Ok(None);
                 }
-                Err(_) if began.elapsed() > PATIENCE => return Ok(None),
+                Err(_) if began.elapsed() > PROOF_TIME_FACTOR => return Ok(None),
                 Err(_) => {}
             }
         }

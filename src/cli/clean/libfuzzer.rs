@@ -13,7 +13,7 @@ use crate::report::clean::LibFuzzerCoverage;
 
 /// A run may take so many times its limit, in seconds at least [`LEAST_SECONDS`]: that it ends well
 /// within the limit is known already, by a process that does nothing else.
-const PATIENCE: u32 = 10;
+const PROOF_TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Links in memory, at most: each takes about a kilobyte.
 const MOST_IN_MEMORY: usize = 50_000;
@@ -44,7 +44,7 @@ impl LibFuzzer {
             return None;
         }
         let program = find_program(program).ok()?;
-        let wall = target.limits.wall.saturating_mul(PATIENCE).as_secs();
+        let wall = target.limits.wall.saturating_mul(PROOF_TIME_FACTOR).as_secs();
         Some(LibFuzzer {
             program: std::path::absolute(program).ok()?,
             env: environment(&target.env),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::MinArgs;
-use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
+use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::run::campaign_of;
 use crate::cli::target::{install_bundled, recorded_target};
 use crate::cli::{Exit, Failure, Output, next_steps, show, signals, ui};
@@ -113,7 +113,7 @@ pub(in crate::cli) fn minimize(
         output,
         done: 0,
     };
-    let done = minimize_left(&store, minimizing, known, resume, &mut shown, stop);
+    let done = minimize_pending(&store, minimizing, known, resume, &mut shown, stop);
     let minimized = shown.done;
     drop(shown);
     done?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::reports::{CompareArgs, StudyReportArgs};
 use crate::campaign::CampaignError;
 use crate::campaign::generator::Preset;
-use crate::campaign::study::Asked;
+use crate::campaign::study::StudyRequest;
 use crate::cli::campaign_args::MinimizationArgs;
 use crate::cli::{Failure, values};
 use crate::store::Reader;
@@ -149,7 +149,7 @@ impl RevisitArgs {
             true => Reader::open(&self.out).ok(),
             false => None,
         };
-        let Some(was) = so_far.and_then(|reader| Asked::so_far(&reader)) else {
+        let Some(was) = so_far.and_then(|reader| StudyRequest::so_far(&reader)) else {
             return Ok(self);
         };
         if let Some(now) = self.max_len.filter(|now| *now != was.max_len) {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{RevisitArgs, StudySandbox};
 use crate::campaign::study::list::{List, installed};
-use crate::campaign::study::{Asked, Circumstances, Selection, StudyPlan, StudySettings, Utility};
+use crate::campaign::study::{
+    RunEnvironment, Selection, StudyPlan, StudyRequest, StudySettings, Utility,
+};
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
 use crate::cli::run::workers;
 use crate::cli::{Exit, Failure, Output};
@@ -87,11 +89,14 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
         (None, Some(_)) => return,
         (runs, _) => runs,
     };
-    let runnable = utilities.iter().filter(|it| it.unfit.is_none()).count() as u64;
+    let runnable = utilities
+        .iter()
+        .filter(|it| it.skip_reason.is_none())
+        .count() as u64;
     let all = all.unwrap_or(RUNS_OF_EACH.saturating_mul(runnable));
     let mut over = all % runnable.max(1);
     for utility in utilities {
-        if utility.unfit.is_some() {
+        if utility.skip_reason.is_some() {
             utility.runs = Some(0);
             continue;
         }
@@ -146,7 +151,7 @@ pub(super) fn settings(
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
     minimizing.variants = args.shrink.variants(Variants::None);
     StudySettings {
-        circumstances: Circumstances {
+        environment: RunEnvironment {
             limits,
             sandbox: held.sandbox,
             path: path_of_utilities(),
@@ -160,7 +165,7 @@ pub(super) fn settings(
                 .flat_map(|preset| preset.inputs(seed))
                 .collect(),
         },
-        asked: Asked {
+        asked: StudyRequest {
             list: args.list.as_ref().map(OsText::from),
             preset: args.preset.map(|preset| preset.to_string()),
             shard: args.shard.map(|shard| (shard.part, shard.of)),
@@ -213,15 +218,15 @@ pub(super) fn show(planned: &Planned, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {
         let of = [&utility.package, &utility.version].map(|it| it.clone().unwrap_or_default());
-        let how = match &utility.unfit {
-            Some(unfit) => [Some(unfit.label().to_owned()), unfit.note()]
+        let how = match &utility.skip_reason {
+            Some(skip_reason) => [Some(skip_reason.label().to_owned()), skip_reason.note()]
                 .into_iter()
                 .flatten()
                 .collect::<Vec<_>>()
                 .join(": "),
-            None if utility.courses.is_empty() => "in no list".to_owned(),
+            None if utility.invocations.is_empty() => "in no list".to_owned(),
             None => {
-                let names = utility.courses.iter().map(|course| course.name());
+                let names = utility.invocations.iter().map(|course| course.name());
                 names.collect::<Vec<_>>().join(", ")
             }
         };

@@ -15,7 +15,7 @@ use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, next_steps, signals, ui, values};
-use crate::campaign::{Minimizing, Variants, left_to_minimize};
+use crate::campaign::{Minimizing, Variants, pending_entries};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{
@@ -152,7 +152,7 @@ impl TriageArgs {
         match (&self.out, result.groups.first()) {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
-                if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
+                if !pending_entries(&reader, Variants::Plain, known)?.is_empty() {
                     next_steps::before_minimizing(output, out);
                 }
                 next_steps::after_groups(output, out, &group.major, Some(target));

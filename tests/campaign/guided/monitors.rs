@@ -8,7 +8,7 @@ use super::processes::Running;
 use super::targets::{Built, gates};
 use crate::ddfuzz::Desk;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PROOF_TIME_FACTOR: Duration = Duration::from_secs(60);
 
 #[test]
 fn statistics_go_to_a_statsd_server() {
@@ -17,7 +17,7 @@ fn statistics_go_to_a_statsd_server() {
         return;
     }
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.set_read_timeout(Some(PROOF_TIME_FACTOR)).unwrap();
     let to = server.local_addr().unwrap();
     let words =
         format!("run --json --seed 1 --max-len 16 --jobs 1 --statsd {to} -o out -- ./gates");
@@ -26,7 +26,7 @@ fn statistics_go_to_a_statsd_server() {
     let mut packet = [0; 1 << 16];
     let began = Instant::now();
     while !(heard.contains("execs_done") && heard.contains("corpus_count")) {
-        assert!(began.elapsed() < PATIENCE, "{heard}");
+        assert!(began.elapsed() < PROOF_TIME_FACTOR, "{heard}");
         let length = server
             .recv(&mut packet)
             .unwrap_or_else(|error| panic!("{error}: {heard}"));

@@ -2,19 +2,30 @@
 
 use std::ffi::OsString;
 
-use ddfuzz::campaign::study::list::{List, Listed, ListedChannel};
+use ddfuzz::campaign::study::Invocation;
+use ddfuzz::campaign::study::list::List;
+use ddfuzz::exec::{Channel, Terminal};
+use ddfuzz::files::Base64;
 
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// The one entry of a list of these lines.
+/// The invocation of the one entry of a list of these lines.
 #[track_caller]
-fn entry(lines: &str) -> Listed {
+fn entry(lines: &str) -> Invocation {
     let list = List::parse("test", lines);
     assert_eq!(list.skipped, []);
     assert_eq!(list.entries.len(), 1);
-    list.entries[0].clone()
+    list.entries[0].invocation.clone()
+}
+
+/// A terminal whose program is ended by these keys.
+fn terminal(ending: &[u8]) -> Channel {
+    Channel::Terminal(Terminal {
+        ending: Base64(ending.to_vec()),
+        ..Terminal::default()
+    })
 }
 
 /// Why the last of these lines is skipped.
@@ -29,24 +40,25 @@ fn why(lines: &str) -> String {
 #[test]
 fn each_channel_puts_the_file_where_the_study_did() {
     let cat = entry("stdin cat [-A  -b]");
-    assert_eq!(cat.utility, "cat");
-    assert_eq!(cat.channel, ListedChannel::Stdin);
+    let list = List::parse("test", "stdin cat");
+    assert_eq!(list.entries[0].utility, "cat");
+    assert_eq!(cat.name(), "stdin");
     assert_eq!(cat.pool, [words(&["-A"]), words(&["-b"])]);
     assert_eq!((cat.args, cat.pool_at), (words(&[]), 0));
 
     let cut = entry("file cut [--complement -z] -b 1");
-    assert_eq!(cut.channel, ListedChannel::File);
+    assert_eq!(cut.name(), "file");
     assert_eq!((cut.args, cut.pool_at), (words(&["-b", "1", "@@"]), 0));
 
     let colrm = entry("file colrm 2 4 ");
     assert_eq!((colrm.args, colrm.pool), (words(&["2", "4", "@@"]), vec![]));
 
     let gcc = entry("cp t.c gcc [-c -S]");
-    assert_eq!(gcc.channel, ListedChannel::Copied("t.c".into()));
+    assert_eq!(gcc.name(), "cp t.c");
     assert_eq!(gcc.args, words(&["@@"]));
 
     let join = entry("two_files join");
-    assert_eq!(join.channel, ListedChannel::TwoFiles);
+    assert_eq!(join.channel, Channel::TwoFiles);
     assert_eq!(join.args, words(&["@@", "@@"]));
 
     let look = entry("file look a [-b -d]");
@@ -84,20 +96,20 @@ fn words_are_those_that_a_shell_would_see() {
 fn programs_in_terminals_know_how_to_end() {
     let less = entry("pty less [-a]");
     assert_eq!(less.args, words(&["@@"]));
-    assert!(matches!(less.channel, ListedChannel::Terminal { ending } if ending.contains(&b'q')));
+    assert!(matches!(less.channel, Channel::Terminal(it) if it.ending.0.contains(&b'q')));
     let shell = entry("pty ./build/bash [-i]");
     assert_eq!(shell.args, words(&[]));
-    assert!(matches!(shell.channel, ListedChannel::Terminal { ending } if !ending.is_empty()));
+    assert!(matches!(shell.channel, Channel::Terminal(it) if !it.ending.0.is_empty()));
     let unknown = entry("pty surely-not-known");
-    assert_eq!(unknown.channel, ListedChannel::Terminal { ending: vec![] });
+    assert_eq!(unknown.channel, terminal(b""));
 }
 
 #[test]
 fn a_redirection_at_the_end_means_stdin() {
     let tool = entry("file tool -s \"subject\" to < ");
-    assert_eq!(tool.channel, ListedChannel::Stdin);
+    assert_eq!(tool.name(), "stdin");
     assert_eq!(tool.args, words(&["-s", "subject", "to"]));
-    assert_eq!(entry("stdin tool <").channel, ListedChannel::Stdin);
+    assert_eq!(entry("stdin tool <").name(), "stdin");
 }
 
 #[test]
@@ -109,13 +121,15 @@ fn directives_say_more_than_the_study_could() {
     let [vi, cat, tac] = &list.entries[..] else {
         panic!("{list:?}");
     };
-    let ending = b"\x1b:q!\r".to_vec();
-    assert_eq!(vi.channel, ListedChannel::Terminal { ending });
-    assert_eq!(vi.pool, [words(&["-R"]), words(&["-c", "set list"])]);
-    assert_eq!(vi.args, words(&["@@"]));
+    assert_eq!(vi.invocation.channel, terminal(b"\x1b:q!\r"));
+    assert_eq!(
+        vi.invocation.pool,
+        [words(&["-R"]), words(&["-c", "set list"])]
+    );
+    assert_eq!(vi.invocation.args, words(&["@@"]));
     let packages = [vi, cat, tac].map(|listed| listed.package.as_deref());
     assert_eq!(packages, [Some("vim"), Some("vim"), None]);
-    assert!(cat.pool.is_empty());
+    assert!(cat.invocation.pool.is_empty());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ddfuzz::campaign::study::list::installed::{find, package_of};
-use ddfuzz::campaign::study::list::{List, ListedChannel, deny};
+use ddfuzz::campaign::study::list::{List, deny};
+use ddfuzz::exec::{Channel, Terminal};
 
 use crate::needs;
 
@@ -16,8 +17,14 @@ fn it_has_two_hundred_utilities_and_no_wrong_line() {
     assert!(utilities.len() >= 200, "{} utilities", utilities.len());
     for listed in &list.entries {
         assert!(listed.package.is_some(), "{listed:?}");
-        assert!(listed.pool_at <= listed.args.len(), "{listed:?}");
-        assert_eq!(deny::reason(&listed.utility, &listed.words()), None);
+        assert!(
+            listed.invocation.pool_at <= listed.invocation.args.len(),
+            "{listed:?}"
+        );
+        assert_eq!(
+            deny::reason(&listed.utility, &listed.invocation.words()),
+            None
+        );
     }
 }
 
@@ -26,10 +33,14 @@ fn no_line_stands_there_twice() {
     let list = List::debian();
     let mut seen = BTreeSet::new();
     for listed in &list.entries {
-        let call = (&listed.utility, listed.channel.name(), &listed.args);
+        let call = (
+            &listed.utility,
+            listed.invocation.name(),
+            &listed.invocation.args,
+        );
         assert!(seen.insert(call), "{listed:?}");
-        let options: BTreeSet<_> = listed.pool.iter().collect();
-        assert_eq!(options.len(), listed.pool.len(), "{listed:?}");
+        let options: BTreeSet<_> = listed.invocation.pool.iter().collect();
+        assert_eq!(options.len(), listed.invocation.pool.len(), "{listed:?}");
     }
 }
 
@@ -38,9 +49,9 @@ fn each_program_in_a_terminal_knows_how_to_end() {
     let list = List::debian();
     let mut terminals = 0;
     for listed in &list.entries {
-        if let ListedChannel::Terminal { ending } = &listed.channel {
+        if let Channel::Terminal(Terminal { ending, .. }) = &listed.invocation.channel {
             terminals += 1;
-            assert!(!ending.is_empty(), "{listed:?}");
+            assert!(!ending.0.is_empty(), "{listed:?}");
         }
     }
     assert!(terminals > 20, "only {terminals} in terminals");

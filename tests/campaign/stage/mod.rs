@@ -1,7 +1,7 @@
 //! The parts for any LibAFL fuzzer.
 
-mod desk;
 mod examples;
+mod group_registry;
 mod killed;
 mod objective;
 #[path = "../../store/sample.rs"]

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use ddfuzz::campaign::{GroupMetadata, GroupObjective, LocalDesk, Passed, Seen, Sight};
+use ddfuzz::campaign::{
+    FailedRun, FailedRunSlot, GroupMetadata, GroupObjective, GroupRegistry, Passed,
+};
 use ddfuzz::exec::{Ended, Program, Target, Way};
 use ddfuzz::store::{Kind, Reader};
 use libafl::HasMetadata;
@@ -18,13 +20,13 @@ use crate::ddfuzz::Desk;
 
 struct Fuzzer {
     state: State,
-    desk: Arc<Mutex<LocalDesk>>,
-    objective: GroupObjective<LocalDesk>,
+    desk: Arc<Mutex<GroupRegistry>>,
+    objective: GroupObjective<GroupRegistry>,
 }
 
 impl Fuzzer {
     fn new(desk: &Desk, target: &Target) -> Fuzzer {
-        let opened = LocalDesk::open(&desk.file("out"), target, Way::Command).unwrap();
+        let opened = GroupRegistry::open(&desk.file("out"), target, Way::Command).unwrap();
         let opened = Arc::new(Mutex::new(opened));
         Fuzzer {
             state: state(),
@@ -54,7 +56,7 @@ impl Fuzzer {
     fn seen(&self, kind: Kind) -> Vec<u64> {
         self.desk.lock().unwrap().flush().unwrap();
         let reader = self.desk.lock().unwrap();
-        let reader = ddfuzz::campaign::Shelf::reader(&*reader);
+        let reader = ddfuzz::campaign::StoreWriter::reader(&*reader);
         let groups = reader.groups(kind).unwrap();
         groups.iter().map(|group| group.runs_seen()).collect()
     }
@@ -100,29 +102,29 @@ fn only_new_ways_and_smaller_inputs_are_solutions() {
 fn what_does_not_come_again_is_flaky_and_told_as_it_was_seen() {
     let desk = Desk::new();
     let target = three_bugs(&desk);
-    let sight = Sight::default();
+    let failed_run = FailedRunSlot::default();
     let mut fuzzer = Fuzzer::new(&desk, &target);
-    fuzzer.objective = fuzzer.objective.seeing(sight.clone());
-    sight.leave(Seen {
+    fuzzer.objective = fuzzer.objective.reading(failed_run.clone());
+    failed_run.put(FailedRun {
         ended: Some(Ended::Signal(7)),
-        ..Seen::default()
+        ..FailedRun::default()
     });
     assert!(fuzzer.evaluate(b"harmless", ExitKind::Crash));
     assert!(fuzzer.evaluate(b"slow once", ExitKind::Timeout));
     assert!(!fuzzer.evaluate(b"slow once", ExitKind::Timeout));
     // A status that only may be a crash, and is none by what the run said.
-    let exit = || Seen {
+    let exit = || FailedRun {
         ended: Some(Ended::Exit(101)),
-        ..Seen::default()
+        ..FailedRun::default()
     };
-    sight.leave(exit());
+    failed_run.put(exit());
     assert!(!fuzzer.evaluate(b"harmless too", ExitKind::Ok));
-    sight.leave(exit());
+    failed_run.put(exit());
     assert!(!fuzzer.evaluate(b"harmless too", ExitKind::Crash));
     // An end that LibAFL does not tell.
-    sight.leave(Seen {
+    failed_run.put(FailedRun {
         ended: Some(Ended::Signal(11)),
-        ..Seen::default()
+        ..FailedRun::default()
     });
     assert!(fuzzer.evaluate(&with_bug(60, "<"), ExitKind::Ok));
     drop(fuzzer);
@@ -173,17 +175,20 @@ fn what_cannot_be_filed_stays_a_solution_until_it_can() {
 fn what_cannot_be_named_is_filed_as_seen_once_where_no_stage_comes_back() {
     let desk = Desk::new();
     let target = three_bugs(&desk);
-    let sight = Sight::default();
+    let failed_run = FailedRunSlot::default();
     let mut fuzzer = Fuzzer::new(&desk, &target);
-    fuzzer.objective = fuzzer.objective.seeing(sight.clone()).filing_unnamed();
+    fuzzer.objective = fuzzer
+        .objective
+        .reading(failed_run.clone())
+        .storing_unclassified();
     // It is being built.
     let Program::Path(program) = &target.program else {
         panic!("it is no file");
     };
     std::fs::remove_file(program).unwrap();
-    sight.leave(Seen {
+    failed_run.put(FailedRun {
         ended: Some(Ended::Signal(11)),
-        ..Seen::default()
+        ..FailedRun::default()
     });
     let input = with_bug(60, "<");
     assert!(fuzzer.evaluate(&input, ExitKind::Crash));

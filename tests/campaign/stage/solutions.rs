@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ddfuzz::campaign::{CampaignError, DdminStage, LocalDesk, SolutionCursor, StageSettings};
+use ddfuzz::campaign::{CampaignError, DdminStage, GroupRegistry, SolutionCursor, StageSettings};
 use ddfuzz::store::StoreError;
 use libafl::HasMetadata;
 use libafl::corpus::Corpus;
@@ -15,7 +15,10 @@ use super::state::{
 use crate::ddfuzz::Desk;
 
 fn patient() -> StageSettings {
-    StageSettings::default().budget_time(None)
+    StageSettings {
+        budget_time: None,
+        ..StageSettings::default()
+    }
 }
 
 #[test]
@@ -79,7 +82,14 @@ fn a_share_of_nothing_groups_and_does_not_minimize() {
     let (target, out) = (three_bugs(&desk), desk.file("out"));
     let mut state = state();
     find(&mut state, &with_bug(60, "<"));
-    let mut stage = open(&out, &target, StageSettings::default().share_percent(0));
+    let mut stage = open(
+        &out,
+        &target,
+        StageSettings {
+            share_percent: 0,
+            ..StageSettings::default()
+        },
+    );
     for _ in 0..20 {
         perform(&mut stage, &mut state);
     }
@@ -163,7 +173,7 @@ fn a_directory_of_something_else_is_refused() {
     let desk = Desk::new();
     let target = three_bugs(&desk);
     let refused = |out: &str| {
-        let opened = DdminStage::<LocalDesk, BytesInput>::open(desk.file(out), target.clone());
+        let opened = DdminStage::<GroupRegistry, BytesInput>::open(desk.file(out), target.clone());
         opened.err().expect("it is refused")
     };
     std::fs::create_dir(desk.file("foreign")).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use ddfuzz::campaign::{DdminStage, Desk as Handing, StageSettings};
+use ddfuzz::campaign::{CrashSink, DdminStage, StageSettings};
 use ddfuzz::exec::{Program, Target};
 use ddfuzz::store::{Entry, Kind, Reader};
 use libafl::corpus::{Corpus, InMemoryCorpus, Testcase};
@@ -53,7 +53,7 @@ pub fn open(out: &Path, target: &Target, settings: StageSettings) -> DdminStage 
 }
 
 /// Performs the stage once, as a fuzzer does in each round.
-pub fn perform<D: Handing>(stage: &mut DdminStage<D>, state: &mut State) {
+pub fn perform<D: CrashSink>(stage: &mut DdminStage<D>, state: &mut State) {
     let mut manager = NopEventManager::new();
     stage
         .perform(&mut (), &mut (), state, &mut manager)
@@ -61,7 +61,7 @@ pub fn perform<D: Handing>(stage: &mut DdminStage<D>, state: &mut State) {
 }
 
 /// Lets the stage come to its end.
-pub fn finish<D: Handing>(stage: &mut DdminStage<D>, state: &mut State) {
+pub fn finish<D: CrashSink>(stage: &mut DdminStage<D>, state: &mut State) {
     let stop = AtomicBool::new(false);
     stage
         .finish(state, &mut NopEventManager::new(), &stop)

@@ -1,31 +1,29 @@
-//! Which input each run of a campaign gets: a function of (campaign seed, index of the run, seeds
-//! and words of the user), the same when the campaign is resumed.
+//! Which input each run of a classic campaign gets: a function of the campaign's seed, the number of the
+//! run, and the user's seeds and dictionaries. A resumed campaign has to have the same ones.
 
 use std::fmt;
 use std::sync::Mutex;
 
-use crate::dictionary::{Source, Words};
-use crate::error::CampaignError;
-use crate::generator::{InputName, Kind};
-use crate::ledger::{Checkpoint, lock};
-use crate::mutation::{MutatedName, Mutation};
-use crate::seeds::Seeds;
-use crate::settings::{DEFAULT_MAX_LEN, Settings};
+use crate::generator::{Draw, InputName, Kind};
+use crate::{
+    CampaignError, DEFAULT_MAX_LEN, MutatedName, Mutation, Seeds, Settings, Source, Words,
+    campaign_state::Checkpoint, lock,
+};
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 
-/// What every worker makes its inputs of.
+/// What workers make the inputs from.
 #[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
-    /// Empty where nothing is mutated.
     pub(super) seeds: Seeds,
     words: Words,
 }
 
 impl Inputs {
-    /// Those of this call. What makes them goes into the checkpoint of a campaign that begins, and
-    /// has to be the same in one that goes on; its seeds go to the corpus of the output directory.
+    /// Takes the inputs from the settings: records them in the checkpoint of a new campaign, and compares
+    /// them with the checkpoint of a resumed one. Stores the seeds in the corpus of the output
+    /// directory.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -55,14 +53,13 @@ impl Inputs {
     fn begin(&mut self, checkpoint: &mut Checkpoint) {
         checkpoint.dictionary = self.dictionary();
         if self.seeds.is_empty() {
-            // Words alone are what there is to begin with: of nothing, mutations make next to
-            // nothing.
+            // Without seeds, the words of the dictionaries serve as seeds.
             let max_len = self.plan.max_len;
             let words = self.words.of(Source::Dictionary);
             self.seeds = Seeds::of(words.filter(|word| word.len() as u64 <= max_len));
         }
         if self.seeds.is_empty() {
-            return; // words are for mutations alone
+            return; // words are used by mutations only
         }
         checkpoint.seeds = Some(self.seeds.digest());
         let words = self.words.of(Source::Program);
@@ -75,7 +72,7 @@ impl Inputs {
         checkpoint: &Checkpoint,
     ) -> Result<(), CampaignError> {
         if self.seeds.is_empty() && checkpoint.seeds.is_some() {
-            self.seeds = kept(store)?;
+            self.seeds = stored_seeds(store)?;
         }
         let seeds = (!self.seeds.is_empty()).then(|| self.seeds.digest());
         if self.dictionary() != checkpoint.dictionary {
@@ -84,7 +81,7 @@ impl Inputs {
         if seeds != checkpoint.seeds {
             return Err(CampaignError::OtherSeeds);
         }
-        // A program that was rebuilt may have others.
+        // A rebuilt program may have other words than those recorded.
         let mut words = Words::default();
         words.add(Source::Dictionary, self.words.of(Source::Dictionary));
         let program = checkpoint.words.iter().map(|word| &word.0[..]);
@@ -93,20 +90,21 @@ impl Inputs {
         Ok(())
     }
 
+    /// Hash of the words of the dictionaries; `None` without any.
     fn dictionary(&self) -> Option<String> {
         let some = self.words.of(Source::Dictionary).next().is_some();
         some.then(|| self.words.digest(Source::Dictionary))
     }
 
-    /// What mutates seeds, for one worker; `None` where nothing does.
+    /// Creates a worker's mutator of seeds; `None` without seeds.
     pub(super) fn mutation(&self) -> Option<Mutation> {
         let some = !self.seeds.is_empty();
         some.then(|| Mutation::new(&self.seeds, &self.words, self.plan.max_len))
     }
 }
 
-/// The seeds that an earlier call has put into the corpus.
-fn kept(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
+/// Reads the seeds that an earlier call has stored in the corpus.
+fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     let files = lock(store).reader().corpus()?;
     let read = files.iter().map(|path| {
         std::fs::read(path).map_err(|error| StoreError::from(FileError::at("read", path)(error)))
@@ -114,17 +112,17 @@ fn kept(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     Ok(Seeds::of(read.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// The greatest length of the inputs of the campaign that `store` belongs to, in bytes, when
-/// `asked` is asked for.
+/// The greatest length of the inputs of the campaign that `store` belongs to, in bytes; `asked` is the
+/// length that the user asks for.
 ///
 /// # Errors
-/// When the campaign has had another one so far, or its checkpoint cannot be read.
+/// When the campaign began with another length, or its checkpoint cannot be read.
 pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, CampaignError> {
     let checkpoint = store.reader().load_state::<Checkpoint>()?;
     max_len(asked, checkpoint.and_then(|checkpoint| checkpoint.max_len))
 }
 
-/// The greatest length asked for, which has to be that of the campaign so far.
+/// The greatest length in bytes, from the one asked for and the one that the campaign began with.
 fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
     match (asked, so_far) {
         (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
@@ -132,18 +130,19 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
     }
 }
 
-/// Lengths are drawn from these decades, in bytes, the short ones more often: a megabyte takes
-/// as long as a thousand short inputs.
+/// Ranges of lengths in bytes. Short inputs are drawn more often, since a megabyte takes as long as a
+/// thousand short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// Below these values of a random byte lie the first two decades.
+/// A random byte below the first value draws from the first range, one below the second value from the
+/// second range.
 const SHARES: [u8; 2] = [160, 236];
 
-/// Which input a run gets.
+/// The name of a run's input, from which the input is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunInput {
-    /// One of the classic generator.
+    /// An input of the classic generator.
     Generated(InputName),
-    /// A seed, mutated or as it is.
+    /// A seed, mutated or unchanged.
     Mutated(MutatedName),
 }
 
@@ -156,30 +155,19 @@ impl fmt::Display for RunInput {
     }
 }
 
-/// The inputs of a campaign.
+/// Draws the inputs of a classic campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The campaign's seed.
+    /// Seed of the campaign's random numbers.
     pub seed: u64,
-    /// The greatest length, in bytes.
+    /// Greatest length of an input, in bytes.
     pub max_len: u64,
 }
 
-/// The random bytes of a run.
-struct Draw([u8; 32]);
-
-impl Draw {
-    fn number(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&self.0[at..at + 8]);
-        u64::from_le_bytes(word)
-    }
-}
-
 impl Plan {
-    /// The input of run `run` in a campaign with these seeds: that of the classic generator, or, on
-    /// an even chance, a mutated seed. In the first runs, of every two the second is a seed as it
-    /// is, until each was run once.
+    /// The input of run `run` with these seeds: with probability 1/2 a mutated seed, else an input of the
+    /// classic generator. At first, every second run gets an unchanged seed, until each seed was run
+    /// once.
     pub fn draw(&self, run: u64, seeds: &Seeds) -> RunInput {
         let count = seeds.len() as u64;
         let draw = self.bytes(run);
@@ -194,7 +182,7 @@ impl Plan {
         })
     }
 
-    fn bytes(&self, run: u64) -> Draw {
+    fn bytes(&self, run: u64) -> Draw<32> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-plan-1");
         hasher.update(&self.seed.to_le_bytes());
@@ -202,7 +190,7 @@ impl Plan {
         Draw(*hasher.finalize().as_bytes())
     }
 
-    /// The classic generator's input of run `run`.
+    /// The input of run `run` without seeds, from the classic generator.
     pub fn input(&self, run: u64) -> InputName {
         let draw = self.bytes(run);
         let bytes = &draw.0;

@@ -1,4 +1,4 @@
-//! A worker: runs inputs, classifies what crashes, and reports chunk by chunk.
+//! A worker of a classic campaign: runs inputs, classifies crashes, and reports chunk by chunk.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,48 +6,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::channel::Sender;
 
 use super::inputs::{Inputs, RunInput};
-use crate::classifier::{Finding, RunClassifier};
-use crate::mutation::Mutation;
-use crate::settings::Settings;
-use crate::until::StopCondition;
+use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
-/// Some runs in a row.
+/// Results of successive runs.
 pub(super) struct Chunk {
-    /// Index of its first run.
+    /// Number of the first run.
     pub(super) first: u64,
-    /// Runs that it should have.
+    /// Number of runs that the chunk should have.
     pub(super) planned: u64,
-    /// Runs made: fewer only where the campaign was stopped.
+    /// Number of runs made; fewer than planned only if the campaign was stopped.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Runs of one chunk.
-pub(super) const CHUNK: u64 = 16;
+/// Number of runs of a chunk.
+const CHUNK: u64 = 16;
 
 /// What the workers of a campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// The next run that no worker has taken.
+    /// Number of the next run that no worker has taken.
     pub(super) next: AtomicU64,
-    /// The first run that is not to be made.
+    /// Number of the first run that is not to be made.
     pub(super) end: u64,
-    /// No new chunks are taken when they are over.
     pub(super) stop_condition: StopCondition<'a>,
 }
 
-/// One worker with its own target.
+/// A worker: a thread that runs inputs on its own instance of the target.
 pub(super) struct Worker<'a> {
-    pub(super) shared: &'a WorkerContext<'a>,
-    pub(super) executor: Box<dyn Executor>,
-    /// What mutates seeds, where there are any.
-    pub(super) mutation: Option<Mutation>,
-    pub(super) classifier: RunClassifier,
+    shared: &'a WorkerContext<'a>,
+    executor: Box<dyn Executor>,
+    /// Mutates seeds; `None` without seeds.
+    mutation: Option<Mutation>,
+    classifier: RunClassifier,
 }
 
 impl Worker<'_> {
-    /// Takes chunks until there are none left, or the receiver is gone.
+    /// Runs chunks until none are left, the receiver is gone, or a run fails.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
         while self.shared.stop_condition.go_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -62,7 +58,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A chunk that is cut short reports the runs made: those after it are never committed.
+    /// Runs a chunk; if it is cut short, returns the runs made, and the engine commits no later chunk.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let mut chunk = Chunk {
             first,
@@ -70,7 +66,7 @@ impl Worker<'_> {
             runs: 0,
             findings: Vec::new(),
         };
-        // A target that is started for each run takes no inputs ahead.
+        // A target that is started for each run takes one input at a time.
         let at_once = match self.executor.freshness() {
             Freshness::Shared => count,
             Freshness::Fresh => 1,
@@ -102,7 +98,7 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// The input of run `run`, with its name.
+    /// Makes the input of run `run`; returns its name and its bytes.
     fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
         let Inputs { plan, seeds, .. } = &self.shared.inputs;
         let drawn = plan.draw(run, seeds);
@@ -118,7 +114,7 @@ impl Worker<'_> {
     }
 }
 
-/// A worker with its own executor.
+/// Starts the target of a worker.
 pub(super) fn start_worker<'a>(
     shared: &'a WorkerContext<'a>,
     settings: &Settings,

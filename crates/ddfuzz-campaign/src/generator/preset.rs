@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Characters, InputName, Kind, Lines};
+use super::{Characters, InputName, Kind, Lines, number_from};
 
-/// The inputs of a study.
+/// The inputs of a published study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Preset {
-    /// The sixteen of the ISSTA study: printable or all characters, with or without NUL, of 10³
+    /// The sixteen inputs of the ISSTA study: printable or all characters, with or without NUL, of 10³
     /// to 10⁶ bytes (Hildebrandt and Zeller, 2000, section 5).
     Issta,
     /// A data set of the study of 2020 (github.com/dyninst/fuzz, `generate_test`).
     Of2020(DataSet, Variant),
 }
 
-/// How large the inputs of a data set of 2020 are.
+/// Sizes of the inputs of a data set of the study of 2020.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSet {
     /// 1200 inputs of up to 10³ bytes, or 100 lines.
@@ -29,19 +29,19 @@ pub enum DataSet {
     Huge,
 }
 
-/// Which of the three data sets of a size.
+/// Which of the three data sets of a size of the study of 2020.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Random lengths, lines of less than 255 characters, and seeds from 0 to 36 only.
     First,
-    /// The same with any seed.
+    /// As [`Variant::First`], with any seed.
     Second,
     /// The greatest length, except for 1000 lines of [`DataSet::Medium`] and 10 of
     /// [`DataSet::Small`]; lines of less than 100 characters; any seed.
     Third,
 }
 
-/// A number of inputs of one kind, of a length between these two.
+/// `count` inputs of one kind, with lengths from `shortest` to `longest`.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -49,9 +49,10 @@ struct InputShare {
     longest: u64,
 }
 
-/// Seeds of the first data sets are smaller than this.
+/// Seeds of [`Variant::First`] are smaller than this number.
 const MODULUS: u64 = 37;
-/// `-0`, `-a`, `-p`: the options of the data sets of 2020, in their order.
+/// Characters, and whether NUL is among them, of the options `-0`, `-a` and `-p` of `fuzz`, in the order
+/// of the data sets of 2020.
 const OPTIONS: [(Characters, bool); 3] = [
     (Characters::Bytes, true),
     (Characters::Bytes, false),
@@ -59,7 +60,7 @@ const OPTIONS: [(Characters, bool); 3] = [
 ];
 
 impl Preset {
-    /// All of them, as they are listed.
+    /// All presets, in the order of the help.
     pub fn all() -> Vec<Preset> {
         let sizes = [
             DataSet::Small,
@@ -74,8 +75,8 @@ impl Preset {
         std::iter::once(Preset::Issta).chain(of_2020).collect()
     }
 
-    /// Its inputs, in the order of the study. No two of them are the same; those of another seed
-    /// differ in their random bytes and, where the study drew them, in their lengths.
+    /// The inputs of the preset, in the order of the study, all different. Another `seed` gives other
+    /// random bytes and, if the study drew the lengths at random, other lengths.
     pub fn inputs(self, seed: u64) -> impl Iterator<Item = InputName> {
         let mut drawn = SeededDraws {
             stream: blake3::Hasher::new()
@@ -164,7 +165,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// The names that are drawn, and from what.
+/// Draws names of inputs, each once.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,
@@ -172,16 +173,11 @@ struct SeededDraws {
 }
 
 impl SeededDraws {
-    fn number(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.stream.fill(&mut bytes);
-        u64::from_le_bytes(bytes)
-    }
-
     fn input(&mut self, share: &InputShare) -> InputName {
         loop {
-            let seed = self.number();
-            let length = share.shortest + self.number() % (share.longest - share.shortest + 1);
+            let seed = number_from(&mut self.stream);
+            let length = share.shortest
+                + number_from(&mut self.stream) % (share.longest - share.shortest + 1);
             let name = InputName {
                 kind: share.kind,
                 seed: self.modulus.map_or(seed, |modulus| seed % modulus),
@@ -214,7 +210,7 @@ impl fmt::Display for Preset {
     }
 }
 
-/// A name that no preset has.
+/// The error of an unknown name of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no preset {name:?}; there are {known}")]
 pub struct UnknownPreset {

@@ -1,4 +1,5 @@
-//! The stage that writes into inputs what the target has compared them with.
+//! [`Comparer`] replaces bytes of an input by the values that the target has
+//! compared them with (input-to-state, as CmpLog); [`ComparisonValues`] are the compared values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,87 +11,89 @@ use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::{BytesInput, HasMutatorBytes};
 use libafl::mutators::{HavocScheduledMutator, MutationResult, Mutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
-use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCurrentTestcase, HasRand};
 use libafl::{Error, HasMetadata};
 use libafl_bolts::rands::Rand;
 use libafl_bolts::tuples::tuple_list;
 use libafl_bolts::{Named, ToSlice};
 
-use super::evaluate::{BatchStage, Power};
-use super::executor::TargetExecutor;
+use super::evaluate::{Batches, Evaluator, Power};
 use super::worker::{Manager, Observers, State};
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Target, Way};
 
-/// The part of a worker's time that observing may take: one of so many.
-const SHARE: u32 = 8;
-/// How much it may take at once.
+/// Observing comparisons may take a worker's time divided by this number.
+const SHARE_DIVISOR: u32 = 8;
+/// Time that observing comparisons may take in addition to its share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(500);
-/// Inputs whose comparisons are kept.
-const MOST_KEPT: usize = 4096;
-/// Words that comparisons add to the dictionary.
-const MOST_WORDS: usize = 2048;
-/// Operands put into one mutant: 2 to the power of at most this.
-const STACK: usize = 1;
-/// Mutants for each comparison, and of one input at most.
+/// Most inputs whose comparisons are cached.
+const MAX_CACHED: usize = 4096;
+/// Most words that comparisons add to the dictionary.
+const MAX_WORDS: usize = 2048;
+/// Most operands that are replaced in one mutant: 2 to this power.
+const STACK_POWER: usize = 1;
+/// Number of mutants for each comparison, and most mutants of one input.
 const MUTANTS: (usize, usize) = (4, 512);
 
 type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
-/// Observes which comparisons an input makes, once, and tries the operands in its place.
-pub(super) struct CompareStage {
+/// Observes once which comparisons a run on each input makes, and runs mutants in which one operand
+/// replaces the other.
+pub(super) struct Comparer {
     target: Target,
     way: Way,
-    /// `None` before the first input, and for a target that cannot be observed.
+    /// The observer of comparisons; `None` before the first input, and for a target that cannot be
+    /// observed.
     observer: Option<Box<dyn Observer>>,
-    tried: bool,
-    kept: HashMap<CorpusId, Vec<CmpValues>>,
+    observer_started: bool,
+    cache: HashMap<CorpusId, Vec<CmpValues>>,
     words: usize,
     began: Instant,
     spent: Duration,
-    batch: BatchStage<Replace>,
+    batches: Batches<Replace>,
 }
 
-impl CompareStage {
-    /// A stage for a target that is run in this way.
-    pub(super) fn new(target: &Target, way: Way) -> CompareStage {
-        let mutator = HavocScheduledMutator::with_max_stack_pow(tuple_list!(OperandReplace), STACK);
-        CompareStage {
+impl Comparer {
+    /// Makes a comparer for `target`, which is executed in the way `way`.
+    pub(super) fn new(target: &Target, way: Way) -> Comparer {
+        let mutator =
+            HavocScheduledMutator::with_max_stack_pow(tuple_list!(OperandReplace), STACK_POWER);
+        Comparer {
             target: target.clone(),
             way,
             observer: None,
-            tried: false,
-            kept: HashMap::new(),
+            observer_started: false,
+            cache: HashMap::new(),
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
-            batch: BatchStage::new(mutator, Power::Fixed(0)),
+            batches: Batches::new(mutator, Power::Fixed(0)),
         }
     }
 
-    /// Whether there is time to observe a run.
+    /// Whether the share of time for observing comparisons is not used up.
     fn has_time(&self) -> bool {
-        self.spent < self.began.elapsed() / SHARE + CREDIT
+        self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// What a run on `input` compares; `None` where that cannot be had now, or ever.
-    fn observe(&mut self, input: &[u8]) -> Option<Compared> {
+    /// The values that a run on `input` compares; `None` if there is no time, or the target cannot be
+    /// observed.
+    fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
         }
         let began = Instant::now();
-        if !self.tried {
-            self.tried = true;
-            // A target that cannot be observed is fuzzed all the same.
+        if !self.observer_started {
+            self.observer_started = true;
+            // A target that cannot be observed is fuzzed without comparisons.
             self.observer = observe::start(&self.target, self.way).ok().flatten();
         }
         let observed = self.observer.as_mut()?.observe(input);
         self.spent += began.elapsed();
         match observed {
             Ok((_, comparisons)) => {
-                let mut compared = Compared::of(&comparisons, input);
+                let mut compared = ComparisonValues::of(&comparisons, input);
                 let list = &mut compared.values.list;
                 list.retain(|values| applies_to(values, input));
                 Some(compared)
@@ -102,96 +105,77 @@ impl CompareStage {
         }
     }
 
-    /// The comparisons of the input that is scheduled.
+    /// The pairs of values that a run on the scheduled input compares, from the cache or by a run.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
         };
-        if let Some(values) = self.kept.get(&id) {
+        if let Some(values) = self.cache.get(&id) {
             return Ok(values.clone());
         }
         let input = state.current_input_cloned()?;
         let Some(compared) = self.observe(input.as_ref()) else {
             return Ok(Vec::new());
         };
-        if self.words < MOST_WORDS {
+        if self.words < MAX_WORDS {
             let tokens = state.metadata_or_insert_with(Tokens::new);
             for word in &compared.words {
                 self.words += usize::from(tokens.add_token(word));
             }
         }
-        if self.kept.len() >= MOST_KEPT {
-            self.kept.clear();
+        if self.cache.len() >= MAX_CACHED {
+            self.cache.clear();
         }
-        self.kept.insert(id, compared.values.list.clone());
+        self.cache.insert(id, compared.values.list.clone());
         Ok(compared.values.list)
     }
-}
 
-impl<Z> Stage<TargetExecutor, Manager, State, Z> for CompareStage
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let id = state.current_corpus_id()?;
-        if id.is_some_and(|id| self.batch.rests(id, executor)) {
+    /// Runs mutants of the scheduled input in which one operand replaces the other.
+    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+    where
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let id = evaluator.state.current_corpus_id()?;
+        if id.is_some_and(|id| self.batches.rests(id, evaluator.executor)) {
             return Ok(());
         }
-        let list = self.comparisons(state)?;
+        let list = self.comparisons(evaluator.state)?;
         if list.is_empty() {
             return Ok(());
         }
-        let times = match state.current_testcase()?.scheduled_count() {
+        let times = match evaluator.state.current_testcase()?.scheduled_count() {
             0 => MUTANTS.0,
             _ => 1,
         };
-        self.batch
+        self.batches
             .set_power(Power::Fixed((list.len() * times).min(MUTANTS.1)));
-        state.add_metadata(CmpValuesMetadata { list });
-        self.batch.perform(fuzzer, executor, state, manager)
+        evaluator.state.add_metadata(CmpValuesMetadata { list });
+        self.batches.perform(evaluator)
     }
 }
 
-impl Restartable<State> for CompareStage {
-    /// A worker that starts again has a new state: there is nothing to go on with.
-    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
-        Ok(true)
-    }
+/// Greatest length of an operand in bytes (LibAFL's `CmplogBytes`).
+const MAX_OPERAND: usize = 32;
 
-    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-/// Most bytes of an operand (LibAFL's `CmplogBytes`).
-const MOST: usize = 32;
-
-/// The comparisons of one run.
+/// The values that one run of a target has compared.
 #[derive(Debug, Default)]
-pub struct Compared {
-    /// Pairs of values, one of which may occur in the input.
+pub struct ComparisonValues {
+    /// Pairs of values that the target has compared with each other.
     pub values: CmpValuesMetadata,
-    /// Operands of two bytes or more, of functions that compare bytes, that do not occur in the
-    /// input: what may have been looked for. They are words to be written into it whole, which
-    /// replacing cannot do where the two differ in length.
+    /// Operands of at least two bytes of functions that compare bytes, if they do not occur in the
+    /// input. They become words of the dictionary, since an operand can be replaced only by one of
+    /// the same length.
     pub words: Vec<Vec<u8>>,
 }
 
-impl Compared {
-    /// Those of a run on `input`, in their order.
+impl ComparisonValues {
+    /// Converts the comparisons of a run on `input`, in their order.
     ///
-    /// Operands of equal width, of 1, 2, 4 or 8 bytes, are integers. They stand in their own width
-    /// and in the least that holds both: programs compare a character as an `int`. Other operands
-    /// are bytes, both cut to the length of the shorter one and to 32, for LibAFL reads as many of
-    /// one as it has found of the other.
-    pub fn of(comparisons: &[Comparison], input: &[u8]) -> Compared {
-        let mut compared = Compared::default();
+    /// Two operands of 1, 2, 4 or 8 bytes each are integers. They are recorded in their width and in
+    /// the least width that holds both, since programs compare a character as an `int`. Other
+    /// operands are byte strings, which are cut to the length of the shorter one and to 32 bytes.
+    pub fn of(comparisons: &[Comparison], input: &[u8]) -> ComparisonValues {
+        let mut compared = ComparisonValues::default();
         for Comparison { left, right } in comparisons {
             match (left.len() == right.len(), left.len()) {
                 (true, 1 | 2 | 4 | 8) => compared.integers(left, right),
@@ -228,7 +212,7 @@ impl Compared {
                 self.words.push(word);
             }
         }
-        let length = left.len().min(right.len()).min(MOST);
+        let length = left.len().min(right.len()).min(MAX_OPERAND);
         if length > 0 && left[..length] != right[..length] {
             self.add(CmpValues::Bytes((
                 cut(&left[..length]),
@@ -244,7 +228,7 @@ impl Compared {
     }
 }
 
-/// Whether an integer in little-endian order is the same in `width` bytes, with or without a sign.
+/// Whether `width` bytes can hold an integer in little-endian order, signed or unsigned.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;
@@ -254,7 +238,7 @@ fn holds(bytes: &[u8], width: usize) -> bool {
     all(0) || negative && all(0xff)
 }
 
-/// An integer of at most eight bytes in little-endian order.
+/// Reads an integer of at most eight bytes in little-endian order.
 fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
@@ -262,7 +246,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 fn cut(bytes: &[u8]) -> CmplogBytes {
-    let mut buffer = [0; MOST];
+    let mut buffer = [0; MAX_OPERAND];
     buffer[..bytes.len()].copy_from_slice(bytes);
     CmplogBytes::from_buf_and_len(buffer, bytes.len() as u8)
 }
@@ -271,7 +255,7 @@ fn is_part_of(part: &[u8], whole: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 
-/// Writes one operand over the other.
+/// A LibAFL mutator that replaces one operand of a random comparison by the other.
 pub(super) struct OperandReplace;
 
 impl Named for OperandReplace {
@@ -299,7 +283,7 @@ impl Mutator<BytesInput, State> for OperandReplace {
             return Ok(MutationResult::Skipped);
         };
         for (old, new) in replacements(&known.list[which]) {
-            if let Some(at) = place(input.mutator_bytes(), &old, from) {
+            if let Some(at) = find(input.mutator_bytes(), &old, from) {
                 input.mutator_bytes_mut()[at..at + new.len()].copy_from_slice(&new);
                 return Ok(MutationResult::Mutated);
             }
@@ -312,15 +296,15 @@ impl Mutator<BytesInput, State> for OperandReplace {
     }
 }
 
-/// Whether one of the operands occurs in `input`, so that the other can be written over it. Most
-/// comparisons of a sanitized program are the sanitizer's, and occur nowhere.
+/// Whether one of the operands occurs in `input`, so that the other can replace it. Most operands of
+/// a sanitized program are the sanitizer's, and do not occur.
 pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     let pairs = replacements(values);
-    pairs.iter().any(|(old, _)| place(input, old, 0).is_some())
+    pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
 }
 
-/// What may be written over what, of one comparison: each operand over the other, in both orders
-/// of bytes. Both are of one length.
+/// Pairs of bytes to find and bytes that replace them, of one comparison: each operand by the other,
+/// in both byte orders. Both parts of a pair have the same length.
 fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (one, other) = match values {
         CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),
@@ -345,8 +329,8 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-/// Where `part` occurs in `whole`: the first place from `from` on, else the first of all.
-fn place(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
+/// The first index from `from` on at which `part` occurs in `whole`, else the first index at all.
+fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let stands = |at: &usize| whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;
     if part.is_empty() {
@@ -363,11 +347,11 @@ mod tests {
 
     #[test]
     fn what_stands_before_the_place_is_found_too() {
-        assert_eq!(place(b"abcabc", b"bc", 2), Some(4));
-        assert_eq!(place(b"abcabc", b"ab", 4), Some(0));
-        assert_eq!(place(b"abcabc", b"bc", 5), Some(1));
-        assert_eq!(place(b"abc", b"abcd", 1), None);
-        assert_eq!(place(b"abc", b"", 1), None);
+        assert_eq!(find(b"abcabc", b"bc", 2), Some(4));
+        assert_eq!(find(b"abcabc", b"ab", 4), Some(0));
+        assert_eq!(find(b"abcabc", b"bc", 5), Some(1));
+        assert_eq!(find(b"abc", b"abcd", 1), None);
+        assert_eq!(find(b"abc", b"", 1), None);
     }
 
     #[test]

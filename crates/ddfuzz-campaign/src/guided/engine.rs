@@ -1,5 +1,5 @@
-//! The main process of a guided campaign: it owns the output directory, counts, shows, and decides
-//! when the campaign ends.
+//! [`GuidedEngine`], the main process of a guided campaign: it owns the output directory, counts
+//! runs, shows the progress, decides when fuzzing ends, and then minimizes the remaining groups.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -10,84 +10,96 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{self, Receiver, Sender};
 use libafl::Error;
 
-use super::examiner::HangExaminer;
-use super::hub::{Hub, Peer, RequestHandler, Role};
-use super::link::{self, Link};
-use super::wire::{Heartbeat, JudgedHang, Order};
-use crate::ledger::{Ledger, lock};
-use crate::minimizing::Variants;
-use crate::screen::{Phase, Progress, Screen};
+use super::{
+    broker_link::{self, BrokerLink},
+    hang_examiner::HangExaminer,
+    messages::{Heartbeat, JudgedHang, Order},
+    server::{Peer, Role, WorkerServer},
+};
+use crate::campaign_state::{CampaignState, lock};
+use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
+use crate::schedule::SlippedInputs;
 use crate::session::CampaignSession;
-use crate::settings::Settings;
-use crate::stage::{LocalDesk, SharedStore};
-use crate::until::NewGroups;
-use crate::{CampaignError, Gate, Room, Until, Watch, reached};
-use ddfuzz_store::report::GroupView;
-use ddfuzz_store::{EntryId, Kind, KnownGroups, Store, StoreError};
-use ddfuzz_triage::Key;
+use crate::{
+    CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,
+    Settings, SharedStore, Summary, Until, When, reached,
+};
+use ddfuzz_minimize::MinimizeError;
+use ddfuzz_store::report::{EndedBy, GroupView};
+use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
-/// Between two looks at the network while no worker has anything to say.
-const ROUND: Duration = Duration::from_millis(5);
-/// What each output directory has.
-const RECORD: &str = "ddfuzz.json";
-/// Between two drawings of the screen.
-const DRAW: Duration = Duration::from_millis(200);
-/// Between two lines of `stats.jsonl`.
+/// Longest time that the main process waits for requests before it serves LibAFL's broker.
+const POLL: Duration = Duration::from_millis(5);
+/// Name of a file that each output directory has.
+const RECORD_FILE: &str = "ddfuzz.json";
+/// Time between two looks for finished examinations when fuzzing has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Time between two updates of the screen.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// Time between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// How long workers may take to end when they are told to: a run may have to time out first.
+/// Time that workers have to end: a run may have to time out first.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same when the whole time is over.
+/// Time that workers have to end when the time of the whole call is over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same, in runs that time out: a hang is run that often to be named.
+/// Time that workers have to end, in runs that time out: a hang is run this often to be classified.
 const SHUTDOWN_RUNS: u32 = 16;
-/// A grant is a part of what is left, so that all workers end at about the same time.
-const PARTS: u64 = 4;
-/// The smallest and the largest grant, in runs.
-const GRANT: (u64, u64) = (64, 1 << 20);
+/// A worker is granted the remaining runs divided by this number and by the number of workers, so
+/// that all end at about the same time.
+const GRANT_PARTS: u64 = 4;
+/// Smallest and largest number of runs that a worker is granted at once.
+const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// The main process's view of a campaign.
+/// The state of the main process of a guided campaign.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
-    pub(super) registry: GroupRegistry<'a>,
-    /// When the workers were started that there are now.
+    pub(super) state: CampaignState<'a>,
+    pub(super) groups: Groups<'a>,
+    /// When the present workers were started.
     launched: Instant,
-    /// The phase of the campaign.
+    /// Phase of the campaign: fuzzing, classifying or minimizing.
     pub(super) phase: Phase,
-    /// When the fuzzing has ended, if it has.
+    /// When fuzzing has ended; `None` while workers fuzz.
     pub(super) ended: Option<Instant>,
-    /// Time in which no worker was to fuzz, since another build was looked at.
+    /// Time in which no worker fuzzed, because groups were checked with another build.
     pub(super) paused: Duration,
-    /// The first run of this call.
+    /// Number of the first run of this call.
     pub(super) first: u64,
+    /// When the state was last saved.
     saved: Instant,
+    /// When the screen was last updated.
     drawn: Instant,
-    /// Runs granted that no worker has reported.
+    /// Number of runs that were granted to workers, and that these have not reported.
     pub(super) outstanding: u64,
+    /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
-    /// How long workers have minimized, in all.
+    /// Time that all workers together have minimized.
     pub(super) minimized: Duration,
+    /// Heartbeat of the worker that has covered the most edges.
     pub(super) best: Heartbeat,
-    /// Groups of crashes, when it was last counted which of them are new.
+    /// Number of groups of crashes when the new ones were last counted.
     pub(super) counted: usize,
-    /// What was waited for and is reached.
+    /// The condition of `--until` that is reached, if one is.
     pub(super) until: Option<Until>,
-    /// Whether the program is still the same.
-    pub(super) watch: Watch,
-    /// Whether it is not, so that all workers have to start again.
+    /// Detects that the program was rebuilt.
+    pub(super) watch: ProgramWatch,
+    /// Whether the program was rebuilt, so that all workers must restart.
     pub(super) rebuilt: bool,
-    /// Examines runs that may hang; and what it has found with this build.
+    /// Examines runs that may hang.
     pub(super) examiner: HangExaminer,
+    /// Verdicts about hangs with this build of the program.
     pub(super) judged: Vec<JudgedHang>,
-    /// Findings for which there was no room until the time was over.
+    /// Number of crashes that were not stored, because the disk was full until the time was over.
     pub(super) unstored: u64,
-    /// Runs over their time limit that were filed without a name.
+    /// Number of runs over their time limit that were stored without being examined.
     pub(super) unnamed: u64,
-    /// What ended the campaign before its time.
+    /// The error that ended the campaign early.
     pub(super) failed: Option<CampaignError>,
-    /// Notes for the user, and where they are sent.
+    /// Receives notes for the user.
     notes: Receiver<String>,
+    /// Sends notes for the user to the main thread.
     pub(super) note: Sender<String>,
 }
 
@@ -97,30 +109,18 @@ impl<'a> GuidedEngine<'a> {
         settings: &'a Settings,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
-        registry: GroupRegistry<'a>,
-        gate: &'a Gate,
+        (state, groups): (CampaignState<'a>, Groups<'a>),
+        gate: &'a PauseGate,
     ) -> Result<GuidedEngine<'a>, CampaignError> {
         let (note, notes) = channel::unbounded();
         let now = Instant::now();
-        let first = registry.ledger.checkpoint.next;
-        let session = CampaignSession {
-            store,
-            screen,
-            stop,
-            deadline: &settings.deadline,
-            minimizing: &settings.minimizing,
-            jobs: settings.jobs,
-            known: &settings.known,
-            gate,
-            room: Room::new(stop, gate).until(settings.end_of(now)),
-            began: now,
-            new_groups: NewGroups::default(),
-            gone: HashSet::new(),
-        };
+        let first = state.checkpoint.next;
+        let session = CampaignSession::new(store, screen, stop, gate, settings.session());
         Ok(GuidedEngine {
             session,
             settings,
-            registry,
+            state,
+            groups,
             launched: now,
             phase: Phase::Fuzzing,
             ended: None,
@@ -130,7 +130,7 @@ impl<'a> GuidedEngine<'a> {
             drawn: now,
             counted: 0,
             until: None,
-            watch: Watch::of(&settings.minimizing.target)?,
+            watch: ProgramWatch::of(&settings.minimizing.target)?,
             rebuilt: false,
             examiner: HangExaminer::new(&settings.minimizing.target, settings.minimizing.way),
             judged: Vec::new(),
@@ -147,11 +147,11 @@ impl<'a> GuidedEngine<'a> {
         })
     }
 
-    /// Serves `workers` workers until they have ended, or have had the time to. `network` is called
-    /// in between.
+    /// Serves `workers` workers until they have ended, or their time to end is over. Calls `network`
+    /// in between, which serves LibAFL's broker.
     pub(super) fn serve(
         &mut self,
-        hub: &mut Hub,
+        server: &mut WorkerServer,
         workers: usize,
         mut network: impl FnMut() -> Result<(), Error>,
     ) {
@@ -162,29 +162,29 @@ impl<'a> GuidedEngine<'a> {
             .corpus()
             .map_or(0, |all| all.len() as u64);
         loop {
-            if let Err(source) = hub.serve(ROUND, self) {
+            if let Err(source) = server.serve(POLL, self) {
                 let what = "listening for workers".to_owned();
                 self.fail(CampaignError::System { what, source });
             }
             if let Err(error) = network() {
                 self.fail(CampaignError::Network(error.to_string()));
             }
-            match self.tick(hub) {
-                // Its time is over, and it ends with what is stored.
+            match self.tick(server) {
+                // The time is over while the disk is full.
                 Err(error) if self.session.gives_up(&error) => {}
                 Err(error) => self.fail(error),
                 Ok(()) => {}
             }
             let coming =
-                self.workers.begun() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
-            let lives = coming || !hub.peers.is_empty();
+                self.workers.begun.len() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
+            let lives = coming || !server.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
                 if !lives {
                     return;
                 }
                 if ended.elapsed() > self.shutdown_timeout() {
-                    return self.give_up(hub);
+                    return self.give_up(server);
                 }
             } else if !lives {
                 let why = "all of them have died".to_owned();
@@ -193,26 +193,27 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
+    /// Time that workers have to end.
     fn shutdown_timeout(&self) -> Duration {
-        if self.session.deadline.is_over() {
+        if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
         }
         let run = self.settings.minimizing.target.limits.wall;
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Gives up workers that do not end. The launcher kills them.
-    fn give_up(&mut self, hub: &mut Hub) {
+    /// Drops the connections to workers that do not end. The launcher kills them.
+    fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
-        for peer in hub.peers.drain(..) {
+        for peer in server.peers.drain(..) {
             self.lost(peer);
         }
     }
 
-    /// Joins our broker, which listens at `port`, with the one at `other`.
-    pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<Link> {
-        match link::join(other, port, self.note.clone()) {
+    /// Links our broker, which listens at `port`, to the broker at `other`.
+    pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
+        match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
                 drop(self.note.send(format!("joined {other}")));
                 Some(link)
@@ -229,32 +230,35 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
+    /// Ends the campaign with an error, unless it was stopped or has failed before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         if !self.session.stopped() {
             self.failed.get_or_insert(error);
         }
     }
 
-    fn tick(&mut self, hub: &Hub) -> Result<(), CampaignError> {
+    /// Updates the screen, the examinations, the saved state and the best coverage, as far as each is
+    /// due.
+    fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
-        if self.drawn.elapsed() >= DRAW {
+        if self.drawn.elapsed() >= DRAW_EVERY {
             self.drawn = Instant::now();
             self.session.screen.progress(&self.progress());
         }
-        self.look();
+        self.update();
         self.examine()?;
         let due = self.saved.elapsed() >= SAVE_EVERY;
         if due {
             self.has_directory()?;
         }
-        if due || self.registry.ledger.is_unsaved() {
-            self.session.made(|| self.registry.ledger.save())?;
+        if due || self.state.is_unsaved() {
+            self.session.with_space(|| self.state.save())?;
         }
         if due {
             self.saved = Instant::now();
             self.session.append_stats(&self.progress())?;
         }
-        let edges = hub.peers.iter().map(|peer| peer.heartbeat);
+        let edges = server.peers.iter().map(|peer| peer.heartbeat);
         if let Some(best) = edges.max_by_key(|heartbeat| heartbeat.edges)
             && best.edges >= self.best.edges
         {
@@ -263,11 +267,11 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Looks whether the output directory is still there: what is filed would begin another one in
-    /// its place, without what was found before.
+    /// Checks that the output directory still exists: else the next stored crash would begin a new
+    /// one, without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
-        match path.join(RECORD).is_file() {
+        match path.join(RECORD_FILE).is_file() {
             true => Ok(()),
             false => Err(StoreError::Unwritable {
                 path,
@@ -281,18 +285,19 @@ impl<'a> GuidedEngine<'a> {
         drop(self.note.send(text));
     }
 
-    /// Whether that is a worker that fuzzes, and not one that only minimizes.
+    /// Whether the peer is a worker that fuzzes, and not the one that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
 
+    /// Shows the notes that were sent.
     pub(super) fn show_notes(&mut self) {
         for note in self.notes.try_iter() {
             self.session.screen.note(&note);
         }
     }
 
-    /// Compares the program with the one on record.
+    /// Compares the program with the build on record.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
         self.session.begin_build(&self.watch)?;
@@ -300,26 +305,28 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Takes the program as it is now, if it is another one: all groups are checked, and the
-    /// workers start again. Whether they have to.
+    /// If the program was rebuilt, checks all groups with the new build. Returns whether the workers
+    /// must start again.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
-        // A worker that could not start may have met the program while it was being written.
+        // A worker may have failed to start because the program was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
         if !another || self.session.stopped() {
             return Ok(false);
         }
         self.failed = None;
-        // What that build's runs look like says nothing of another one's; and a process that is
-        // forked with the workers must be alone.
+        // Signatures of hangs hold for one build only; and the process that forks the workers must
+        // have one thread.
         if let Some(examined) = self.examiner.reset() {
             self.take_examined(examined)?;
         }
         self.judged.clear();
         let since = self.ended.unwrap_or_else(Instant::now);
         self.session.take_build(&mut self.watch)?;
-        self.registry.reopen()?;
+        self.groups.flush()?;
+        let campaign = self.groups.campaign().to_owned();
+        self.groups = open_groups(self.session.store, &campaign, self.settings)?;
         self.rebuilt = false;
-        // It has other places.
+        // The new build has other edges.
         self.best = Heartbeat::default();
         self.outstanding = 0;
         self.paused += since.elapsed();
@@ -327,20 +334,21 @@ impl<'a> GuidedEngine<'a> {
         Ok(!self.is_over())
     }
 
+    /// Answers a heartbeat: counts its runs and grants new ones.
     pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
-        self.registry.ledger.checkpoint.next += heartbeat.runs;
+        self.state.checkpoint.next += heartbeat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         peer.heartbeat = heartbeat;
         let left = match self.left() {
             _ if self.is_over() => 0,
-            // Runs that the minimizing worker holds would be missing at the end.
+            // Runs granted to the minimizing worker would never be made.
             _ if !self.fuzzes(peer.role) => 0,
             Some(left) => {
                 let free = left.saturating_sub(self.outstanding);
-                let part = free / (PARTS * self.settings.jobs.max(1) as u64);
-                part.clamp(GRANT.0, GRANT.1).min(free)
+                let part = free / (GRANT_PARTS * self.settings.jobs.max(1) as u64);
+                part.clamp(GRANT_RANGE.0, GRANT_RANGE.1).min(free)
             }
-            None => GRANT.1,
+            None => GRANT_RANGE.1,
         };
         peer.granted = left;
         self.outstanding += left;
@@ -353,11 +361,11 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Shows a group as it is now.
+    /// Shows the group of an entry. `ended`: whether its minimization has ended.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
-            let seen = self.registry.ledger.checkpoint.seen.get(&id.kind());
+            let seen = self.state.checkpoint.seen.get(&id.kind());
             let counted = seen.and_then(|groups| groups.get(id.major()));
             view.runs_seen = view.runs_seen.max(counted.copied().unwrap_or(0));
             match ended {
@@ -370,7 +378,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Whether no more runs are to be made.
+    /// Whether fuzzing has ended, so that workers make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -381,26 +389,26 @@ impl GuidedEngine<'_> {
             || self.left() == Some(0) && self.outstanding == 0
     }
 
-    /// Runs of this count that are still to be made; `None` where there is no end.
+    /// Number of runs that are left to make; `None` if it is not limited.
     pub(super) fn left(&self) -> Option<u64> {
-        let checkpoint = &self.registry.ledger.checkpoint;
+        let checkpoint = &self.state.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// How long was fuzzed: not while the disk was full, nor while another build was looked at.
+    /// Time of fuzzing, without the time in which the disk was full or another build was checked.
     pub(super) fn fuzzed(&self) -> Duration {
-        self.clock().saturating_sub(self.session.gate.held())
+        self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// What of the time for fuzzing is over, which a full disk does not stop.
+    /// Time of fuzzing against the time limit, which includes the time in which the disk was full.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.session.began);
         all.saturating_sub(self.paused)
     }
 
-    /// Looks whether it is enough, or the program another one.
-    pub(super) fn look(&mut self) {
+    /// Updates whether a condition of `--until` is reached, and whether the program was rebuilt.
+    pub(super) fn update(&mut self) {
         let elapsed = self.fuzzed();
         self.count_new(elapsed);
         let status = self.session.new_groups.status(elapsed);
@@ -408,22 +416,21 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the groups that are new, where there are more groups than before: to ask of each
-    /// whether it is muted may take a look into its files.
+    /// Counts the new groups, if there are more groups than before: the check whether a group is
+    /// muted may read its files.
     fn count_new(&mut self, elapsed: Duration) {
-        let checkpoint = &self.registry.ledger.checkpoint;
+        let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
         let all = seen.map_or(0, |groups| groups.len());
         if std::mem::replace(&mut self.counted, all) == all {
             return;
         }
-        let new = self.session.count_new(&self.registry.ledger);
-        self.session.new_groups.update(new, elapsed);
+        self.session.count_new(&self.state, elapsed);
     }
 
-    /// The progress at this moment.
+    /// The progress that the screen and `stats.jsonl` show.
     pub(super) fn progress(&self) -> Progress {
-        let checkpoint = &self.registry.ledger.checkpoint;
+        let checkpoint = &self.state.checkpoint;
         let best = self.best;
         let stable = |edges: u64| 1.0 - best.unstable.min(edges) as f64 / edges as f64;
         let workers = self.fuzzed().as_secs_f64() * self.settings.jobs.max(1) as f64;
@@ -432,7 +439,7 @@ impl GuidedEngine<'_> {
             time_ms: self.session.began.elapsed().as_millis() as u64,
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
             corpus: self.corpus,
-            minimizing: self.registry.desk.waiting() as u64,
+            minimizing: self.groups.pending() as u64,
             edges: Some(best.edges),
             edges_of: Some(best.edges_of),
             stability: (best.edges > 0).then(|| stable(best.edges)),
@@ -440,107 +447,188 @@ impl GuidedEngine<'_> {
             ..checkpoint.progress()
         }
     }
-}
 
-/// The workers of a launch, by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Workers {
-    /// Those whose supervisor has connected.
-    begun: BTreeSet<usize>,
-    /// Of these, those whose supervisor has not ended.
-    kept: BTreeSet<usize>,
-    /// Those that have connected themselves.
-    met: BTreeSet<usize>,
-}
-
-impl Workers {
-    /// The supervisor of a worker has connected.
-    pub(super) fn begin(&mut self, worker: usize) {
-        self.begun.insert(worker);
-        self.kept.insert(worker);
-    }
-
-    /// A worker has connected. Whether that number has done so before.
-    pub(super) fn is_another(&mut self, worker: usize) -> bool {
-        !self.met.insert(worker)
-    }
-
-    /// The supervisor of a worker has ended: the worker is not restarted.
-    pub(super) fn end(&mut self, worker: usize) {
-        self.kept.remove(&worker);
-    }
-
-    /// How many have begun.
-    pub(super) fn begun(&self) -> usize {
-        self.begun.len()
-    }
-
-    /// How many live, or are started again.
-    pub(super) fn count(&self) -> usize {
-        self.kept.len()
-    }
-}
-
-type SharedDesk<'a> = LocalDesk<SharedStore<&'a Mutex<Store>>>;
-
-/// The groups of a campaign: counts of runs, and what is to be minimized.
-pub(super) struct GroupRegistry<'a> {
-    store: &'a Mutex<Store>,
-    pub(super) ledger: Ledger<'a>,
-    pub(super) desk: SharedDesk<'a>,
-    known: &'a KnownGroups,
-    variants: Variants,
-}
-
-impl<'a> GroupRegistry<'a> {
-    /// Opens them.
-    pub(super) fn open(
-        store: &'a Mutex<Store>,
-        campaign: &str,
-        mut ledger: Ledger<'a>,
-        known: &'a KnownGroups,
-        variants: Variants,
-    ) -> Result<GroupRegistry<'a>, StoreError> {
-        let desk = open_desk(store, campaign, known, variants)?;
-        // A killed call may have written the counts of groups after its last checkpoint.
-        for kind in Kind::ALL {
-            for group in lock(store).reader().groups(kind)? {
-                let told = group.record.seen.get(campaign).copied().unwrap_or(0);
-                ledger
-                    .checkpoint
-                    .have_counted(kind, group.record.major.short(), told);
+    /// Minimizes the remaining groups and makes the summary of the call.
+    pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
+        if let Some(error) = self.failed.take() {
+            // All crashes are stored; only counts may be lost.
+            for (suspect, group) in self.examiner.take_rest() {
+                let _ = self.count_or_store(&suspect, group);
             }
+            let _ = self.state.save();
+            return Err(error);
         }
-        Ok(GroupRegistry {
-            store,
-            ledger,
-            desk,
-            known,
-            variants,
+        let fuzzed = self.fuzzed();
+        self.examine_rest()?;
+        self.save_state(false)?;
+        if self.settings.when != When::Off {
+            self.minimize_rest()?;
+        }
+        self.save_state(!self.session.interrupted())?;
+        let progress = self.progress();
+        self.session.screen.progress(&progress);
+        let ended = self.ended_by();
+        Ok(Summary {
+            runs_of_call: self.state.checkpoint.next - self.first,
+            unstored: self.unstored,
+            unnamed: self.unnamed,
+            ..self.session.summary(&self.state, fuzzed, ended)?
         })
     }
 
-    /// Reads again what waits to be minimized.
-    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
-        let campaign = self.desk.campaign().to_owned();
-        self.desk.flush()?;
-        self.desk = open_desk(self.store, &campaign, self.known, self.variants)?;
+    /// Waits until all suspects at new sites are examined, or the user stops; then counts or stores
+    /// the others without examining them.
+    fn examine_rest(&mut self) -> Result<(), CampaignError> {
+        while self.examiner.pending() > 0 && !self.session.stopped() {
+            match self.examine().map_err(CampaignError::from) {
+                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
+                examined => examined?,
+            }
+            let left = self.examiner.pending() as u64;
+            self.phase = Phase::Naming { left };
+            self.session.screen.progress(&self.progress());
+            std::thread::sleep(LOOK);
+        }
+        for (suspect, group) in self.examiner.take_rest() {
+            match self
+                .count_or_store(&suspect, group)
+                .map_err(CampaignError::from)
+            {
+                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
+                filed => {
+                    filed?;
+                    self.unnamed += u64::from(group.is_none());
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Counts runs that ended in a group.
-    pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) {
-        let seen = &mut self.ledger.checkpoint;
-        seen.count_runs(kind, major.short(), runs);
+    /// Why this call has ended: interrupted, by `--until`, by its number of runs or by time.
+    fn ended_by(&self) -> (EndedBy, Option<Until>) {
+        let checkpoint = &self.state.checkpoint;
+        let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
+        match self.until {
+            _ if self.session.interrupted() => (EndedBy::Interrupted, None),
+            Some(until) => (EndedBy::Until, Some(until)),
+            None if self.settings.runs.is_some() && made_all => (EndedBy::Runs, None),
+            None => (EndedBy::Time, None),
+        }
+    }
+
+    /// Saves the checkpoint and a line of `stats.jsonl`; waits while the disk is full, unless the user
+    /// stops. `ended`: whether the call is complete.
+    fn save_state(&mut self, ended: bool) -> Result<(), CampaignError> {
+        if ended && self.until.is_some() {
+            // The condition is reached, so the next call begins a new count.
+            self.state.checkpoint.goal = None;
+        }
+        self.show_notes();
+        let progress = self.progress();
+        let store = self.session.store;
+        let written = self.session.with_space(|| {
+            self.groups.flush()?;
+            match ended {
+                true => self.state.end_call()?,
+                false => self.state.save()?,
+            }
+            lock(store).append_stats(&progress)
+        });
+        let written = written.map_err(CampaignError::from);
+        self.session.or_stopped(written, ())
+    }
+
+    /// Minimizes the groups one by one, since each minimization may find further ones.
+    fn minimize_rest(&mut self) -> Result<(), CampaignError> {
+        let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
+        let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
+        while !self.session.stopped() {
+            let minimizing = &self.settings.minimizing;
+            let mut pending = self.state.pending(minimizing.variants, true)?;
+            let wanted = |major: &str| !self.session.is_muted(major);
+            pending.retain(|id| wanted(id.major()) && !taken.contains(id));
+            let Some(id) = pending.first().cloned() else {
+                let filed = met.file_next(self.session.store, minimizing, &wanted);
+                if self.session.waits_for_space(&filed) {
+                    met = SlippedInputs::default();
+                    continue;
+                }
+                match filed {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) if self.session.gives_up(&error) => return Ok(()),
+                    Err(_) if self.session.stopped() => {}
+                    Err(error) => return Err(error),
+                }
+                continue;
+            };
+            taken.insert(id.clone());
+            let Some(minimizing) = hangs.of(&id, &self.settings.minimizing) else {
+                self.tell(hangs_left_note(pending.len()));
+                break;
+            };
+            self.phase = Phase::Minimizing {
+                done,
+                of: done + pending.len() as u64,
+                each_ms: minimizing
+                    .budget_time
+                    .map(|budget| budget.as_millis() as u64),
+            };
+            let began = Instant::now();
+            let result = self.minimize_one(&id, &minimizing);
+            if self.session.waits_for_space(&result) {
+                taken.remove(&id);
+            } else {
+                match result {
+                    Ok(()) => {
+                        done += 1;
+                        self.show(&id, true)?;
+                    }
+                    Err(error) if self.session.gives_up(&error) => return Ok(()),
+                    Err(_) if self.session.stopped() => {}
+                    Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            hangs.spend(&id, began.elapsed());
+        }
+        self.show_notes();
+        Ok(())
+    }
+
+    /// Minimizes one entry and shows the progress.
+    fn minimize_one(&mut self, id: &EntryId, how: &Minimizing) -> Result<(), CampaignError> {
+        let progress = self.progress();
+        self.session.screen.progress(&progress);
+        let (began, screen) = (self.session.began, &mut self.session.screen);
+        let mut watch = || screen.progress(&progress.at(began.elapsed()));
+        minimize_entry(self.session.store, how, self.session.stop, id, &mut watch)
     }
 }
 
-fn open_desk<'a>(
+/// The workers of one launch, by number.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    /// Workers whose supervisor process has connected at least once.
+    pub(super) begun: BTreeSet<usize>,
+    /// Workers whose supervisor process is still connected.
+    pub(super) supervised: BTreeSet<usize>,
+    /// Workers whose worker process has connected at least once.
+    pub(super) met: BTreeSet<usize>,
+}
+
+/// The registry of a guided campaign's groups, which writes to the store of the main process.
+pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
+
+/// Reads the groups of the output directory, and which of them are still to be minimized.
+pub(super) fn open_groups<'a>(
     store: &'a Mutex<Store>,
     campaign: &str,
-    known: &KnownGroups,
-    variants: Variants,
-) -> Result<SharedDesk<'a>, StoreError> {
-    let desk = LocalDesk::new(SharedStore::new(store), campaign)?;
-    Ok(desk.muting(known.clone()).varying(variants))
+    settings: &Settings,
+) -> Result<Groups<'a>, StoreError> {
+    let groups = GroupRegistry::new(SharedStore::new(store), campaign)?;
+    let variants = settings.minimizing.variants;
+    Ok(groups
+        .with_muted(settings.known.clone())
+        .with_variants(variants))
 }

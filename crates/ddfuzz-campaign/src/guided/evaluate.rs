@@ -1,5 +1,6 @@
-//! Runs many inputs at once, and passes to LibAFL those that are new or did not pass: the stage
-//! that mutates ([`BatchStage`]) and what it shares with other stages.
+//! Evaluates inputs: [`Evaluator`] runs many at once, and passes to LibAFL those that reach
+//! something new or do not pass; [`MutationStage`] is the
+//! mutational stage of a worker, and [`Batches`] mutates an input and runs the mutants in batches.
 
 use std::time::Instant;
 
@@ -16,313 +17,262 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
+use super::compare::Comparer;
 use super::executor::{NotedRun, TargetExecutor, fail};
 use super::hangs::{HangAction, HangRates};
-use super::wire::Request;
+use super::messages::Request;
 use super::worker::{Manager, Observers, State};
-use crate::Desk;
+use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What becomes of the inputs after one that hangs.
+/// Whether inputs are run after an input of the same call that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterHang {
-    /// They are run all the same.
+    /// The remaining inputs are run after a hang.
     Run,
-    /// They are left out while hangs have taken more than their share.
-    Spare,
+    /// The remaining inputs are skipped while hangs have taken more than their share of the time.
+    Skip,
 }
 
 /// How many inputs were run, and which of them hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct Evaluated {
+    /// Number of inputs that were run; the others come after them.
     pub(super) runs: usize,
+    /// Indices of the inputs that hung.
     pub(super) hung: Vec<usize>,
-    /// Whether the others were left out.
-    pub(super) spared: bool,
+    /// Whether the remaining inputs were skipped after a hang.
+    pub(super) skipped: bool,
 }
 
-/// Runs `inputs` as far as the worker may.
-///
-/// Most runs pass and reach nothing new. They cost no look at their coverage here, and no call of
-/// a feedback: the process of the target compares its counters itself.
-pub(super) fn evaluate<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    inputs: &[BytesInput],
-    after_hang: AfterHang,
-) -> Result<Done, Error>
+/// The parts of a worker that evaluate inputs: LibAFL's fuzzer, our executor, the fuzzer's state
+/// and the event manager.
+pub(super) struct Evaluator<'a, Z> {
+    pub(super) fuzzer: &'a mut Z,
+    pub(super) executor: &'a mut TargetExecutor,
+    pub(super) state: &'a mut State,
+    pub(super) manager: &'a mut Manager,
+}
+
+impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    let mut done = Done::default();
-    while done.runs < inputs.len() && !done.spared {
-        let left = executor.heartbeat.left().map_err(|error| fail(&error))?;
-        let some = executor.at_once().min(inputs.len() - done.runs);
-        let some = some.min(usize::try_from(left).unwrap_or(usize::MAX));
-        if some == 0 {
-            break;
+    /// Number of runs that the worker may still make.
+    pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
+        self.executor.heartbeat.left().map_err(fail)
+    }
+
+    /// Runs `inputs`, as many as the worker may.
+    ///
+    /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
+    /// called: the process of the target compares its counters itself.
+    pub(super) fn evaluate(
+        &mut self,
+        inputs: &[BytesInput],
+        after_hang: AfterHang,
+    ) -> Result<Evaluated, Error> {
+        let mut done = Evaluated::default();
+        while done.runs < inputs.len() && !done.skipped {
+            let left = self.runs_left()?;
+            let some = self.executor.at_once().min(inputs.len() - done.runs);
+            let some = some.min(usize::try_from(left).unwrap_or(usize::MAX));
+            if some == 0 {
+                break;
+            }
+            let batch = &inputs[done.runs..done.runs + some];
+            let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
+            let began = Instant::now();
+            let noted = self.executor.run_some(&bytes).map_err(fail)?;
+            let ended = noted.last().map(|noted| noted.run.ended);
+            let hangs = ended == Some(Ended::Timeout);
+            self.executor.took(noted.len(), began.elapsed(), hangs);
+            self.executor.heartbeat.runs += noted.len() as u64;
+            *self.state.executions_mut() += noted.len() as u64;
+            done.runs += noted.len();
+            if hangs {
+                done.hung.push(done.runs - 1);
+            }
+            for (input, noted) in batch.iter().zip(noted) {
+                match noted.run.ended {
+                    Ended::Timeout => self.handle_hang(input)?,
+                    _ => self.process_run(input, &noted)?,
+                }
+            }
+            let skips = hangs && after_hang == AfterHang::Skip;
+            done.skipped = skips && self.executor.hangs.are_over_share();
         }
-        let batch = &inputs[done.runs..done.runs + some];
-        let bytes: Vec<&[u8]> = batch.iter().map(|input| &input.as_ref()[..]).collect();
+        self.apply_verdicts()?;
+        Ok(done)
+    }
+
+    /// Counts, submits or repeats the last run of `input`, which was stopped at its time limit.
+    fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
+        let stuck = self.executor.executor.stuck();
+        match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
+            HangAction::Count => Ok(()),
+            HangAction::Submit { number, first } => {
+                let hangs = &mut self.executor.hangs;
+                hangs.keep(number, input, &stuck.counters);
+                self.submit_hang(input, stuck, (number, first))
+            }
+            HangAction::RunLonger => self.run_longer(input),
+        }
+    }
+
+    /// Sends an input whose run was stopped to the main process.
+    fn submit_hang(
+        &mut self,
+        input: &BytesInput,
+        stuck: Stuck,
+        (number, first): (u64, bool),
+    ) -> Result<(), Error> {
+        let request = Request::Hang {
+            number,
+            first,
+            signatures: stuck.signatures,
+            run: self.state.executions().saturating_sub(1),
+            name: input.generate_name(None),
+        };
+        let main_process = &self.executor.heartbeat.main_process;
+        main_process.tell(&request, input.as_ref()).map_err(fail)?;
+        match self.executor.linked {
+            true => self.share(input, ExitKind::Timeout),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs an input that was over the learned limit again within the full limit, if there is time
+    /// for that.
+    fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
+        let timeouts = &self.executor.timeouts;
+        if !timeouts.has_time() || !timeouts.is_learned() {
+            return Ok(());
+        }
         let began = Instant::now();
-        let told = executor.run_some(&bytes).map_err(|error| fail(&error))?;
-        let hangs = told
-            .last()
-            .is_some_and(|told| told.run.ended == Ended::Timeout);
-        executor.took(told.len(), began.elapsed(), hangs);
-        executor.heartbeat.ran(told.len() as u64);
-        *state.executions_mut() += told.len() as u64;
-        done.runs += told.len();
-        if hangs {
-            done.hung.push(done.runs - 1);
-        }
-        for (input, told) in batch.iter().zip(told) {
-            match told.run.ended {
-                Ended::Timeout => hangs_at(fuzzer, executor, state, manager, input)?,
-                _ => process_run(fuzzer, executor, state, manager, input, &told)?,
+        let noted = self.executor.run_with_full_limit(input.as_ref());
+        let noted = noted.map_err(fail)?;
+        let processed = match noted.run.ended {
+            Ended::Timeout => {
+                let stuck = self.executor.executor.stuck();
+                let number = self.executor.hangs.next_number();
+                self.submit_hang(input, stuck, (number, true))
+            }
+            _ => self.process_run(input, &noted),
+        };
+        self.executor.timeouts.spend(began.elapsed());
+        processed
+    }
+
+    /// Applies the verdicts of the main process about hangs, and sends it the counts of runs.
+    pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
+        for judged in self.executor.heartbeat.take_judged() {
+            let own = self.executor.heartbeat.main_process.own(judged.from);
+            if let Some(input) = self.executor.hangs.apply(&judged, own) {
+                self.run_longer(&input)?;
             }
         }
-        done.spared = hangs && after_hang == AfterHang::Spare && executor.hangs.are_over_share();
-    }
-    apply_verdicts(fuzzer, executor, state, manager)?;
-    Ok(done)
-}
-
-/// Does what is to be done about the last run, which was stopped.
-fn hangs_at<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    let stuck = executor.executor.stuck();
-    match executor.hangs.meet(&stuck, input.as_ref().len()) {
-        HangAction::Count => Ok(()),
-        HangAction::HandIn { number, first } => {
-            executor.hangs.keep(number, input, &stuck.counters);
-            hand_in(executor, state, manager, input, stuck, (number, first))
+        let mut main_process = self.executor.heartbeat.main_process.clone();
+        for (kind, major, runs) in self.executor.hangs.take_counts() {
+            main_process.count(kind, major, runs).map_err(fail)?;
         }
-        HangAction::RunOn => run_on(fuzzer, executor, state, manager, input),
-    }
-}
-
-/// Hands a run that was stopped to the main process.
-fn hand_in(
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-    stuck: Stuck,
-    (number, first): (u64, bool),
-) -> Result<(), Error> {
-    let request = Request::Hang {
-        number,
-        first,
-        signatures: stuck.signatures,
-        run: state.executions().saturating_sub(1),
-        name: input.generate_name(None),
-    };
-    let told = executor.heartbeat.remote().tell(&request, input.as_ref());
-    told.map_err(|error| fail(&error))?;
-    match executor.linked {
-        true => share(state, manager, input, ExitKind::Timeout),
-        false => Ok(()),
-    }
-}
-
-/// Runs an input within the limit that findings are held to, where there is time for that: one
-/// that was over the learned limit, where others have ended by themselves.
-fn run_on<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    if !executor.timeouts.has_time() || !executor.timeouts.doubts() {
-        return Ok(());
-    }
-    let began = Instant::now();
-    let told = (executor.run_patiently(input.as_ref())).map_err(|error| fail(&error))?;
-    let processed = match told.run.ended {
-        Ended::Timeout => {
-            let stuck = executor.executor.stuck();
-            let number = executor.hangs.next_number();
-            hand_in(executor, state, manager, input, stuck, (number, true))
-        }
-        _ => process_run(fuzzer, executor, state, manager, input, &told),
-    };
-    executor.timeouts.spend(began.elapsed());
-    processed
-}
-
-/// Applies the verdicts of the main process about hangs, and sends it the counts of runs.
-pub(super) fn apply_verdicts<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    for judged in executor.heartbeat.take_judged() {
-        let own = executor.heartbeat.remote().own(judged.from);
-        if let Some(input) = executor.hangs.apply(&judged, own) {
-            run_on(fuzzer, executor, state, manager, &input)?;
-        }
-    }
-    for (kind, major, runs) in executor.hangs.take_counts() {
-        let counted = executor.heartbeat.remote().clone().count(kind, major, runs);
-        counted.map_err(|error| fail(&error))?;
-    }
-    Ok(())
-}
-
-/// Reports one run to LibAFL, where it may be of interest.
-fn process_run<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-    told: &NotedRun,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    let kind = executor.exit_kind(told.run.ended);
-    let counters = match (&told.counters, kind) {
-        (Some(counters), _) => &counters[..],
-        (None, ExitKind::Ok) => return Ok(()),
-        (None, _) => &[],
-    };
-    if kind == ExitKind::Ok {
-        executor.timeouts.see(told.run.cpu);
-    }
-    executor.observe(told.run.ended, counters)?;
-    report_to_libafl(fuzzer, executor, state, manager, input, kind)
-}
-
-/// Tells LibAFL of the run that was observed.
-fn report_to_libafl<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-    kind: ExitKind,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    executor
-        .observers_mut()
-        .post_exec_all(state, input, &kind)?;
-    let observers = executor.observers();
-    let (result, _) = fuzzer.evaluate_execution(state, manager, input, &*observers, &kind, true)?;
-    if result == ExecuteInputResult::Solution && executor.linked {
-        share(state, manager, input, kind)?;
-    }
-    Ok(())
-}
-
-/// A stage after LibAFL's calibration, which only warns of a run that does not pass: such a run
-/// is a crash like any other.
-pub(super) struct ReportStage;
-
-impl<Z> Stage<TargetExecutor, Manager, State, Z> for ReportStage
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let Some(ended) = executor.unreported() else {
-            return Ok(());
-        };
-        let input = state.current_input_cloned()?;
-        if ended == Ended::Timeout {
-            executor.clear_unreported();
-            return hangs_at(fuzzer, executor, state, manager, &input);
-        }
-        executor.observe_end(ended)?;
-        let kind = executor.exit_kind(ended);
-        report_to_libafl(fuzzer, executor, state, manager, &input, kind)
-    }
-}
-
-impl Restartable<State> for ReportStage {
-    /// A worker that starts again has a new state: there is nothing to go on with.
-    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
         Ok(())
     }
+
+    /// Reports a run to LibAFL, if it did not pass or has reached something new.
+    fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<(), Error> {
+        let kind = self.executor.exit_kind(noted.run.ended);
+        let counters = match (&noted.counters, kind) {
+            (Some(counters), _) => &counters[..],
+            (None, ExitKind::Ok) => return Ok(()),
+            (None, _) => &[],
+        };
+        if kind == ExitKind::Ok {
+            self.executor.timeouts.see(noted.run.cpu);
+        }
+        self.executor.observe(noted.run.ended, counters)?;
+        self.report(input, kind)
+    }
+
+    /// Reports the last run to LibAFL: its feedbacks and objective evaluate the observers.
+    fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<(), Error> {
+        let mut observers = self.executor.observers_mut();
+        observers.post_exec_all(self.state, input, &kind)?;
+        let observers = &*self.executor.observers();
+        let (result, _) = self.fuzzer.evaluate_execution(
+            self.state,
+            self.manager,
+            input,
+            observers,
+            &kind,
+            true,
+        )?;
+        if result == ExecuteInputResult::Solution && self.executor.linked {
+            self.share(input, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Reports a run of LibAFL's calibration that did not pass: LibAFL only warns of it.
+    fn report_calibration(&mut self) -> Result<(), Error> {
+        let Some(ended) = self.executor.unreported() else {
+            return Ok(());
+        };
+        let input = self.state.current_input_cloned()?;
+        if ended == Ended::Timeout {
+            self.executor.clear_unreported();
+            return self.handle_hang(&input);
+        }
+        self.executor.observe_end(ended)?;
+        let kind = self.executor.exit_kind(ended);
+        self.report(&input, kind)
+    }
+
+    /// Sends an input that did not pass to other hosts. Their brokers forward test cases, but not
+    /// LibAFL's objectives.
+    fn share(&mut self, input: &BytesInput, exit_kind: ExitKind) -> Result<(), Error> {
+        let config = <Manager as EventFirer<BytesInput, State>>::configuration(self.manager);
+        let event = Event::NewTestcase {
+            input: input.clone(),
+            observers_buf: None,
+            exit_kind,
+            corpus_size: self.state.corpus().count(),
+            client_config: config,
+            forward_id: None,
+        };
+        let event = EventWithStats::with_current_time(event, *self.state.executions());
+        self.manager.fire(self.state, event)
+    }
 }
 
-/// Gives other hosts an input that did not pass. Their brokers forward new test cases, and keep
-/// what LibAFL calls objectives to themselves.
-fn share(
-    state: &mut State,
-    manager: &mut Manager,
-    input: &BytesInput,
-    exit_kind: ExitKind,
-) -> Result<(), Error> {
-    let event = Event::NewTestcase {
-        input: input.clone(),
-        observers_buf: None,
-        exit_kind,
-        corpus_size: state.corpus().count(),
-        client_config: <Manager as EventFirer<BytesInput, State>>::configuration(manager),
-        forward_id: None,
-    };
-    let executions = *state.executions();
-    manager.fire(state, EventWithStats::with_current_time(event, executions))
-}
+/// Number of mutants that are made before they are run.
+const BATCH: usize = 128;
+/// For each mutant of a batch, this number of mutants may be discarded because they are likely to
+/// hang.
+const MAX_DISCARDED: usize = 3;
 
-/// Mutants that are made before they are run.
-const AT_ONCE: usize = 128;
-/// For each of them so many may be left out because they are likely to hang, and others made.
-const LEFT_OUT: usize = 3;
-
-/// How many mutants of an input a stage makes.
+/// How many mutants of an input are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Power {
-    /// As many as the power schedule says.
+    /// As many mutants as LibAFL's power schedule computes.
     Scheduled,
-    /// This number, where there is something to try.
+    /// This number of mutants, or none if the mutator has nothing to try.
     Fixed(usize),
 }
 
-/// Mutates the input that is scheduled, and runs the mutants.
-pub(super) struct BatchStage<M> {
+/// Mutates the scheduled input, and runs the mutants in batches.
+pub(super) struct Batches<M> {
     mutator: M,
     power: Power,
-    /// The mutants of a batch; kept, for their memory.
+    /// The mutants of a batch; reused to save allocations.
     mutants: Vec<BytesInput>,
     hang_rates: HangRates,
 }
 
-impl<M> BatchStage<M> {
-    /// A stage that mutates so.
-    pub(super) fn new(mutator: M, power: Power) -> BatchStage<M> {
-        BatchStage {
+impl<M> Batches<M> {
+    /// Makes batches with this mutator and number of mutants.
+    pub(super) fn new(mutator: M, power: Power) -> Batches<M> {
+        Batches {
             mutator,
             power,
             mutants: Vec::new(),
@@ -330,25 +280,26 @@ impl<M> BatchStage<M> {
         }
     }
 
-    /// From here on so many.
+    /// Changes the number of mutants.
     pub(super) fn set_power(&mut self, power: Power) {
         self.power = power;
     }
 
-    /// Makes up to `count` mutants of `input`; fewer where the mutator has nothing to try, or where
-    /// most are likely to hang, as mutants of the input `spared`, and are left out.
+    /// Makes up to `count` mutants of `input`, and returns how many; fewer if the mutator has nothing
+    /// to try. If `avoiding` is an id of the corpus, discards mutants of that entry that are likely
+    /// to hang.
     fn mutate(
         &mut self,
         state: &mut State,
         input: &BytesInput,
         count: usize,
-        spared: Option<CorpusId>,
+        avoiding: Option<CorpusId>,
     ) -> Result<usize, Error>
     where
         M: Mutator<BytesInput, State>,
     {
-        let (mut made, mut tries, mut left_out) = (0, 0, 0);
-        while tries < count + left_out {
+        let (mut made, mut tries, mut discarded) = (0, 0, 0);
+        while tries < count + discarded {
             tries += 1;
             if self.mutants.len() == made {
                 self.mutants.push(BytesInput::new(Vec::new()));
@@ -362,24 +313,24 @@ impl<M> BatchStage<M> {
             if mutated != MutationResult::Mutated {
                 continue;
             }
-            match spared.is_some_and(hangs) {
-                true => left_out = (left_out + 1).min(LEFT_OUT * count),
+            match avoiding.is_some_and(hangs) {
+                true => discarded = (discarded + 1).min(MAX_DISCARDED * count),
                 false => made += 1,
             }
         }
         Ok(made)
     }
 
-    /// Whether the mutants of an input are left out for now, because they hang more often than
+    /// Whether an entry of the corpus is not mutated now, because its mutants hang more often than
     /// those of others.
     pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
         self.hang_rates.rests(id, &executor.hangs)
     }
 
-    /// How many mutants the stage makes. While hangs are over their share they are no fewer than
-    /// are run at once: the inputs whose mutants pass get the turns of those that rest.
+    /// Number of mutants that are made. While hangs are over their share (`over`), it is at
+    /// least one batch: inputs whose mutants pass get the turns of those that rest.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
-        let least = if over { AT_ONCE } else { 1 };
+        let least = if over { BATCH } else { 1 };
         match self.power {
             Power::Fixed(count) => Ok(count.max(least)),
             Power::Scheduled => {
@@ -389,9 +340,52 @@ impl<M> BatchStage<M> {
             }
         }
     }
+
+    /// Mutates the scheduled input, and runs the mutants.
+    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+    where
+        M: Mutator<BytesInput, State>,
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let Some(id) = evaluator.state.current_corpus_id()? else {
+            return Ok(());
+        };
+        if self.rests(id, evaluator.executor) {
+            return Ok(());
+        }
+        let mut left =
+            self.iterations(evaluator.state, evaluator.executor.hangs.are_over_share())?;
+        let input = evaluator.state.current_input_cloned()?;
+        while left > 0 && evaluator.runs_left()? > 0 {
+            let count = left.min(BATCH);
+            let avoiding = evaluator.executor.hangs.are_over_share().then_some(id);
+            let made = self.mutate(evaluator.state, &input, count, avoiding)?;
+            let inputs = match (made, self.power) {
+                // If there is nothing to mutate (`--max-len 0`), the runs are made nevertheless.
+                (0, Power::Scheduled) => std::slice::from_ref(&input),
+                (0, Power::Fixed(_)) => break,
+                _ => &self.mutants[..made],
+            };
+            let done = evaluator.evaluate(inputs, AfterHang::Skip)?;
+            let of = (id, &input.as_ref()[..]);
+            self.hang_rates.note(of, &inputs[..done.runs], &done.hung);
+            if done.skipped && self.hang_rates.rests(id, &evaluator.executor.hangs) {
+                break;
+            }
+            left -= count.min(left);
+        }
+        Ok(())
+    }
 }
 
-impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for BatchStage<M>
+/// The LibAFL stage of a worker after the calibration: reports a calibration that did not pass, tries
+/// compared values, and mutates by havoc.
+pub(super) struct MutationStage<M> {
+    pub(super) compare: Comparer,
+    pub(super) havoc: Batches<M>,
+}
+
+impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage<M>
 where
     M: Mutator<BytesInput, State>,
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -403,39 +397,20 @@ where
         state: &mut State,
         manager: &mut Manager,
     ) -> Result<(), Error> {
-        let Some(id) = state.current_corpus_id()? else {
-            return Ok(());
+        let mut evaluator = Evaluator {
+            fuzzer,
+            executor,
+            state,
+            manager,
         };
-        if self.rests(id, executor) {
-            return Ok(());
-        }
-        let mut left = self.iterations(state, executor.hangs.are_over_share())?;
-        let input = state.current_input_cloned()?;
-        while left > 0 && executor.heartbeat.left().map_err(|error| fail(&error))? > 0 {
-            let count = left.min(AT_ONCE);
-            let spared = executor.hangs.are_over_share().then_some(id);
-            let made = self.mutate(state, &input, count, spared)?;
-            let inputs = match (made, self.power) {
-                // Where there is nothing to mutate (`--max-len 0`), runs are made all the same:
-                // so many are wanted.
-                (0, Power::Scheduled) => std::slice::from_ref(&input),
-                (0, Power::Fixed(_)) => break,
-                _ => &self.mutants[..made],
-            };
-            let done = evaluate(fuzzer, executor, state, manager, inputs, AfterHang::Spare)?;
-            let of = (id, &input.as_ref()[..]);
-            self.hang_rates.note(of, &inputs[..done.runs], &done.hung);
-            if done.spared && self.hang_rates.rests(id, &executor.hangs) {
-                break;
-            }
-            left -= count.min(left);
-        }
-        Ok(())
+        evaluator.report_calibration()?;
+        self.compare.perform(&mut evaluator)?;
+        self.havoc.perform(&mut evaluator)
     }
 }
 
-impl<M> Restartable<State> for BatchStage<M> {
-    /// A worker that starts again has a new state: there is nothing to go on with.
+impl<M> Restartable<State> for MutationStage<M> {
+    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
     }

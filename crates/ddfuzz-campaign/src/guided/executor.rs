@@ -1,4 +1,5 @@
-//! Our ways of execution as one executor of LibAFL, and how long runs may take.
+//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and [`AdaptiveTimeout`],
+//! the time limits of its runs.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -13,58 +14,54 @@ use libafl_bolts::Named;
 use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 use serde::{Deserialize, Serialize};
 
-use super::hangs::Hangs;
-use super::remote::HeartbeatTimer;
+use super::hangs::KnownHangs;
+use super::messages::HeartbeatTimer;
 use super::worker::{Map, Observers};
-use crate::{Seen, Sight};
-use ddfuzz_exec::{
-    CoverageReporting, Ended, ExecError, Freshness, Limits, Run, Target, TimeLimit, Way,
-};
+use crate::{FailedRun, FailedRunSlot};
+use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, Run, Target, CoverageReporting, TimeLimit, Way};
 use ddfuzz_model::files::Base64;
 
-/// The name of the map of coverage.
+/// Name of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Inputs that a target that is started for each run gets at once: one.
-const ONE: usize = 1;
-/// Inputs that a loop is given at once, at most.
-const MANY: usize = 128;
-/// They are fewer where they would take longer: in between the worker reports, and learns that it is
-/// to end.
-const LONGEST: Duration = Duration::from_millis(100);
+/// Most inputs that are run at once.
+const MAX_BATCH: usize = 128;
+/// Longest time of the inputs that are run at once: between two batches the worker sends heartbeats
+/// and learns whether it must end.
+const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
-/// One run of a batch that LibAFL may have to process.
+/// A run of a batch, with the coverage that LibAFL may have to process.
 pub(super) struct NotedRun {
     pub(super) run: Run,
-    /// What it has reached that no run had reached before, as all counters.
+    /// All coverage counters, if the run has reached something new.
     pub(super) counters: Option<Vec<u8>>,
 }
 
-/// A started target with LibAFL's observers. One input at a time it is an executor like any
-/// other; several at once go by [`TargetExecutor::run_some`], which reports only what is new.
+/// A started target with LibAFL's observers. As LibAFL's [`Executor`] it runs one input;
+/// [`TargetExecutor::run_some`] runs several at once, and returns only new coverage.
 pub(super) struct TargetExecutor {
     pub(super) executor: Box<dyn exec::Executor>,
     observers: Observers,
-    map: Handle<Map>,
-    /// Exit statuses of Rust programs that have panicked, or that the user calls a crash.
+    pub(super) map: Handle<Map>,
+    /// Exit status that is a crash, if there is one.
     crash_exit: Option<i32>,
-    /// Where the objective reads what LibAFL does not report of a run.
-    sight: Sight,
-    telling: CoverageReporting,
-    /// How many inputs a loop is given at once, by how long the last took.
-    many: usize,
-    /// Whether other hosts are to get what did not pass.
+    /// Observations of the last failed run, which the objective reads.
+    pub(super) failed_run: FailedRunSlot,
+    coverage_mode: CoverageReporting,
+    /// Number of inputs that are run at once, adapted to the time that the last ones took.
+    batch: usize,
+    /// Whether inputs that did not pass are sent to other hosts.
     pub(super) linked: bool,
-    /// How long runs may take.
+    /// The time limits of runs.
     pub(super) timeouts: AdaptiveTimeout,
-    /// What is known of those that do not end.
-    pub(super) hangs: Hangs,
-    /// How many more runs the worker may make, and when it has to report.
+    /// The hangs that this worker knows.
+    pub(super) hangs: KnownHangs,
+    /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
 }
 
 impl TargetExecutor {
-    /// Starts `target`, which has to report its coverage. `before`: how many workers have died in the
-    /// place of this one.
+    /// Starts `target`, which must report its coverage. `before`: how many earlier processes of this
+    /// worker have crashed.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -81,54 +78,49 @@ impl TargetExecutor {
             observers: tuple_list!(map, EndObserver::new()),
             map: handle,
             crash_exit: target.crash_exit,
-            sight: Sight::default(),
-            telling: CoverageReporting::Nothing,
-            many: MANY,
+            failed_run: FailedRunSlot::default(),
+            coverage_mode: CoverageReporting::Nothing,
+            batch: MAX_BATCH,
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
-            hangs: Hangs::new(before),
+            hangs: KnownHangs::new(before),
             heartbeat,
         })
     }
 
-    /// The handle of the map.
-    pub(super) fn map(&self) -> &Handle<Map> {
-        &self.map
-    }
-
-    /// How many inputs [`run_some`](TargetExecutor::run_some) takes at once.
+    /// Number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
-            (Way::Harness, Freshness::Shared) => self.many,
-            _ => ONE,
+            (Way::Harness, Freshness::Shared) => self.batch,
+            _ => 1,
         }
     }
 
-    /// Records how long inputs took, and whether the last one was stopped.
+    /// Records the time that a batch of inputs took, and whether its last run was stopped.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
             return;
         }
-        if time > LONGEST {
-            self.many = (inputs / 2).max(1);
-        } else if time < LONGEST / 4 {
-            self.many = (self.many * 2).min(MANY);
+        if time > MAX_BATCH_TIME {
+            self.batch = (inputs / 2).max(1);
+        } else if time < MAX_BATCH_TIME / 4 {
+            self.batch = (self.batch * 2).min(MAX_BATCH);
         }
     }
 
-    /// How a run has ended that did not pass, and that no objective has received: one by which
-    /// LibAFL has calibrated an input.
+    /// How a failed run of LibAFL's calibration has ended, which no objective has received; `None` if
+    /// there was none.
     pub(super) fn unreported(&self) -> Option<Ended> {
-        self.sight.ended()
+        self.failed_run.ended()
     }
 
-    /// It is not reported.
+    /// Drops the failed run of LibAFL's calibration.
     pub(super) fn clear_unreported(&mut self) {
-        self.sight.leave(Seen::default());
+        self.failed_run.put(FailedRun::default());
     }
 
-    /// Puts into the observers that a run has ended so, and nothing else.
+    /// Sets LibAFL's observers to a run that ended in this way and covered nothing.
     pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
         let (map, (end, ())) = &mut self.observers;
         map.as_mut().reset_map()?;
@@ -136,26 +128,21 @@ impl TargetExecutor {
         Ok(())
     }
 
-    /// Where it leaves what it has seen of runs that did not pass.
-    pub(super) fn sight(&self) -> Sight {
-        self.sight.clone()
-    }
-
-    fn tell(&mut self, telling: CoverageReporting) {
-        if self.telling != telling {
-            self.executor.report_coverage(telling);
-            self.telling = telling;
+    fn set_coverage_mode(&mut self, coverage_mode: CoverageReporting) {
+        if self.coverage_mode != coverage_mode {
+            self.executor.report_coverage(coverage_mode);
+            self.coverage_mode = coverage_mode;
         }
     }
 
-    /// Runs the first of `inputs` and as many after it as come back; see
-    /// [`exec::Executor::run_some`].
+    /// Runs the first of `inputs`, and further ones until a run does not return
+    /// ([`exec::Executor::run_some`]).
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
-        self.tell(CoverageReporting::Novel);
-        self.executor.limit_time(self.timeouts.learned());
+        self.set_coverage_mode(CoverageReporting::Novel);
+        self.executor.limit_time(self.timeouts.learned);
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
-        let mut told: Vec<NotedRun> = runs
+        let mut noted: Vec<NotedRun> = runs
             .into_iter()
             .map(|run| NotedRun {
                 run,
@@ -163,25 +150,25 @@ impl TargetExecutor {
             })
             .collect();
         for covered in self.executor.covered() {
-            if let Some(told) = told.get_mut(covered.run) {
-                told.counters = Some(covered.counters.clone());
+            if let Some(noted) = noted.get_mut(covered.run) {
+                noted.counters = Some(covered.counters.clone());
             }
         }
-        Ok(told)
+        Ok(noted)
     }
 
-    /// Has runs stopped early that are known for hangs.
+    /// Has runs stopped early that show the signature of a known hang.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
         }
     }
 
-    /// Runs an input that was over the learned limit within the one that findings are held to.
-    pub(super) fn run_patiently(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
-        self.tell(CoverageReporting::Novel);
-        self.executor.limit_time(self.timeouts.full());
-        // What is known by now to end there would be stopped else.
+    /// Runs an input that was over the learned limit within the full limit.
+    pub(super) fn run_with_full_limit(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
+        self.set_coverage_mode(CoverageReporting::Novel);
+        self.executor.limit_time(self.timeouts.full);
+        // Else a run would be stopped by a signature that is no longer a known hang.
         self.recognise();
         let run = self.executor.run(input)?;
         let counters = self.executor.covered().last();
@@ -191,7 +178,7 @@ impl TargetExecutor {
         })
     }
 
-    /// Puts what is known of one run into the observers.
+    /// Sets LibAFL's observers to a run that ended in this way with these coverage counters.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -203,7 +190,7 @@ impl TargetExecutor {
         }
         if !ended.is_exit() || ended.is_suspect(self.crash_exit) {
             let preceding = self.executor.preceding();
-            self.sight.leave(Seen {
+            self.failed_run.put(FailedRun {
                 ended: Some(ended),
                 copies: self.executor.copies(),
                 preceding: preceding.into_iter().map(Base64).collect(),
@@ -212,12 +199,12 @@ impl TargetExecutor {
         Ok(())
     }
 
-    /// How LibAFL calls this ending.
+    /// Converts the end of a run to LibAFL's exit kind.
     pub(super) fn exit_kind(&self, ended: Ended) -> ExitKind {
         match ended {
             Ended::Timeout => ExitKind::Timeout,
             Ended::OutOfMemory => ExitKind::Oom,
-            // A status that only may be a crash passes, for LibAFL, until triage has looked.
+            // A status that may be a crash is `Ok` for LibAFL until triage has classified the run.
             _ if ended.is_suspect(self.crash_exit) => ExitKind::Crash,
             _ => ExitKind::Ok,
         }
@@ -245,12 +232,9 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         input: &BytesInput,
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
-        self.tell(CoverageReporting::Every);
-        self.executor.limit_time(self.timeouts.full());
-        let run = self
-            .executor
-            .run(input.as_ref())
-            .map_err(|error| fail(&error))?;
+        self.set_coverage_mode(CoverageReporting::Every);
+        self.executor.limit_time(self.timeouts.full);
+        let run = self.executor.run(input.as_ref()).map_err(fail)?;
         let covered = self.executor.covered().last();
         let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
         self.observe(run.ended, &counters)?;
@@ -262,21 +246,21 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     }
 }
 
-/// An error of ours as one of LibAFL.
-pub(super) fn fail(error: &impl std::fmt::Display) -> Error {
+/// Converts an error to LibAFL's error.
+pub(super) fn fail(error: impl std::fmt::Display) -> Error {
     Error::unknown(error.to_string())
 }
 
-/// How the last run ended.
+/// A LibAFL observer that holds how the last run ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct EndObserver {
     name: Cow<'static, str>,
-    /// `None` before the first run.
+    /// How the last run ended; `None` before the first run.
     pub(super) ended: Option<Ended>,
 }
 
 impl EndObserver {
-    /// An observer that has seen nothing.
+    /// Makes an observer that holds no run.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -293,36 +277,38 @@ impl Named for EndObserver {
 
 impl<I, S> Observer<I, S> for EndObserver {}
 
-/// How much longer than the mean run of the corpus any other may take.
-const FACTOR: u32 = 10;
-/// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
-const LEAST: Duration = Duration::from_millis(50);
-/// The part of a worker's time that looking at runs over the limit may take: one of so many.
-const SHARE: u32 = 5;
-/// How much it may take at once.
+/// The learned limit is the mean time of the runs of the corpus times this factor.
+const LIMIT_FACTOR: u32 = 10;
+/// Least CPU time limit: the kernel counts CPU time in steps of some milliseconds.
+const MIN_LIMIT: Duration = Duration::from_millis(50);
+/// Repeating runs over the learned limit may take a worker's time divided by this number.
+const SHARE_DIVISOR: u32 = 5;
+/// Time that repeated runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_secs(3);
 
-/// The time limits of a worker: shorter than the target's, after what its runs take.
+/// The time limits of a worker's runs: the target's limit, and a shorter learned one.
 ///
-/// A program that loops easily would else be waited for most of the time: each hang takes the
-/// whole limit, and twice that again to be named. So runs get a limit that is learned from those
-/// of the corpus. One that is over it is no hang yet: it is made once more within the limit that
-/// findings are held to, and named, where there is time for that, and else forgotten.
+/// Without it, a worker would spend most of its time waiting for hangs: each takes the whole limit,
+/// and twice that again to be classified. So runs get a limit that is learned from the runs of the
+/// corpus. A run over the learned limit is no hang yet: it is repeated within the full limit if
+/// there is time for that, else dropped.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
-    /// What findings are held to.
+    /// The target's limit, by which a run is a hang.
     full: TimeLimit,
-    /// What other runs are.
-    learned: TimeLimit,
-    /// How many runs were learned from, and their CPU time.
+    /// The learned time limit of runs, at most `full`.
+    pub(super) learned: TimeLimit,
+    /// Number of runs from which the limit is learned.
     runs: u32,
+    /// CPU time of the runs from which the limit is learned.
     cpu: Duration,
     began: Instant,
+    /// Time that repeating runs over the learned limit has taken.
     spent: Duration,
 }
 
 impl AdaptiveTimeout {
-    /// As patient as the limits say.
+    /// Makes limits that equal the target's.
     pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
         AdaptiveTimeout {
             full: limits.into(),
@@ -334,16 +320,16 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// A run that passed and reached something new took this CPU time.
+    /// Records the CPU time of a run that passed and reached something new.
     pub(super) fn see(&mut self, cpu: Duration) {
         self.runs += 1;
         self.cpu += cpu;
     }
 
-    /// Learns the limit from what was seen, if anything was.
+    /// Learns the limit from the recorded runs, if there are any.
     pub(super) fn learn(&mut self) {
         if let Some(mean) = self.cpu.checked_div(self.runs) {
-            let limit = Limits::with_cpu(mean.saturating_mul(FACTOR).max(LEAST));
+            let limit = Limits::with_cpu(mean.saturating_mul(LIMIT_FACTOR).max(MIN_LIMIT));
             self.learned = TimeLimit {
                 cpu: self.full.cpu.min(limit.cpu),
                 wall: self.full.wall.min(limit.wall),
@@ -351,27 +337,17 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// The limit that findings are held to.
-    pub(super) fn full(&self) -> TimeLimit {
-        self.full
-    }
-
-    /// The limit on other runs.
-    pub(super) fn learned(&self) -> TimeLimit {
-        self.learned
-    }
-
-    /// Whether a run over the learned limit may be within the full one.
-    pub(super) fn doubts(&self) -> bool {
+    /// Whether the learned limit is shorter than the full one.
+    pub(super) fn is_learned(&self) -> bool {
         self.learned != self.full
     }
 
-    /// Whether there is time to look at a run that is over its limit.
+    /// Whether there is time to repeat a run that was over the learned limit.
     pub(super) fn has_time(&self) -> bool {
-        self.spent < self.began.elapsed() / SHARE + CREDIT
+        self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Records time that was taken by that.
+    /// Records the time that a repeated run took.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }
@@ -392,12 +368,12 @@ mod tests {
 
     #[test]
     fn ten_times_the_mean_run_is_enough_within_the_full_limit() {
-        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned().cpu;
+        let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned.cpu;
         assert_eq!(cpu(&[10, 30]), Duration::from_millis(200));
-        assert_eq!(cpu(&[0, 1]), LEAST);
+        assert_eq!(cpu(&[0, 1]), MIN_LIMIT);
         assert_eq!(cpu(&[900]), Duration::from_secs(1));
         assert_eq!(cpu(&[]), Duration::from_secs(1));
-        assert!(timeouts(&[1]).doubts() && !timeouts(&[]).doubts());
+        assert!(timeouts(&[1]).is_learned() && !timeouts(&[]).is_learned());
     }
 
     #[test]

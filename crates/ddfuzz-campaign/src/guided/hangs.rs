@@ -1,127 +1,136 @@
-//! What a worker knows of hangs, and what it lets them cost.
+//! The hangs that a worker knows ([`KnownHangs`]), and how often mutants hang ([`HangRates`]), so that
+//! hangs take only a small share of its time.
 //!
-//! A run that is over its limit is handed to the main process, which finds out whether it is a
-//! hang, and where; the worker goes on. From then on runs with one of its signatures are stopped
-//! early, and counted in its group once that is known. Inputs whose mutants hang often rest while
+//! A worker submits a run over its limit to the main process, which examines whether and where it
+//! hangs; the worker goes on. From then on, runs with one of its signatures are stopped early, and
+//! counted in its group once that is known. Inputs whose mutants hang often are not mutated while
 //! hangs have taken more than their share of the worker's time.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use libafl::corpus::CorpusId;
-use libafl::inputs::BytesInput;
+use libafl::{corpus::CorpusId, inputs::BytesInput};
 
-use super::wire::{HangVerdict, JudgedHang};
+use super::messages::{HangVerdict, JudgedHang};
 use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
 
-/// The least CPU time of the windows by which hangs are recognised.
-const SHORTEST: Duration = Duration::from_micros(100);
-/// How much longer than most of the corpus a run takes to be looked at.
-const FACTOR: u32 = 4;
-/// How many runs of the corpus are remembered.
-const SEEN: usize = 256;
-/// The part of a worker's time that runs may take which do not end: one of so many.
-const SHARE: u32 = 16;
-/// How much they may take at once.
+/// Least CPU time after which a run is compared with the known hangs.
+const MIN_WINDOW: Duration = Duration::from_micros(100);
+/// A run is compared with the known hangs after this many times the CPU time of most runs.
+const WINDOW_FACTOR: u32 = 4;
+/// Number of runs of the corpus whose CPU times are kept.
+const MAX_SEEN: usize = 256;
+/// Hangs may take a worker's time divided by this number.
+const SHARE_DIVISOR: u32 = 16;
+/// Time that hangs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Between two hangs that are handed in although no signature tells them from others.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Of runs that are known for hangs one of so many is handed in all the same: two kinds of hangs
-/// may look alike.
+/// Time between two submissions of hangs that have no signature.
+const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
+/// Of this number of runs at a known hang one is submitted nevertheless, since two different hangs
+/// may have the same signature.
 const SAMPLE: u64 = 64;
-/// Changes of an input that are remembered because a mutant has hung that begins with it.
-const MOST_CHANGES: usize = 256;
-/// A change by which one in so many mutants has hung is left out while hangs are over their share.
-const LIKELY: u32 = 4;
-/// Mutants by which it is known how often those of an input hang.
-const ENOUGH: u32 = 256;
-/// How many turns of resting inputs one that does not rest may get, at most.
-const MOST_TURNS: usize = 15;
-/// Places that are remembered.
-const MOST_PLACES: usize = 4096;
-/// Inputs that have reached something new before they were stopped, and wait for a verdict.
-const MOST_WAITING: usize = 64;
+/// Most changes of one input that are recorded because mutants with them have hung.
+const MAX_CHANGES: usize = 256;
+/// Mutants with a change by which one of this number has hung are discarded while hangs are over
+/// their share.
+const LIKELY_DIVISOR: u32 = 4;
+/// Number of mutants after which the rate of hangs of an input counts.
+const MIN_MUTANTS: u32 = 256;
+/// Most turns of resting inputs that another input gets at once.
+const MAX_TURNS: usize = 15;
+/// Most sites of hangs that a worker keeps.
+const MAX_SITES: usize = 4096;
+/// Most inputs that have reached something new before they were stopped and wait for a verdict.
+const MAX_PENDING: usize = 64;
 
-/// A place where runs hang, as far as their signatures tell it from others.
+/// A site at which runs hang, identified by their signatures.
 struct HangSite {
     state: SiteState,
-    /// Runs that were met there.
+    /// Number of runs that were stopped at the site.
     met: u64,
-    /// Runs that are not counted in its group yet.
+    /// Number of runs that are not counted in the group yet.
     runs: u64,
-    /// The size of the smallest input that was handed in, in bytes.
+    /// Size in bytes of the smallest input that was submitted.
     least: usize,
 }
 
+/// Whether runs at a site hang, as far as the worker knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
-    /// The main process looks at it.
+    /// The main process has not decided yet whether runs at the site hang.
     Pending,
-    /// It is of this group.
-    Named(Kind, Key),
-    /// Runs end there by themselves.
+    /// Runs at the site belong to this group.
+    Classified(Kind, Key),
+    /// Runs at the site end by themselves.
     Slow,
 }
 
-/// What is to be done about a run that took too long.
+/// What a worker does with a run that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangAction {
-    /// It is to be handed in, under this number; `first`: it hangs where none has before.
-    HandIn {
-        /// Counts what this worker hands in.
+    /// Submits the input to the main process.
+    Submit {
+        /// Number of the submission at this worker.
         number: u64,
-        /// Whether it is to be looked at in any case.
+        /// Whether the run hangs at a new site, so that it is examined in any case.
         first: bool,
     },
-    /// It is to be run on: others like it have ended by themselves.
-    RunOn,
-    /// Nothing; it is counted.
+    /// Runs the input again within the full limit: other runs at this site have ended by themselves.
+    RunLonger,
+    /// Counts the run in the group of its site, and does nothing else.
     Count,
 }
 
-/// What a worker knows of hangs.
-pub(super) struct Hangs {
-    places: Vec<HangSite>,
+/// The hangs that a worker knows, and the time that they have taken.
+pub(super) struct KnownHangs {
+    sites: Vec<HangSite>,
+    /// Index of the site of each signature.
     of: HashMap<Signature, usize>,
+    /// Signatures at which runs are stopped early.
     known: HashSet<Signature>,
-    /// The CPU time of a window, and of the last runs of the corpus, the oldest of which is `next`.
+    /// CPU time after which a run is compared with `known`.
     window: Duration,
+    /// CPU times of the last runs of the corpus, a ring whose oldest is at `next`.
     seen: Vec<Duration>,
     next: usize,
-    /// Whether these two have changed since somebody asked.
+    /// Whether `window` or `known` has changed since the last call of `changed()`.
     changed: bool,
-    /// What stopped runs have reached: a bit for each counter.
+    /// For each coverage counter, whether a stopped run has reached it.
     reached: Vec<bool>,
-    waiting: HashMap<u64, BytesInput>,
+    /// Submitted inputs that have reached something new, by the number of the submission.
+    pending: HashMap<u64, BytesInput>,
+    /// Number of the last submission.
     number: u64,
-    /// When a hang was handed in that no signature tells from others.
-    handed_in: Option<Instant>,
+    /// When a hang without a signature was last submitted.
+    last_indistinct: Option<Instant>,
     began: Instant,
-    /// Time that stopped runs have taken, and how many there were.
+    /// Time that stopped runs have taken.
     spent: Duration,
+    /// Number of stopped runs.
     stopped: u32,
-    /// The same of all runs.
+    /// Time that all runs of the worker have taken.
     ran: Duration,
+    /// Number of all runs of the worker.
     runs: u64,
 }
 
-impl Hangs {
-    /// Nothing is known yet. `before`: how many workers have died in the place of this one.
-    pub(super) fn new(before: u32) -> Hangs {
-        Hangs {
-            places: Vec::new(),
+impl KnownHangs {
+    /// Makes an empty registry. `before`: how many earlier processes of this worker have crashed.
+    pub(super) fn new(before: u32) -> KnownHangs {
+        KnownHangs {
+            sites: Vec::new(),
             of: HashMap::new(),
             known: HashSet::new(),
-            window: SHORTEST,
+            window: MIN_WINDOW,
             seen: Vec::new(),
             next: 0,
             changed: true,
             reached: Vec::new(),
-            waiting: HashMap::new(),
+            pending: HashMap::new(),
             number: u64::from(before) << 32,
-            handed_in: None,
+            last_indistinct: None,
             began: Instant::now(),
             spent: Duration::ZERO,
             stopped: 0,
@@ -130,17 +139,17 @@ impl Hangs {
         }
     }
 
-    /// A run of an input of the corpus took this CPU time.
+    /// Records the CPU time of a run of an input of the corpus.
     pub(super) fn see(&mut self, cpu: Duration) {
         match self.seen.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
             None => self.seen.push(cpu),
         }
-        self.next = (self.next + 1) % SEEN;
+        self.next = (self.next + 1) % MAX_SEEN;
     }
 
-    /// Learns from these runs after how long one is looked at: when it has taken much longer than
-    /// nine in ten. `limit`: that on the CPU time of a run.
+    /// Learns the time after which a run is compared with the known hangs: several times what nine of
+    /// ten recorded runs took. `limit`: the CPU time limit of a run.
     pub(super) fn learn_window(&mut self, limit: Duration) {
         let mut seen = self.seen.clone();
         if seen.is_empty() {
@@ -148,70 +157,77 @@ impl Hangs {
         }
         let at = seen.len() * 9 / 10;
         let (_, most, _) = seen.select_nth_unstable(at);
-        let window = most.saturating_mul(FACTOR).max(SHORTEST).min(limit / 4);
+        let window = most
+            .saturating_mul(WINDOW_FACTOR)
+            .max(MIN_WINDOW)
+            .min(limit / 4);
         self.changed |= window != self.window;
         self.window = window;
     }
 
-    /// How long windows are, and the signatures of runs that are stopped with the first one; `None`
-    /// where that is as it was when it was last asked for.
+    /// The CPU time after which a run is compared with the known hangs, and their signatures; `None`
+    /// if neither has changed since the last call.
     pub(super) fn changed(&mut self) -> Option<(Duration, &HashSet<Signature>)> {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// A run on an input of `size` bytes took too long.
+    /// Decides what to do with a run that took too long. `size`: size of its input in bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
             return self.meet_again(at, size);
         }
-        if stuck.signatures.is_empty() || self.places.len() >= MOST_PLACES {
-            if self.handed_in.is_some_and(|last| last.elapsed() < PAUSE) {
+        if stuck.signatures.is_empty() || self.sites.len() >= MAX_SITES {
+            if self
+                .last_indistinct
+                .is_some_and(|last| last.elapsed() < INDISTINCT_EVERY)
+            {
                 return HangAction::Count;
             }
-            self.handed_in = Some(Instant::now());
-            return self.hand_in(false);
+            self.last_indistinct = Some(Instant::now());
+            return self.submit(false);
         }
-        let at = self.places.len();
-        self.places.push(HangSite {
+        let at = self.sites.len();
+        self.sites.push(HangSite {
             state: SiteState::Pending,
             met: 1,
             runs: 0,
             least: size,
         });
-        self.know(&stuck.signatures, at);
-        self.hand_in(true)
+        self.assign(&stuck.signatures, at);
+        self.submit(true)
     }
 
     fn meet_again(&mut self, at: usize, size: usize) -> HangAction {
-        let place = &mut self.places[at];
-        if place.state == SiteState::Slow {
-            return HangAction::RunOn;
+        let site = &mut self.sites[at];
+        if site.state == SiteState::Slow {
+            return HangAction::RunLonger;
         }
-        place.met += 1;
-        let smaller = size < place.least / 2;
-        if place.state != SiteState::Pending && (smaller || place.met.is_multiple_of(SAMPLE)) {
-            place.least = size.min(place.least);
-            return self.hand_in(false);
+        site.met += 1;
+        let smaller = size < site.least / 2;
+        if site.state != SiteState::Pending && (smaller || site.met.is_multiple_of(SAMPLE)) {
+            site.least = size.min(site.least);
+            return self.submit(false);
         }
-        place.runs += 1;
+        site.runs += 1;
         HangAction::Count
     }
 
-    fn hand_in(&mut self, first: bool) -> HangAction {
+    fn submit(&mut self, first: bool) -> HangAction {
         let number = self.next_number();
-        HangAction::HandIn { number, first }
+        HangAction::Submit { number, first }
     }
 
-    /// The number under which the next one is handed in.
+    /// The number of the next submission.
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
-    fn know(&mut self, signatures: &[Signature], at: usize) {
+    /// Assigns signatures to the site at index `at`, unless they have a site already.
+    fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
-        let stops = self.places[at].state != SiteState::Slow;
+        let stops = self.sites[at].state != SiteState::Slow;
         for signature in signatures {
             match *self.of.entry(*signature).or_insert(at) == at {
                 true if stops => self.known.insert(*signature),
@@ -221,8 +237,8 @@ impl Hangs {
         }
     }
 
-    /// Keeps the input that was handed in under this number until there is a verdict, where its
-    /// run has reached what no stopped run has.
+    /// Keeps a submitted input until its verdict arrives, if its run has covered what no stopped run
+    /// has covered.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -232,17 +248,17 @@ impl Hangs {
             new |= *count > 0 && !*reached;
             *reached |= *count > 0;
         }
-        if new && self.waiting.len() < MOST_WAITING {
-            self.waiting.insert(number, input.clone());
+        if new && self.pending.len() < MAX_PENDING {
+            self.pending.insert(number, input.clone());
         }
     }
 
-    /// Applies a verdict of the main process; `own`: the number under which this worker has
-    /// handed it in. Gives an input that does not hang, but has reached something new.
+    /// Applies a verdict of the main process. `own`: the number of the submission, if this worker has
+    /// made it. Returns the input if it does not hang and has reached something new.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
-        let input = own.and_then(|number| self.waiting.remove(&number));
+        let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
-            HangVerdict::Of(kind, major) => SiteState::Named(kind, major),
+            HangVerdict::Of(kind, major) => SiteState::Classified(kind, major),
             HangVerdict::Ends => SiteState::Slow,
             HangVerdict::Unknown => {
                 self.changed = true;
@@ -255,103 +271,107 @@ impl Hangs {
         };
         let met = judged.signatures.iter().find_map(|one| self.of.get(one));
         let at = met.copied().unwrap_or_else(|| {
-            self.places.push(HangSite {
+            self.sites.push(HangSite {
                 state,
                 met: 0,
                 runs: 0,
                 least: judged.size,
             });
-            self.places.len() - 1
+            self.sites.len() - 1
         });
-        let place = &mut self.places[at];
-        // What has hung once is a hang, even if another run like it has ended.
-        if !matches!(place.state, SiteState::Named(..)) {
-            place.state = state;
+        let site = &mut self.sites[at];
+        // A site at which a run has hung stays a hang, even if another run there has ended.
+        if !matches!(site.state, SiteState::Classified(..)) {
+            site.state = state;
         }
-        self.know(&judged.signatures, at);
+        self.assign(&judged.signatures, at);
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Takes the runs that are not counted in their groups yet.
+    /// Takes the numbers of runs to be counted, by group.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
-        let places = self.places.iter_mut().filter(|place| place.runs > 0);
-        let named = places.filter_map(|place| match place.state {
-            SiteState::Named(kind, major) => Some((kind, major, std::mem::take(&mut place.runs))),
+        let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
+        let named = sites.filter_map(|site| match site.state {
+            SiteState::Classified(kind, major) => {
+                Some((kind, major, std::mem::take(&mut site.runs)))
+            }
             SiteState::Pending | SiteState::Slow => None,
         });
         named.collect()
     }
 
-    /// Takes the runs whose hang is not classified yet, by the signatures of the place.
-    pub(super) fn take_unnamed(&mut self) -> Vec<(Vec<Signature>, u64)> {
-        let places = self.places.iter_mut().enumerate();
-        let pending =
-            places.filter(|(_, place)| place.state == SiteState::Pending && place.runs > 0);
+    /// Takes the numbers of runs at sites without a verdict, with the signatures of each site.
+    pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
+        let sites = self.sites.iter_mut().enumerate();
+        let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
         let taken: Vec<(usize, u64)> = pending
-            .map(|(at, place)| (at, std::mem::take(&mut place.runs)))
+            .map(|(at, site)| (at, std::mem::take(&mut site.runs)))
             .collect();
         let signatures = |at: usize| {
-            let of = self.of.iter().filter(|(_, place)| **place == at);
+            let of = self.of.iter().filter(|(_, site)| **site == at);
             of.map(|(signature, _)| *signature).collect()
         };
         let taken = taken.into_iter();
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
 
-    /// Counts runs and the time that they took; `stopped`: the last one was stopped.
+    /// Records the number of runs of a batch and their time. `stopped`: whether the last run was
+    /// stopped.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
-        let usual = self.usual() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
+        let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
         self.ran += time;
         if stopped {
             self.stopped += 1;
-            self.spent += time.saturating_sub(usual);
+            self.spent += time.saturating_sub(passing);
         }
     }
 
-    /// What a run takes that is not stopped.
-    fn usual(&self) -> Duration {
+    /// Mean time of the runs that were not stopped.
+    fn mean_pass(&self) -> Duration {
         let runs = self.runs.saturating_sub(u64::from(self.stopped));
         let time = self.ran.saturating_sub(self.spent).as_nanos() as u64;
         Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
     }
 
-    /// Whether hangs have taken more than their share.
+    /// Whether hangs have taken more than their share of the worker's time.
     pub(super) fn are_over_share(&self) -> bool {
-        self.spent > self.began.elapsed() / SHARE + CREDIT
+        self.spent > self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// The part of the time of a stage that goes into hangs where `hung` of `runs` hang.
-    fn part(&self, runs: u32, hung: u32) -> f64 {
+    /// The share of the time that hangs take if `hung` of `runs` runs hang; from 0 to 1.
+    fn hang_share(&self, runs: u32, hung: u32) -> f64 {
         let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
         let hanging = f64::from(hung) * stopped;
-        let passing = f64::from(runs - hung.min(runs)) * self.usual().as_secs_f64();
+        let passing = f64::from(runs - hung.min(runs)) * self.mean_pass().as_secs_f64();
         hanging / (hanging + passing).max(f64::MIN_POSITIVE)
     }
 }
 
-/// How often the mutants of each input hang.
+/// How often the mutants of each corpus entry hang.
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// How many were asked for since the least was last looked for, and what it was.
+    /// Number of calls of `rests` since `least` was computed.
     asked: usize,
+    /// Least share of time that hangs take among the mutants of one entry.
     least: f64,
-    /// How many have rested since one did not.
+    /// Number of turns that entries have rested since an entry did not.
     resting: usize,
 }
 
-/// The mutants of one input.
+/// How many mutants of one corpus entry were run, and how many of them hung.
 #[derive(Default)]
 struct MutantCounts {
     runs: u32,
     hung: u32,
-    /// The same of those that begin to differ from it in this byte, of those changes that have
-    /// hung.
+    /// By first change, for changes with which a mutant has hung: number of mutants, and number of
+    /// those that hung.
     changes: HashMap<Change, (u32, u32)>,
 }
 
-/// Where a mutant begins to differ, and its byte there; `None` where it ends.
+/// The first change of a mutant: index of the first different byte, and the byte; `None` if the
+/// mutant ends there.
 type Change = (usize, Option<u8>);
 
 fn change(input: &[u8], mutant: &[u8]) -> Change {
@@ -364,7 +384,7 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl HangRates {
-    /// Counts the mutants of an input that were run, and those of them that hung.
+    /// Records the mutants of a corpus entry that were run. `hung`: indices of those that hung.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -377,7 +397,7 @@ impl HangRates {
         record.hung = record.hung.saturating_add(count(hung.len()));
         let change = |at: usize| change(input, mutants[at].as_ref());
         for at in hung {
-            if record.changes.len() < MOST_CHANGES {
+            if record.changes.len() < MAX_CHANGES {
                 record.changes.entry(change(*at)).or_default().1 += 1;
             }
         }
@@ -391,35 +411,34 @@ impl HangRates {
         }
     }
 
-    /// Whether a mutant is likely to hang: many have that have begun to differ as it does.
+    /// Whether a mutant is likely to hang, because many mutants with the same first change have.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
-        met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY) >= *runs)
+        met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Whether an input is to rest: hangs have had their share, and there are others whose mutants
-    /// hang less often.
-    pub(super) fn rests(&mut self, id: CorpusId, hangs: &Hangs) -> bool {
+    /// Whether a corpus entry is not mutated now: hangs are over their share, and mutants of other
+    /// entries hang less often.
+    pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;
         }
-        let part = |record: &MutantCounts| hangs.part(record.runs, record.hung);
+        let part = |record: &MutantCounts| hangs.hang_share(record.runs, record.hung);
         if self.asked == 0 {
-            let known = self.of.values().filter(|record| record.runs >= ENOUGH);
+            let known = self.of.values().filter(|record| record.runs >= MIN_MUTANTS);
             self.least = known.map(part).fold(1.0, f64::min);
         }
         self.asked = (self.asked + 1) % (self.of.len() + 1);
-        let most = (1.0 / f64::from(SHARE)).max(self.least * 1.5);
+        let most = (1.0 / f64::from(SHARE_DIVISOR)).max(self.least * 1.5);
         let rests = self.of.get(&id).map(part).is_some_and(|part| part > most);
         self.resting += usize::from(rests);
         rests
     }
 
-    /// How many turns an input gets at once that does not rest: also some of those of the inputs
-    /// that do.
+    /// Number of turns that an entry gets at once: its own, and some of the entries that rest.
     pub(super) fn turns(&mut self) -> usize {
-        1 + std::mem::take(&mut self.resting).min(MOST_TURNS)
+        1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }
 }
 
@@ -431,7 +450,7 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// A run that was over its limit, with these signatures.
+    /// A run over its limit, with these signatures.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
             signatures: signatures.iter().copied().map(signature).collect(),
@@ -440,7 +459,7 @@ mod tests {
         }
     }
 
-    /// One that was stopped early.
+    /// A run that was stopped early at a known signature.
     fn stopped(number: u64) -> Stuck {
         Stuck {
             signatures: Vec::new(),
@@ -449,6 +468,7 @@ mod tests {
         }
     }
 
+    /// The verdict about the submission `number`, with these signatures.
     fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
         JudgedHang {
             from: (1, number),
@@ -458,143 +478,115 @@ mod tests {
         }
     }
 
-    fn known(hangs: &mut Hangs) -> Vec<Signature> {
+    fn key() -> Key {
+        Key::of([&b"loop"[..]])
+    }
+
+    fn known(hangs: &mut KnownHangs) -> Vec<Signature> {
         let mut known: Vec<Signature> = hangs.known.iter().copied().collect();
         known.sort();
         known
     }
 
+    fn submit(number: u64, first: bool) -> HangAction {
+        HangAction::Submit { number, first }
+    }
+
     #[test]
-    fn a_place_is_handed_in_once_and_its_hangs_are_counted_when_it_has_a_name() {
-        let mut hangs = Hangs::new(0);
-        let first = HangAction::HandIn {
-            number: 1,
-            first: true,
-        };
-        assert_eq!(hangs.meet(&over(&[3, 4]), 40), first);
-        // It need not be waited for, although it is not classified yet.
+    fn a_site_is_submitted_once_and_its_hangs_are_counted_when_it_is_classified() {
+        let mut hangs = KnownHangs::new(0);
+        assert_eq!(hangs.meet(&over(&[3, 4]), 40), submit(1, true));
+        // Its runs are stopped early before it is classified.
         assert_eq!(known(&mut hangs), [signature(3), signature(4)]);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
         assert_eq!(hangs.meet(&over(&[4, 9]), 5), HangAction::Count);
         assert_eq!(hangs.take_counts(), []);
-        // A worker that ends before it has a name leaves its count to others.
-        let (mut signatures, runs) = hangs.take_unnamed().remove(0);
+        // A worker that ends before the verdict leaves its count to others.
+        let (mut signatures, runs) = hangs.take_unclassified().remove(0);
         signatures.sort();
         assert_eq!((signatures, runs), (vec![signature(3), signature(4)], 2));
-        assert_eq!(hangs.take_unnamed(), []);
+        assert_eq!(hangs.take_unclassified(), []);
         assert_eq!(hangs.meet(&stopped(4), 40), HangAction::Count);
-        let of = (Kind::Hang, Key::of([&b"loop"[..]]));
-        hangs.apply(&judged(&[3, 4], 1, HangVerdict::Of(of.0, of.1)), Some(1));
-        assert_eq!(hangs.take_counts(), [(of.0, of.1, 1)]);
-        assert_eq!(
-            (hangs.take_counts(), hangs.take_unnamed()),
-            (vec![], vec![])
-        );
-        // Another place is another one.
-        assert!(matches!(
-            hangs.meet(&over(&[5]), 40),
-            HangAction::HandIn { first: true, .. }
-        ));
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3, 4], 1, verdict), Some(1));
+        assert_eq!(hangs.take_counts(), [(Kind::Hang, key(), 1)]);
+        let left = (hangs.take_counts(), hangs.take_unclassified());
+        assert_eq!(left, (vec![], vec![]));
+        assert_eq!(hangs.meet(&over(&[5]), 40), submit(2, true));
     }
 
     #[test]
-    fn samples_and_much_smaller_inputs_of_a_known_place_are_handed_in() {
-        let mut hangs = Hangs::new(0);
-        hangs.apply(
-            &judged(
-                &[3],
-                1,
-                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
-            ),
-            None,
-        );
-        let acts: Vec<HangAction> = (0..SAMPLE * 2)
-            .map(|_| hangs.meet(&stopped(3), 40))
-            .collect();
-        let handed = |act: &&HangAction| matches!(act, HangAction::HandIn { first: false, .. });
-        assert_eq!(acts.iter().filter(handed).count(), 2);
-        assert!(matches!(
-            hangs.meet(&stopped(3), 19),
-            HangAction::HandIn { .. }
-        ));
+    fn samples_and_much_smaller_inputs_of_a_known_site_are_submitted() {
+        let mut hangs = KnownHangs::new(0);
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3], 1, verdict), None);
+        let actions = (0..SAMPLE * 2).map(|_| hangs.meet(&stopped(3), 40));
+        let submitted = actions.filter(|action| *action != HangAction::Count);
+        assert!(submitted.eq([submit(1, false), submit(2, false)]));
+        assert_eq!(hangs.meet(&stopped(3), 19), submit(3, false));
         assert_eq!(hangs.meet(&stopped(3), 19), HangAction::Count);
-        let counted: u64 = hangs.take_counts().iter().map(|(_, _, runs)| runs).sum();
-        // Those that were handed in are counted by the process that classifies them.
-        assert_eq!(counted, SAMPLE * 2 - 2 + 1);
+        // The process that classifies the submitted runs counts them.
+        let counts = hangs.take_counts();
+        assert_eq!(counts, [(Kind::Hang, key(), SAMPLE * 2 - 2 + 1)]);
     }
 
     #[test]
     fn where_runs_end_by_themselves_nothing_is_stopped_and_what_they_reach_is_kept() {
-        let mut hangs = Hangs::new(0);
-        let HangAction::HandIn { number, .. } = hangs.meet(&over(&[3]), 40) else {
-            panic!("it is new");
-        };
+        let mut hangs = KnownHangs::new(0);
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(1, true));
         let input = BytesInput::new(b"slow".to_vec());
-        hangs.keep(number, &input, &over(&[3]).counters);
-        let ends = judged(&[3], number, HangVerdict::Ends);
-        assert_eq!(hangs.apply(&ends, Some(number)), Some(input));
+        hangs.keep(1, &input, &over(&[3]).counters);
+        let ends = judged(&[3], 1, HangVerdict::Ends);
+        assert_eq!(hangs.apply(&ends, Some(1)), Some(input));
         assert_eq!(known(&mut hangs), []);
-        assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunOn);
-        // Once one has hung there it is a hang.
-        hangs.apply(
-            &judged(
-                &[3],
-                9,
-                HangVerdict::Of(Kind::Hang, Key::of([&b"loop"[..]])),
-            ),
-            None,
-        );
+        assert_eq!(hangs.meet(&over(&[3]), 40), HangAction::RunLonger);
+        // Once a run has hung at the site, it is a hang.
+        let verdict = HangVerdict::Of(Kind::Hang, key());
+        hangs.apply(&judged(&[3], 9, verdict), None);
         assert_eq!(known(&mut hangs), [signature(3)]);
     }
 
     #[test]
     fn what_could_not_be_examined_is_new_again() {
-        let mut hangs = Hangs::new(0);
-        let act = hangs.meet(&over(&[3]), 40);
-        assert!(matches!(act, HangAction::HandIn { number: 1, .. }));
+        let mut hangs = KnownHangs::new(0);
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(1, true));
         hangs.apply(&judged(&[3], 1, HangVerdict::Unknown), Some(1));
-        assert!(matches!(
-            hangs.meet(&over(&[3]), 40),
-            HangAction::HandIn { first: true, .. }
-        ));
+        assert_eq!(hangs.meet(&over(&[3]), 40), submit(2, true));
     }
 
     #[test]
-    fn hangs_that_nothing_tells_apart_are_handed_in_now_and_then() {
-        let mut hangs = Hangs::new(0);
-        assert!(matches!(
-            hangs.meet(&over(&[]), 40),
-            HangAction::HandIn { first: false, .. }
-        ));
+    fn hangs_without_a_signature_are_submitted_now_and_then() {
+        let mut hangs = KnownHangs::new(0);
+        assert_eq!(hangs.meet(&over(&[]), 40), submit(1, false));
         assert_eq!(hangs.meet(&over(&[]), 40), HangAction::Count);
     }
 
     #[test]
     fn a_window_is_much_longer_than_what_most_of_the_corpus_takes() {
-        let mut hangs = Hangs::new(0);
+        let mut hangs = KnownHangs::new(0);
         let limit = Duration::from_millis(50);
-        let window = |hangs: &mut Hangs| hangs.changed().map(|(window, _)| window);
-        assert_eq!(window(&mut hangs), Some(SHORTEST));
+        let window = |hangs: &mut KnownHangs| hangs.changed().map(|(window, _)| window);
+        assert_eq!(window(&mut hangs), Some(MIN_WINDOW));
         for micros in 0..200 {
             hangs.see(Duration::from_micros(micros));
         }
         hangs.learn_window(limit);
         assert_eq!(
             window(&mut hangs),
-            Some(Duration::from_micros(180) * FACTOR)
+            Some(Duration::from_micros(180) * WINDOW_FACTOR)
         );
         hangs.learn_window(limit);
         assert_eq!(window(&mut hangs), None);
-        for _ in 0..SEEN {
+        for _ in 0..MAX_SEEN {
             hangs.see(Duration::from_millis(30));
         }
         hangs.learn_window(limit);
         assert_eq!(window(&mut hangs), Some(limit / 4));
     }
 
-    /// Lets 100 runs of 10 µs each pass for each hang of 10 ms, long enough ago.
-    fn hanging() -> Hangs {
-        let mut hangs = Hangs::new(0);
+    /// Records 100 hangs of 10 ms, with 100 passing runs of 10 µs for each.
+    fn hanging() -> KnownHangs {
+        let mut hangs = KnownHangs::new(0);
         hangs.took(1000, Duration::from_millis(10), false);
         for _ in 0..100 {
             hangs.took(101, Duration::from_millis(11), true);

@@ -1,23 +1,20 @@
-//! The campaign that is guided by coverage, on LibAFL.
+//! The coverage-guided campaign, built of LibAFL's parts.
 //!
-//! Workers are processes of LibAFL's [`Launcher`], each a fuzzer of LibAFL's parts on an executor
-//! of ours. Through LLMP they give each other what reaches something new. This process is their
-//! broker, and the one who writes the output directory: what workers find reaches it through a
-//! socket ([`hub`]).
+//! Workers are processes of LibAFL's [`Launcher`]; each is a LibAFL fuzzer with our executor. They
+//! exchange inputs with new coverage by LLMP. The main process is their broker, and writes the
+//! output directory: workers send it their crashes through a socket ([`server`]).
 
+mod broker_link;
 mod compare;
 mod engine;
 mod evaluate;
-mod examiner;
 mod executor;
-mod finish;
+mod hang_examiner;
 mod hangs;
-mod hub;
-mod link;
+mod messages;
 mod monitors;
 mod process;
-mod remote;
-mod wire;
+mod server;
 mod worker;
 
 use std::cell::Cell;
@@ -36,27 +33,27 @@ use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
-use super::ledger::{Ledger, lock};
+use super::campaign_state::{CampaignState, lock};
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use crate::{CampaignError, Gate, Summary};
-pub use compare::Compared;
-use ddfuzz_store::Store;
-use engine::{GroupRegistry, GuidedEngine};
-use hub::Hub;
+use crate::{CampaignError, PauseGate, Summary};
+pub use compare::ComparisonValues;
+use ddfuzz_store::{Kind, Store};
+use engine::{GuidedEngine, open_groups};
 use monitors::Monitors;
 use process::{Parent, UnlinkedShMem};
+use server::WorkerServer;
 use worker::{Manager, State, WorkerSettings};
 
-/// What LibAFL's brokers say last; the name that it has for it is its own.
+/// Tag of the last message of a LibAFL broker, which LibAFL does not export.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of the campaign that `store` belongs to, on a target that reports its coverage.
-/// When `stop` turns true it saves its state and ends.
+/// Runs one call of the campaign of `store`, on a target that reports its coverage. When `stop` turns
+/// true, saves the state and ends.
 ///
 /// # Errors
-/// When the target cannot be run or the output directory cannot be written; what was found until
-/// then is kept.
+/// When the target cannot be run or the output directory cannot be written; earlier crashes stay
+/// stored.
 pub fn run(
     store: &Mutex<Store>,
     campaign: &str,
@@ -64,31 +61,38 @@ pub fn run(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
-    let mut ledger = Ledger::open(store, campaign)?;
-    let asked = settings.max_len.or(ledger.checkpoint.max_len);
+    let mut state = CampaignState::open(store, campaign)?;
+    let asked = settings.max_len.or(state.checkpoint.max_len);
     let max_len = asked.unwrap_or(DEFAULT_MAX_LEN);
-    ledger.checkpoint.max_len = Some(max_len);
-    ledger.checkpoint.begin_count(settings.runs);
-    ledger.save()?;
-    let variants = settings.minimizing.variants;
-    let registry = GroupRegistry::open(store, campaign, ledger, &settings.known, variants)?;
+    state.checkpoint.max_len = Some(max_len);
+    state.checkpoint.begin_count(settings.runs);
+    state.save()?;
+    let groups = open_groups(store, campaign, settings)?;
+    // A killed call may have written the counts of groups after its last checkpoint.
+    for kind in Kind::ALL {
+        for group in lock(store).reader().groups(kind)? {
+            let written = group.record.seen.get(campaign).copied().unwrap_or(0);
+            let major = group.record.major.short();
+            state.checkpoint.raise_count(kind, major, written);
+        }
+    }
     let root = lock(store).reader().root().to_owned();
-    let gate = Gate::default();
-    let mut engine = GuidedEngine::new(store, settings, screen, stop, registry, &gate)?;
+    let gate = PauseGate::default();
+    let mut engine = GuidedEngine::new(store, settings, screen, stop, (state, groups), &gate)?;
     engine.begin_build()?;
     loop {
-        let mut hub = Hub::open()?;
+        let mut server = WorkerServer::open()?;
         let brief = WorkerSettings {
             settings,
             root: root.clone(),
-            socket: hub.socket().to_owned(),
+            socket: server.socket().to_owned(),
             max_len,
-            run_before: engine.registry.ledger.checkpoint.next,
+            run_before: engine.state.checkpoint.next,
         };
-        launch(&brief, &mut hub, &mut engine)?;
+        launch(&brief, &mut server, &mut engine)?;
         if !engine.take_build()? {
-            // A worker that has not ended until now loses its connection.
-            drop(hub);
+            // Closes the connections of workers that have not ended.
+            drop(server);
             return engine.finish();
         }
     }
@@ -97,7 +101,7 @@ pub fn run(
 /// Starts the workers and serves them until they have ended.
 fn launch(
     brief: &WorkerSettings<'_>,
-    hub: &mut Hub,
+    server: &mut WorkerServer,
     engine: &mut GuidedEngine<'_>,
 ) -> Result<(), CampaignError> {
     let (workers, links) = (brief.workers(), &brief.settings.network);
@@ -139,24 +143,24 @@ fn launch(
                 inner.launch_listener(Listener::Tcp(listener))?;
             }
             let link = links.join.and_then(|other| engine.join(other, port));
-            engine.serve(hub, workers, || broker.broker_once().map(drop));
+            engine.serve(server, workers, || broker.broker_once().map(drop));
             drop(link);
-            // LibAFL's threads that are linked to other brokers end with this, and these call
-            // again: it may be another broker of ours that answers.
+            // Ends LibAFL's threads that are linked to other brokers; these reconnect, perhaps to
+            // our next broker.
             broker.inner_mut().send_buf(EXITING, &[])?;
             Err(Error::shutting_down())
         }
     });
     if !parent.is_this() {
-        // A worker that could not become one.
+        // A forked child that could not become a worker.
         process::exit(1);
     }
-    // The thread that listens would keep the port for as long as this process lives.
+    // Else the listening thread would keep the port until this process ends.
     let _ = TcpStream::from(OwnedFd::from(closer)).shutdown(Shutdown::Both);
     launched.map_err(network)
 }
 
-/// The processors that the first so many workers begin on.
+/// The processors on which the workers begin, one each as far as there are enough.
 fn cores(workers: usize) -> Result<Cores, CampaignError> {
     let mut cores = Cores::all().map_err(network)?;
     let some = workers.min(cores.ids.len());
@@ -164,7 +168,8 @@ fn cores(workers: usize) -> Result<Cores, CampaignError> {
     Ok(cores)
 }
 
-/// Listens for workers and brokers, at loopback alone: LLMP has no authentication.
+/// Listens for workers and brokers on the loopback interface only: LLMP has no authentication.
+/// Returns the listener and its port.
 fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let bound = listener.and_then(|listener| {
@@ -174,10 +179,13 @@ fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     bound.map_err(system(format!("listening at 127.0.0.1:{port}")))
 }
 
+/// Converts an error of LibAFL's network to an error of the campaign.
 fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
+/// Makes a function that converts an I/O error to an error of the campaign. `what`: the action that
+/// failed.
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
     let what = what.into();
     move |source| CampaignError::System { what, source }

@@ -1,7 +1,8 @@
-//! Statistics of a guided campaign for other programs: StatsD packets, and a page for Prometheus.
+//! Statistics of a guided campaign for monitoring systems: StatsD packets and a page of metrics for
+//! Prometheus.
 //!
-//! Both use the names of LibAFL's monitors, so that dashboards made for these fit. They are written
-//! here because LibAFL's bring an asynchronous HTTP server along, forty packages of every build.
+//! Both use the names of LibAFL's monitors, so that dashboards for these fit. LibAFL's monitors are
+//! not used, because they depend on an asynchronous HTTP server of forty packages.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
@@ -19,12 +20,12 @@ use super::system;
 use crate::CampaignError;
 use crate::settings::Monitoring;
 
-/// The time that a client of the metrics page has for its request, and for taking the answer.
+/// Time that an HTTP client has to send its request, and to read the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest request head that is read, in bytes.
+/// Most bytes that are read of a request head.
 const LONGEST_REQUEST: usize = 8192;
 
-/// The monitors that the settings ask for.
+/// A LibAFL monitor that serves StatsD and Prometheus as the settings say.
 pub(super) struct Monitors {
     statsd: Option<(UdpSocket, SocketAddr)>,
     prometheus: Option<Prometheus>,
@@ -44,7 +45,10 @@ impl Monitors {
         let listen = |at: SocketAddr| {
             let listener = TcpListener::bind(at);
             let listener = listener.map_err(system(format!("listening at {at}")))?;
-            Ok::<_, CampaignError>(Prometheus::new(listener))
+            Ok::<_, CampaignError>(Prometheus {
+                page: Arc::default(),
+                listener: Some(listener),
+            })
         };
         Ok(Monitors {
             statsd: wanted.statsd.map(socket).transpose()?,
@@ -63,7 +67,7 @@ impl Monitor for Monitors {
         stats.client_stats_insert(sender)?;
         if let Some((socket, to)) = &self.statsd {
             for (name, value) in gauges(stats) {
-                // A server that is away misses packets; the next ones come in seconds.
+                // A server that is down misses packets; the next ones follow in seconds.
                 let _ = socket.send_to(format!("{name}:{value}|g").as_bytes(), to);
             }
         }
@@ -74,7 +78,7 @@ impl Monitor for Monitors {
     }
 }
 
-/// The figures that go to StatsD, with LibAFL's names.
+/// The gauges that are sent to StatsD, with LibAFL's names.
 fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     let global = stats.global_stats();
     let mut gauges = vec![
@@ -102,7 +106,7 @@ fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     gauges
 }
 
-/// The metrics in Prometheus's text format: of the whole campaign (`client="global"`), and of each
+/// The metrics page in Prometheus's text format: the whole campaign (`client="global"`) and each
 /// worker.
 fn page(stats: &mut ClientStatsManager) -> String {
     let global = stats.global_stats();
@@ -136,7 +140,7 @@ fn page(stats: &mut ClientStatsManager) -> String {
     page + &custom
 }
 
-/// The names of the metrics, and what each is.
+/// The names of the metrics and their help texts.
 const METRICS: [(&str, &str); 6] = [
     ("corpus_count", "Inputs in the corpus"),
     ("objective_count", "Crashing inputs that were found"),
@@ -146,7 +150,7 @@ const METRICS: [(&str, &str); 6] = [
     ("clients_count", "Workers"),
 ];
 
-/// The figures of one worker, in the order of [`METRICS`].
+/// The values of one worker, in the order of [`METRICS`].
 fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     let now = current_time();
     [
@@ -159,8 +163,8 @@ fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     ]
 }
 
-/// The lines of `custom_stat` for one client: ratios as percentages, and those of edges as counts
-/// too.
+/// The lines of the metric `custom_stat` for one client. Ratios are percentages; the ratio of edges
+/// is shown as two counts too.
 fn custom_stats<'a>(
     client: &str,
     stats: impl Iterator<Item = (&'a std::borrow::Cow<'static, str>, &'a UserStatsValue)>,
@@ -189,21 +193,15 @@ fn custom_stats<'a>(
     figures.into_iter().map(line).collect()
 }
 
-/// The page for Prometheus, and the thread that serves it from the first figures on.
+/// The metrics page, and the port whose thread serves it after the first update.
 struct Prometheus {
     page: Arc<Mutex<String>>,
-    /// Until the first figures are there.
+    /// The listening port; `None` after the first update, when the thread has it.
     listener: Option<TcpListener>,
 }
 
 impl Prometheus {
-    fn new(listener: TcpListener) -> Prometheus {
-        Prometheus {
-            page: Arc::default(),
-            listener: Some(listener),
-        }
-    }
-
+    /// Updates the page; the first call starts the thread that serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
         let Some(listener) = self.listener.take() else {
@@ -212,7 +210,7 @@ impl Prometheus {
         let page = Arc::clone(&self.page);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // One client after another: a scrape takes less than a millisecond.
+                // Clients are served one by one: a request takes less than a millisecond.
                 let _ = answer(stream, &page);
             }
         });

@@ -1,5 +1,5 @@
-//! The processes of workers: each has a supervisor that starts it again, and none outlives the
-//! campaign, nor does its shared memory.
+//! Worker processes and their supervisors, which restart crashed workers; and shared memory that
+//! does not outlast the campaign.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -13,27 +13,27 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 
-use super::wire::{self, Request};
+use super::messages::{self, Request};
 
-/// A worker that dies young so often in a row is not started again.
-const MOST_STARTS: u32 = 5;
-/// A worker that lives longer did not die young: a campaign of a week may lose one each day.
-const YOUNG: Duration = Duration::from_secs(60);
-/// How late a worker may be woken, in nanoseconds.
-const SLACK: u64 = 1_000;
-/// Between two starts.
+/// A worker is not restarted after this number of early crashes in a row.
+const MAX_EARLY_CRASHES: u32 = 5;
+/// A crash within this time after the start is an early one.
+const EARLY: Duration = Duration::from_secs(60);
+/// Greatest delay with which the kernel may wake a worker (timer slack), in nanoseconds.
+const TIMER_SLACK: u64 = 1_000;
+/// Pause before a worker is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What the main process gives its workers on their way.
+/// The main process, as its forked children need to know it.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pid: Pid,
-    /// The processors that it may run on.
+    /// The processors that the main process may run on.
     processors: CpuSet,
 }
 
 impl Parent {
-    /// This process.
+    /// Records the current process as the main process.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),
@@ -41,33 +41,33 @@ impl Parent {
         })
     }
 
-    /// Whether this process is it, and none that it has forked.
+    /// Whether the current process is the main process, and not a forked child.
     pub(super) fn is_this(&self) -> bool {
         getpid() == self.pid
     }
 }
 
-/// In a forked child of the main process: becomes the supervisor of worker number `worker`,
-/// and returns in the worker, each time one has to be started: gives how many were before it. Ends
-/// when the worker ends in order.
+/// Makes a forked child of the main process the supervisor of worker number `worker`. Returns in the
+/// worker process, which the supervisor forks again after each crash, with the number of earlier
+/// worker processes. The supervisor exits when the worker exits with status 0.
 ///
-/// The hub at `socket` sees by a separate connection whether the supervisor lives.
+/// The supervisor keeps a separate connection to `socket`, which tells the main process that it
+/// runs.
 pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
     leave_terminal()?;
     leave_files()?;
     // LibAFL has tied the worker to one processor, which another campaign may be using.
     sched_setaffinity(Pid::from_raw(0), &parent.processors)?;
-    // It looks at runs after fractions of a millisecond. A worker that does not get it waits a
-    // little longer.
-    let _ = nix::sys::prctl::set_timerslack(SLACK);
+    // A worker checks its runs after fractions of a millisecond; without this it waits longer.
+    let _ = nix::sys::prctl::set_timerslack(TIMER_SLACK);
     let supervisor = getpid();
     let mut connection = UnixStream::connect(socket)?;
-    wire::send(&mut connection, &Request::Supervisor { worker }, &[])?;
-    let mut young = 0;
+    messages::send(&mut connection, &Request::Supervisor { worker }, &[])?;
+    let mut early = 0;
     for before in 0.. {
         let began = Instant::now();
-        // SAFETY: this process has one thread: a forked child has no other, and it began none.
+        // SAFETY: this process has one thread: it is a forked child and has started none.
         match unsafe { fork() }? {
             ForkResult::Child => {
                 drop(connection);
@@ -76,11 +76,11 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
             }
             ForkResult::Parent { child } => match waitpid(child, None)? {
                 WaitStatus::Exited(_, 0) => exit(0),
-                _ if began.elapsed() >= YOUNG => young = 0,
-                _ => young += 1,
+                _ if began.elapsed() >= EARLY => early = 0,
+                _ => early += 1,
             },
         }
-        if young == MOST_STARTS {
+        if early == MAX_EARLY_CRASHES {
             break;
         }
         std::thread::sleep(PAUSE);
@@ -88,14 +88,14 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
     exit(70)
 }
 
-/// Ends this process, and nothing that it has inherited: files and directories of the main
-/// process are that one's to remove.
+/// Ends this process without cleaning up: temporary files and directories belong to the main
+/// process.
 pub(super) fn exit(status: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(status) }
 }
 
-/// Has the system kill this process when its parent dies, which may have happened already.
+/// Has the kernel kill this process when its parent `parent` ends. Exits if that has ended already.
 fn die_with(parent: Pid) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() != parent {
@@ -104,10 +104,9 @@ fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the process group of the main process, which alone receives Ctrl-C and has its workers
-/// end in order. What then sends SIGINT is LibAFL's launcher, to those who do not end: it is to
-/// kill them. SIGTERM stays with the handler of the main process, which does nothing here: a
-/// service manager sends it to all processes at once.
+/// Leaves the process group of the main process, so that only that receives Ctrl-C and ends its
+/// workers. SIGINT kills this process: LibAFL's launcher sends it to workers that do not end. SIGTERM
+/// is ignored, since a service manager sends it to all processes at once.
 fn leave_terminal() -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // SAFETY: the default action runs no code of ours.
@@ -115,7 +114,7 @@ fn leave_terminal() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets go of all that the main process has open: its lock, its targets' connections, its terminal.
+/// Closes all files of the main process: its lock, its targets' connections and its terminal.
 fn leave_files() -> io::Result<()> {
     // SAFETY: nothing in this process uses a file of the main process from here on.
     unsafe {
@@ -135,9 +134,9 @@ fn leave_files() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives System V segments that are marked for removal from their first moment: Linux lets others
-/// attach them as long as somebody has them, and they are gone with the last of those, however
-/// they end.
+/// A provider of System V shared memory segments that are marked for removal when they are made.
+/// Linux lets processes attach such a segment while another holds it, and removes it with the last
+/// of these processes, even if they are killed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnlinkedShMem {
     segments: UnixShMemProvider,

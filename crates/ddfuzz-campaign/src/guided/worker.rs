@@ -1,5 +1,5 @@
-//! A worker process: a fuzzer of LibAFL's parts on our executor, the inputs that it begins with,
-//! and the worker that only minimizes (`--minimize worker`).
+//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it begins
+//! with, and the worker that only minimizes (`--minimize worker`).
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,54 +27,54 @@ use libafl_bolts::rands::StdRand;
 use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
-use super::compare::CompareStage;
-use super::evaluate::{AfterHang, BatchStage, Power, ReportStage, apply_verdicts, evaluate};
+use super::compare::Comparer;
+use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
+use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
-use super::remote::{HeartbeatTimer, Remote};
-use super::wire::Heartbeat;
-use crate::orders::minimize_entry;
 use crate::{
-    CampaignError, DdminStage, Desk, Fullness, GroupObjective, Passed, Plan, Settings, Share, When,
+    CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
+    Share, When, minimization_queue::minimize_entry,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 
-/// Between two updates of the status.
+/// Time between two updates of the status.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two messages to the monitors.
+/// Time between two messages to the monitors.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// Mutations of one mutant: 2 to the power of at most this. LibAFL's own 7 makes 36 of them on
-/// average, which takes longer than most targets run, and leaves little of a short input.
-const STACK: usize = 3;
+/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of 7
+/// makes 36 on average, which takes longer than most targets run and leaves little of a short input.
+const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings of a worker.
+/// The settings that all workers of a launch share.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.
     pub(super) root: PathBuf,
-    /// Where the hub listens.
+    /// Path of the socket of the main process.
     pub(super) socket: PathBuf,
-    /// The greatest length of an input, in bytes.
+    /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
-    /// Runs of the campaign before this launch.
+    /// Number of runs of the campaign before this launch.
     pub(super) run_before: u64,
 }
 
 impl WorkerSettings<'_> {
-    /// How many fuzz.
+    /// Number of workers that fuzz.
     fn fuzzers(&self) -> usize {
         self.settings.jobs.max(1)
     }
 
-    /// How many workers there are: those that fuzz, and one that minimizes where there is one.
+    /// Number of workers: those that fuzz, and with `--minimize worker` one that minimizes.
     pub(super) fn workers(&self) -> usize {
         self.fuzzers() + usize::from(self.settings.when == When::Worker)
     }
 
-    /// Where the random numbers of worker number `worker` begin. One that goes on in the place of
-    /// another, or with a campaign, must not make the same mutants again.
+    /// Random seed of worker number `worker`. A restarted worker or a resumed campaign has another
+    /// seed, so that the same mutants are not made again. `before`: number of earlier processes of
+    /// the worker.
     fn seed(&self, worker: usize, before: u32) -> u64 {
         let begun = self.run_before.wrapping_add(u64::from(before) << 32);
         let begun = begun.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -82,15 +82,15 @@ impl WorkerSettings<'_> {
         seed.wrapping_add(begun)
     }
 
-    /// The words of the dictionaries.
+    /// The words of the dictionaries as tokens.
     fn tokens(&self) -> Tokens {
         let words = self.settings.words.all().iter().map(|word| &word.bytes);
         Tokens::from(words.cloned().collect::<Vec<_>>())
     }
 }
 
-/// The life of a worker, at the end of which its process ends. `before`: how many have died in its
-/// place.
+/// Runs a worker and ends the process. `before`: how many earlier processes of this worker have
+/// crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -98,57 +98,62 @@ pub(super) fn run(
     before: u32,
 ) -> ! {
     let socket = (&brief.socket, &brief.root);
-    let Ok(remote) = Remote::connect(socket.0, socket.1, worker) else {
+    let Ok(main_process) = MainProcess::connect(socket.0, socket.1, worker) else {
         exit(1)
     };
     let fuzzed = catch_unwind(AssertUnwindSafe(|| match worker > brief.fuzzers() {
-        true => only_minimize(brief.settings, &remote, &mut manager),
+        true => only_minimize(brief.settings, &main_process, &mut manager),
         false => {
             let seed = brief.seed(worker, before);
-            work(brief, &remote, &mut manager, (seed, before))
+            work(brief, &main_process, &mut manager, (seed, before))
         }
     }));
-    // A main process that cannot be reached has ended, and this process ends with it.
+    // A main process that cannot be reached has ended, so this process ends too.
     match fuzzed {
         Ok(Ok(()) | Err(Error::ShuttingDown)) => exit(0),
         Ok(Err(error)) => {
-            drop(remote.fail(&error.to_string()));
+            drop(main_process.tell(&Request::Failed(error.to_string()), &[]));
             exit(0)
         }
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             let text = text.unwrap_or("it does not say why");
-            drop(remote.note(&format!("a worker has panicked: {text}")));
+            let note = format!("a worker has panicked: {text}");
+            drop(main_process.tell(&Request::Note(note), &[]));
             exit(101)
         }
     }
 }
 
-/// Fuzzes with random numbers from `seed` until it is told to end. `before`: how many have died in
-/// its place.
+/// Fuzzes with the random seed `seed` until the main process ends it. `before`: how many earlier
+/// processes of this worker have crashed.
 fn work(
     brief: &WorkerSettings<'_>,
-    remote: &Remote,
+    main_process: &MainProcess,
     manager: &mut Manager,
     (seed, before): (u64, u32),
 ) -> Result<(), Error> {
     let Settings { minimizing, .. } = brief.settings;
     let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor = started(brief, remote, before)?;
-    let desk = Arc::new(Mutex::new(remote.clone()));
-    let mut objective = GroupObjective::new(Arc::clone(&desk), target, way)
-        .map_err(|error| fail(&error))?
-        .seeing(executor.sight())
-        .filing_unnamed();
-    let ddmin = DdminStage::new(desk, minimizing.clone(), percent(brief.settings.share))
-        .map_err(|error| fail(&error))?;
+    let heartbeat = HeartbeatTimer::begin(main_process.clone()).map_err(fail)?;
+    let executor = TargetExecutor::start(target, way, heartbeat, before);
+    let mut executor = executor.map_err(fail)?;
+    executor.linked = brief.settings.network.is_used();
+    let sink = Arc::new(Mutex::new(main_process.clone()));
+    let mut objective = GroupObjective::new(Arc::clone(&sink), target, way)
+        .map_err(fail)?
+        .reading(executor.failed_run.clone())
+        .storing_unclassified();
+    let ddmin =
+        DdminStage::new(sink, minimizing.clone(), percent(brief.settings.share)).map_err(fail)?;
 
-    let map = executor.map().clone();
+    let map = executor.map.clone();
     let observers = executor.observers();
     let coverage = MaxMapFeedback::new(&observers[&map]);
     let calibration = CalibrationStage::new(&coverage);
-    let mut feedback = feedback_and_fast!(Passed, coverage, CorpusFeedback::new(remote.clone()));
+    let mut feedback =
+        feedback_and_fast!(Passed, coverage, CorpusFeedback::new(main_process.clone()));
     let mut state = StdState::new(
         StdRand::with_seed(seed),
         InMemoryCorpus::<BytesInput>::new(),
@@ -164,191 +169,171 @@ fn work(
         StdWeightedScheduler::with_schedule(&mut state, &observers[&map], power),
     );
     let mut fuzzer = StdFuzzer::new(scheduler, feedback, objective);
-    load(brief, &mut fuzzer, &mut executor, &mut state, manager)?;
-    let mutator = HavocScheduledMutator::with_max_stack_pow(
-        havoc_mutations().merge(tokens_mutations()),
-        STACK,
-    );
-    let havoc = BatchStage::new(mutator, Power::Scheduled);
-    let compare = CompareStage::new(target, way);
+    let mut evaluator = Evaluator {
+        fuzzer: &mut fuzzer,
+        executor: &mut executor,
+        state: &mut state,
+        manager,
+    };
+    load(brief, &mut evaluator)?;
+    let mutations = havoc_mutations().merge(tokens_mutations());
+    let mutator = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
+    let mutation = MutationStage {
+        compare: Comparer::new(target, way),
+        havoc: Batches::new(mutator, Power::Scheduled),
+    };
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
-    let mut stages = tuple_list!(calibration, ReportStage, compare, havoc, ddmin);
+    let mut stages = tuple_list!(calibration, mutation, ddmin);
+    fuzz(&mut evaluator, &mut stages)?;
+    report_rest(&mut evaluator)
+}
+
+/// Fuzzes until the main process ends the worker.
+fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
+        + Fuzzer<TargetExecutor, Manager, BytesInput, State, ST>,
+{
     let mut looked = Instant::now();
-    while executor.heartbeat.left().map_err(|error| fail(&error))? > 0 {
-        fuzzer.fuzz_one(&mut stages, &mut executor, &mut state, manager)?;
+    while evaluator.runs_left()? > 0 {
+        let Evaluator {
+            fuzzer,
+            executor,
+            state,
+            manager,
+        } = evaluator;
+        fuzzer.fuzz_one(stages, executor, state, manager)?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            executor.heartbeat.status = status(&state, &executor);
-            executor.hangs.learn_window(executor.timeouts.learned().cpu);
-            manager.maybe_report_progress(&mut state, REPORT)?;
+            executor.heartbeat.status = status(state, executor);
+            executor.hangs.learn_window(executor.timeouts.learned.cpu);
+            manager.maybe_report_progress(state, REPORT)?;
         }
-    }
-    report_rest(&mut fuzzer, &mut executor, &mut state, manager)
-}
-
-/// The executor of a worker, with its heartbeat.
-fn started(
-    brief: &WorkerSettings<'_>,
-    remote: &Remote,
-    before: u32,
-) -> Result<TargetExecutor, Error> {
-    let Settings { minimizing, .. } = brief.settings;
-    let heartbeat = HeartbeatTimer::begin(remote.clone()).map_err(|error| fail(&error))?;
-    let (target, way) = (&minimizing.target, minimizing.way);
-    let mut executor =
-        TargetExecutor::start(target, way, heartbeat, before).map_err(|error| fail(&error))?;
-    executor.linked = brief.settings.network.is_used();
-    Ok(executor)
-}
-
-/// Applies the last verdicts, and sends the counts that are not reported yet.
-fn report_rest<Z>(
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    apply_verdicts(fuzzer, executor, state, manager)?;
-    for (signatures, runs) in executor.hangs.take_unnamed() {
-        let counted = executor.heartbeat.remote().count_unnamed(signatures, runs);
-        counted.map_err(|error| fail(&error))?;
-    }
-    executor.heartbeat.status = status(state, executor);
-    executor
-        .heartbeat
-        .send_heartbeat()
-        .map_err(|error| fail(&error))?;
-    manager.send_exiting()
-}
-
-/// A share as whole percent, at least one.
-fn percent(share: Share) -> u8 {
-    (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
-}
-
-/// Files that are read before they are run.
-const AT_ONCE: usize = 64;
-/// Inputs of the classic generator that a campaign begins with that has no other.
-const GENERATED: u64 = 64;
-/// The longest of them, in bytes: a short one is mutated more thoroughly.
-const LENGTH: u64 = 1024;
-
-/// Runs what the corpus of the output directory holds, and the seeds; where none passes, the empty
-/// input and some of the classic generator. From all these the limit on the time of a run is
-/// learned, unless it is given.
-pub(super) fn load<Z>(
-    brief: &WorkerSettings<'_>,
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-) -> Result<(), Error>
-where
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    let reader = Reader::open(&brief.root).map_err(|error| fail(&error))?;
-    let files = reader.corpus().map_err(|error| fail(&error))?;
-    for files in files.chunks(AT_ONCE) {
-        let inputs: Vec<BytesInput> = files
-            .iter()
-            .filter_map(|file| read(file, brief.max_len))
-            .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
-    }
-    for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
-        let inputs: Vec<BytesInput> = seeds
-            .iter()
-            .map(|seed| BytesInput::new(seed.bytes.clone()))
-            .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
-    }
-    if state.corpus().is_empty() {
-        begin_with_nothing(brief, fuzzer, executor, state, manager)?;
-    }
-    if brief.settings.minimizing.learn_limit {
-        executor.timeouts.learn();
     }
     Ok(())
 }
 
-/// The empty input, and inputs of the classic generator, until one passes.
-fn begin_with_nothing<Z>(
-    brief: &WorkerSettings<'_>,
-    fuzzer: &mut Z,
-    executor: &mut TargetExecutor,
-    state: &mut State,
-    manager: &mut Manager,
-) -> Result<(), Error>
+/// Applies the last verdicts, and sends the counts that are not reported yet.
+fn report_rest<Z>(evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    let empty = [BytesInput::new(Vec::new())];
-    evaluate(fuzzer, executor, state, manager, &empty, AfterHang::Run)?;
+    evaluator.apply_verdicts()?;
+    let executor = &mut *evaluator.executor;
+    for (signatures, runs) in executor.hangs.take_unclassified() {
+        let request = Request::CountUnclassified { signatures, runs };
+        let main_process = &executor.heartbeat.main_process;
+        main_process.have(&request, &[]).map_err(fail)?;
+    }
+    executor.heartbeat.status = status(evaluator.state, executor);
+    executor.heartbeat.send_heartbeat().map_err(fail)?;
+    evaluator.manager.send_exiting()
+}
+
+/// Converts a share to whole percent, at least 1.
+fn percent(share: Share) -> u8 {
+    (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
+}
+
+/// Number of files that are read before they are run.
+const AT_ONCE: usize = 64;
+/// Number of inputs of the classic generator with which a campaign without seeds begins.
+const GENERATED: u64 = 64;
+/// Greatest length of these inputs, in bytes: short ones are mutated more thoroughly.
+const MAX_GENERATED_LEN: u64 = 1024;
+
+/// Runs the corpus of the output directory and the seeds; if none of them passes, the empty input
+/// and inputs of the classic generator. Learns the time limit of runs from all these, unless the
+/// user has set it.
+fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    let reader = Reader::open(&brief.root).map_err(fail)?;
+    let files = reader.corpus().map_err(fail)?;
+    for files in files.chunks(AT_ONCE) {
+        let read = |file: &PathBuf| read(file, brief.max_len);
+        let inputs: Vec<BytesInput> = files.iter().filter_map(read).collect();
+        evaluator.evaluate(&inputs, AfterHang::Run)?;
+    }
+    for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
+        let inputs = seeds.iter().map(|seed| BytesInput::new(seed.bytes.clone()));
+        evaluator.evaluate(&inputs.collect::<Vec<_>>(), AfterHang::Run)?;
+    }
+    if evaluator.state.corpus().is_empty() {
+        generate(brief, evaluator)?;
+    }
+    if brief.settings.minimizing.learn_limit {
+        evaluator.executor.timeouts.learn();
+    }
+    Ok(())
+}
+
+/// Runs the empty input, and inputs of the classic generator, until one passes.
+fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+where
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    evaluator.evaluate(&[BytesInput::new(Vec::new())], AfterHang::Run)?;
     let plan = Plan {
         seed: brief.settings.seed,
-        max_len: brief.max_len.min(LENGTH),
+        max_len: brief.max_len.min(MAX_GENERATED_LEN),
     };
     let mut run = 0;
     loop {
-        let inputs: Vec<BytesInput> = (run..run + GENERATED)
-            .map(|run| {
-                let mut bytes = Vec::new();
-                plan.input(run).write_into(&mut bytes);
-                BytesInput::new(bytes)
-            })
-            .collect();
-        evaluate(fuzzer, executor, state, manager, &inputs, AfterHang::Run)?;
+        let inputs = (run..run + GENERATED).map(|run| {
+            let mut bytes = Vec::new();
+            plan.input(run).write_into(&mut bytes);
+            BytesInput::new(bytes)
+        });
+        evaluator.evaluate(&inputs.collect::<Vec<_>>(), AfterHang::Run)?;
         run += GENERATED;
-        let left = executor.heartbeat.left().map_err(|error| fail(&error))?;
-        if left == 0 || !state.corpus().is_empty() {
+        if evaluator.runs_left()? == 0 || !evaluator.state.corpus().is_empty() {
             return Ok(());
         }
     }
 }
 
-/// A file of the corpus; one that is gone, or too long, is left out.
+/// Reads a file of the corpus; `None` if it was removed or is too long.
 fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
     let length = path.metadata().ok()?.len();
     let bytes = (length <= max_len).then(|| std::fs::read(path).ok())??;
     Some(BytesInput::new(bytes))
 }
 
-/// Between two questions for only_minimize.
+/// Time between two claims of the minimizing worker while there is nothing to minimize.
 const IDLE: Duration = Duration::from_millis(100);
-/// How long it waits for room on the disk.
+/// Pause of the minimizing worker while the disk is full.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Minimizes one group after the other until it is told to end. What is under way then is continued
-/// by the main process, from its log: the end of the fuzzing and Ctrl-C look the same here.
-pub(super) fn only_minimize(
+/// The minimizing worker: minimizes one group after the other until the main process ends it. The
+/// main process continues an interrupted minimization from its log.
+fn only_minimize(
     settings: &Settings,
-    remote: &Remote,
+    main_process: &MainProcess,
     manager: &mut Manager,
 ) -> Result<(), Error> {
-    let mut desk = remote.clone();
-    let shelf = Mutex::new(remote.clone());
+    let mut sink = main_process.clone();
+    let shelf = Mutex::new(main_process.clone());
     let stop = AtomicBool::new(false);
-    while !remote
+    while !main_process
         .send_heartbeat(Heartbeat::default())
-        .map_err(|error| fail(&error))?
+        .map_err(fail)?
         .stop
     {
-        let Some(id) = desk.claim().map_err(|error| fail(&error))? else {
+        let Some(id) = sink.claim().map_err(fail)? else {
             std::thread::sleep(IDLE);
             continue;
         };
         let began = Instant::now();
         let mut watch = || {
-            let told = remote.send_heartbeat(Heartbeat::default());
-            stop.store(told.map_or(true, |order| order.stop), Ordering::Relaxed);
+            let order = main_process.send_heartbeat(Heartbeat::default());
+            stop.store(order.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
         let done = minimize_entry(&shelf, &settings.minimizing, &stop, &id, &mut watch);
-        desk.give_back(&id, done.is_ok(), began.elapsed())
-            .map_err(|error| fail(&error))?;
+        sink.release(&id, done.is_ok(), began.elapsed())
+            .map_err(fail)?;
         match done {
             Ok(()) | Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
             Err(error) if error.full_at().is_some() => std::thread::sleep(PAUSE),
@@ -358,8 +343,8 @@ pub(super) fn only_minimize(
     manager.send_exiting()
 }
 
-/// The content of the next heartbeat.
-pub(super) fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
+/// The status for the next heartbeat.
+fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
         .named_metadata_map()
         .get::<MapFeedbackMetadata<u8>>(EDGES);
@@ -373,18 +358,19 @@ pub(super) fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     }
 }
 
-/// Has what goes to the corpus stored, as `corpus/HASH` of the output directory.
-pub(super) struct CorpusFeedback {
+/// A LibAFL feedback that has each new input of the corpus stored, as `corpus/HASH` of the output
+/// directory.
+struct CorpusFeedback {
     name: Cow<'static, str>,
-    remote: Remote,
+    main_process: MainProcess,
 }
 
 impl CorpusFeedback {
-    /// Stores through `remote`.
-    pub(super) fn new(remote: Remote) -> CorpusFeedback {
+    /// Makes a feedback that sends the inputs to `main_process`.
+    fn new(main_process: MainProcess) -> CorpusFeedback {
         CorpusFeedback {
             name: Cow::Borrowed("kept"),
-            remote,
+            main_process,
         }
     }
 }
@@ -417,25 +403,27 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
         testcase: &mut Testcase<BytesInput>,
     ) -> Result<(), Error> {
         match testcase.input() {
-            Some(input) => self
-                .remote
-                .keep(input.as_ref())
-                .map_err(|error| fail(&error)),
+            Some(input) => {
+                let kept = self
+                    .main_process
+                    .tell(&Request::AddToCorpus, input.as_ref());
+                kept.map_err(fail)
+            }
             None => Ok(()),
         }
     }
 }
 
-/// The counters of the last run, by ranges of their values.
+/// Observer of the coverage counters of the last run, classified into hit counts.
 pub(super) type Map =
     ExplicitTracking<HitcountsMapObserver<StdMapObserver<'static, u8, false>>, true, false>;
 
-/// What is observed of a run.
+/// LibAFL's observers of a run: the coverage map, and how the run ended.
 pub(super) type Observers = (Map, (EndObserver, ()));
 
-/// A worker's state.
+/// The state of a worker's LibAFL fuzzer.
 pub(super) type State =
     StdState<InMemoryCorpus<BytesInput>, BytesInput, StdRand, InMemoryCorpus<BytesInput>>;
 
-/// A worker's link to the others.
+/// The event manager by which a worker exchanges test cases with the others.
 pub(super) type Manager = LlmpEventManager<(), BytesInput, State, UnixShMem, UnlinkedShMem>;

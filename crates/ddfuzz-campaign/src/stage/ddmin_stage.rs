@@ -1,5 +1,5 @@
-//! The stage that minimizes what a LibAFL fuzzer finds while it runs, with its settings and
-//! statistics.
+//! [`DdminStage`], a LibAFL stage that minimizes solutions while fuzzing goes on, with its settings
+//! and statistics.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,33 +18,31 @@ use libafl::state::{HasExecutions, HasSolutions};
 use libafl::{Error, HasMetadata};
 use serde::{Deserialize, Serialize};
 
-use super::account::Account;
-use super::classifier::{Finding, FindingClassifier, FindingOutcome, Seen};
-use super::local_desk::LocalDesk;
-use super::objective::GroupMetadata;
-use super::work::Minimizations;
-use crate::desk::{Desk, KnownKey};
-use crate::error::CampaignError;
-use crate::ledger::lock;
-use crate::minimizing::{Minimizing, Variants};
-use crate::schedule::MetInputs;
+use super::{
+    group_registry::GroupRegistry, objective::GroupMetadata, slices::Minimizations,
+    time_budget::TimeBudget,
+};
+use crate::campaign_state::lock;
+use crate::classifier::{FailedRun, Submission, Suspect, SuspectClassifier};
+use crate::schedule::SlippedInputs;
+use crate::{CampaignError, CrashSink, KnownKey, Minimizing, Variants};
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
-use ddfuzz_minimize::{UnknownSearch, search_by_name};
+use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// What could not be classified is tried again after this time.
-const NAMED_AGAIN: Duration = Duration::from_secs(10);
+/// Time after which a classification that failed is tried again.
+const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
 ///
-/// Each time it is performed it walks the new solutions, classifies those that no
+/// Each time it is performed it reads the new solutions, classifies those that no
 /// [`GroupObjective`](super::GroupObjective) has classified, and continues a minimization for a
-/// slice: at most its share of all time. A new group may take a second at once, which is repaid
+/// time slice, within its share of all time. A new group may take a second at once, which is repaid
 /// later, so that an easy one is minimized within a second of its discovery; a hard one waits for
-/// its slices. The target runs in executors of the stage's own, in other processes, and never in
+/// slices. The target runs in separate executors of the stage, in other processes, and never in
 /// the fuzzer's executor. All state is in the output directory and in the metadata of the
-/// fuzzer's state: whatever ends, the next start goes on by the logs, and what has a result is not
-/// minimized again.
+/// fuzzer's state: after any end, the next start continues from the logs, and a group that has a
+/// result is not minimized again.
 ///
 /// ```no_run
 /// use ddfuzz_campaign::DdminStage;
@@ -58,53 +56,55 @@ const NAMED_AGAIN: Duration = Duration::from_secs(10);
 /// # Ok(())
 /// # }
 /// ```
-pub struct DdminStage<D: Desk + 'static = LocalDesk, I = BytesInput> {
-    // First, so that work has ended before anything else goes.
+pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
+    // Dropped first, so that the threads have ended before anything else is dropped.
     minimizations: Minimizations<D>,
-    desk: Arc<Mutex<D>>,
+    sink: Arc<Mutex<D>>,
     minimizing: Minimizing,
-    classifier: FindingClassifier,
-    account: Account,
+    classifier: SuspectClassifier,
+    budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Solutions are not classified before that; in time since the beginning.
-    names_from: Duration,
+    /// Time since the beginning before which no solution is classified.
+    classifies_from: Duration,
+    /// The last warning, so that it is logged once.
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
 }
 
-impl<I> DdminStage<LocalDesk, I> {
-    /// A stage with default [`StageSettings`] and its own output directory; an existing one
-    /// of the same target is continued. `target` is started here, so that one which does not
-    /// run is an error now.
+impl<I> DdminStage<GroupRegistry, I> {
+    /// Opens a stage with default [`StageSettings`] and its own output directory; an existing
+    /// directory of the same target is continued. `target` is started once, so that a target that
+    /// does not run is an error now.
     ///
     /// # Errors
-    /// As [`LocalDesk::open`]; when the target cannot be run.
+    /// As [`GroupRegistry::open`]; when the target cannot be run.
     pub fn open(
         out: impl AsRef<Path>,
         target: Target,
-    ) -> Result<DdminStage<LocalDesk, I>, CampaignError> {
+    ) -> Result<DdminStage<GroupRegistry, I>, CampaignError> {
         DdminStage::open_with(out, target, StageSettings::default())
     }
 
-    /// The same with other settings.
+    /// Opens a stage as [`DdminStage::open`] does, with other settings.
     ///
     /// # Errors
-    /// As [`DdminStage::open`].
+    /// As [`DdminStage::open`]; when there is no search of that name.
     pub fn open_with(
         out: impl AsRef<Path>,
         mut target: Target,
         settings: StageSettings,
-    ) -> Result<DdminStage<LocalDesk, I>, CampaignError> {
+    ) -> Result<DdminStage<GroupRegistry, I>, CampaignError> {
+        search_by_name(&settings.search, b"x").map_err(MinimizeError::from)?;
         if let Program::Path(path) = &mut target.program {
             *path = find_program(path)?;
         }
         let started = start(&target, settings.way, Freshness::Shared)?;
         let way = started.executor.way();
         drop(started);
-        let desk = LocalDesk::open(out.as_ref(), &target, way)?
-            .muting(settings.muted.clone())
-            .varying(settings.variants);
+        let sink = GroupRegistry::open(out.as_ref(), &target, way)?
+            .with_muted(settings.muted.clone())
+            .with_variants(settings.variants);
         let minimizing = Minimizing {
             budget_time: settings.budget_time,
             budget_tests: settings.budget_tests,
@@ -114,96 +114,96 @@ impl<I> DdminStage<LocalDesk, I> {
             ..Minimizing::of_target(target, way, &settings.search)
         };
         DdminStage::new(
-            Arc::new(Mutex::new(desk)),
+            Arc::new(Mutex::new(sink)),
             minimizing,
             settings.share_percent,
         )
     }
 }
 
-impl<D: Desk + 'static, I> DdminStage<D, I> {
-    /// A stage that takes its work from `desk`, and at most `share_percent` of the time.
+impl<D: CrashSink + 'static, I> DdminStage<D, I> {
+    /// Makes a stage that minimizes the groups of `sink`, in at most `share_percent` of the time.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn new(
-        desk: Arc<Mutex<D>>,
+        sink: Arc<Mutex<D>>,
         minimizing: Minimizing,
         share_percent: u8,
     ) -> Result<DdminStage<D, I>, CampaignError> {
         Ok(DdminStage {
-            minimizations: Minimizations::new(Arc::clone(&desk)),
-            classifier: FindingClassifier::new(&minimizing.target, minimizing.way)?,
-            desk,
+            minimizations: Minimizations::new(Arc::clone(&sink)),
+            classifier: SuspectClassifier::new(&minimizing.target, minimizing.way)?,
+            sink,
             minimizing,
-            account: Account::new(share_percent),
+            budget: TimeBudget::new(share_percent),
             statistics: Statistics::default(),
             began: Instant::now(),
-            names_from: Duration::ZERO,
+            classifies_from: Duration::ZERO,
             trouble: None,
             inputs: PhantomData,
         })
     }
 
-    /// Its desk, for a [`GroupObjective`](super::GroupObjective) beside it.
-    pub fn desk(&self) -> Arc<Mutex<D>> {
-        Arc::clone(&self.desk)
+    /// The crash sink of the stage, to be shared with a [`GroupObjective`](super::GroupObjective).
+    pub fn sink(&self) -> Arc<Mutex<D>> {
+        Arc::clone(&self.sink)
     }
 
-    /// What it minimizes, and how.
+    /// The target and the settings of the minimizations.
     pub fn minimizing(&self) -> &Minimizing {
         &self.minimizing
     }
 
-    /// Time that it has taken, of the time since it was made.
+    /// Time that the stage has taken, and time since it was made.
     pub fn used(&self) -> (Duration, Duration) {
-        self.account.used()
+        self.budget.used()
     }
 
-    /// Groups that it has minimized, or given up.
+    /// Number of groups that the stage has minimized or given up.
     pub fn minimized(&self) -> u64 {
         self.statistics.minimized
     }
 
-    /// Classifies one solution and hands it in.
-    fn hand_in(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
-        let finding = Finding {
+    /// Classifies one solution and submits it to the crash sink.
+    fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
+        let suspect = Suspect {
             input,
             run,
             name,
-            // LibAFL does not say it of solutions; they are in its own files all the same.
+            // LibAFL does not record it; a solution that is dropped stays in its files.
             ended: None,
-            seen: Seen::default(),
+            observed: FailedRun::default(),
         };
-        if let FindingOutcome::Filed(_) = self.classifier.take(&self.desk, &finding)? {
+        if let Submission::Stored(..) = self.classifier.submit(&self.sink, &suspect)? {
             self.minimizations.expect();
             self.statistics.change();
         }
         Ok(())
     }
 
-    /// One slice.
+    /// Continues a minimization for one time slice.
     fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
         let minimizations = &mut self.minimizations;
-        if let Some(ending) = minimizations.go_on(now, &mut self.account, &self.minimizing)? {
-            self.statistics.end(ending.sizes());
+        if let Some(ended) = minimizations.go_on(now, &mut self.budget, &self.minimizing) {
+            self.statistics.end(ended?);
             self.trouble = None;
         }
         Ok(())
     }
 }
 
-/// What the walk finds after the cursor.
+/// The next solution after the cursor.
 enum SolutionStep<I> {
-    /// A solution that was handed in when it was found.
-    HandedIn,
-    /// One to be classified.
-    Unnamed(I, u64),
+    /// A solution that was stored when it was found.
+    Stored,
+    /// A solution to be classified, and the number of its run.
+    Unclassified(I, u64),
 }
 
-impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
-    /// Walks the new solutions, as far as there is time to classify them.
-    fn walk<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
+impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
+    /// Reads the new solutions and classifies them, as far as the time budget permits.
+    fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
     {
@@ -212,21 +212,21 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
             let Some(id) = cursor.next(state.solutions()) else {
                 return Ok(Ok(()));
             };
-            match walked(state.solutions(), id) {
-                // Somebody has taken its file away.
+            match solution_at(state.solutions(), id) {
+                // Its file was removed.
                 Err(_) => {}
-                Ok(SolutionStep::HandedIn) => {
+                Ok(SolutionStep::Stored) => {
                     self.minimizations.expect();
                     self.statistics.change();
                 }
-                Ok(SolutionStep::Unnamed(input, run)) => {
-                    if !self.account.may_name(!self.minimizations.is_empty()) {
+                Ok(SolutionStep::Unclassified(input, run)) => {
+                    if !self.budget.may_classify(!self.minimizations.is_empty()) {
                         return Ok(Ok(()));
                     }
                     let began = Instant::now();
                     let name = input.generate_name(Some(id));
-                    let done = self.hand_in(&input.target_bytes(), &name, run);
-                    self.account.spend_on_naming(began.elapsed());
+                    let done = self.submit(&input.target_bytes(), &name, run);
+                    self.budget.spend_on_classifying(began.elapsed());
                     if done.is_err() {
                         return Ok(done);
                     }
@@ -236,9 +236,9 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// Classifies all solutions and minimizes all groups that are left, each within its budget,
-    /// taking all the time there is: for the end of the fuzzing. Ends early when `stop` turns true,
-    /// and where something fails, which the event manager is told.
+    /// Classifies all solutions and minimizes all groups that are left when fuzzing has ended, each
+    /// group within its budget, without a limit on the share of time. Ends early when `stop` turns
+    /// true, and after a failure, which it logs by the event manager.
     ///
     /// # Errors
     /// Those of LibAFL.
@@ -252,13 +252,13 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         EM: EventFirer<I, S>,
         S: HasSolutions<I> + HasMetadata + HasExecutions,
     {
-        self.account.take_all();
+        self.budget.set_unlimited();
         self.minimizations.expect();
-        let mut met = MetInputs::default();
+        let mut met = SlippedInputs::default();
         while !stop.load(Ordering::Relaxed) {
-            let mut done = self.walk(state)?;
+            let mut done = self.read_solutions(state)?;
             if done.is_ok() && self.minimizations.is_idle() {
-                match met.file_next(&*self.desk, &self.minimizing, &|_| true) {
+                match met.file_next(&*self.sink, &self.minimizing, &|_| true) {
                     Ok(false) => break,
                     filed => done = filed.map(drop),
                 }
@@ -268,17 +268,17 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
                 done = self.minimize(self.began.elapsed());
             }
             let failed = done.is_err();
-            self.tell_trouble(done, state, manager)?;
-            if failed || self.minimizations.is_resting(self.began.elapsed()) {
+            self.log_error(done, state, manager)?;
+            if failed || self.minimizations.is_paused(self.began.elapsed()) {
                 break;
             }
         }
-        self.account.pass(self.began.elapsed());
+        self.budget.pass(self.began.elapsed());
         Ok(())
     }
 
-    /// Says what went wrong, once.
-    fn tell_trouble<EM, S>(
+    /// Logs an error by the event manager, unless it is the last logged one.
+    fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
         state: &mut S,
@@ -301,19 +301,23 @@ impl<D: Desk + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-fn walked<I: Clone>(solutions: &impl Corpus<I>, id: CorpusId) -> Result<SolutionStep<I>, Error> {
+/// Reads the solution `id`.
+fn solution_at<I: Clone>(
+    solutions: &impl Corpus<I>,
+    id: CorpusId,
+) -> Result<SolutionStep<I>, Error> {
     let mut testcase = solutions.get(id)?.borrow_mut();
     if testcase.has_metadata::<GroupMetadata>() {
-        return Ok(SolutionStep::HandedIn);
+        return Ok(SolutionStep::Stored);
     }
     let run = *testcase.executions();
     let input = testcase.load_input(solutions)?.clone();
-    Ok(SolutionStep::Unnamed(input, run))
+    Ok(SolutionStep::Unclassified(input, run))
 }
 
 impl<D, E, EM, I, S, Z> Stage<E, EM, S, Z> for DdminStage<D, I>
 where
-    D: Desk + 'static,
+    D: CrashSink + 'static,
     EM: EventFirer<I, S>,
     I: HasTargetBytes + Input,
     S: HasSolutions<I> + HasMetadata + HasExecutions,
@@ -326,31 +330,31 @@ where
         manager: &mut EM,
     ) -> Result<(), Error> {
         let now = self.began.elapsed();
-        self.account.pass(now);
-        if now >= self.names_from {
-            let walked = self.walk(state)?;
+        self.budget.pass(now);
+        if now >= self.classifies_from {
+            let walked = self.read_solutions(state)?;
             if walked.is_err() {
-                self.names_from = now + NAMED_AGAIN;
+                self.classifies_from = now + RETRY_CLASSIFYING;
             }
-            self.tell_trouble(walked, state, manager)?;
+            self.log_error(walked, state, manager)?;
         }
         let minimized = self.minimize(now);
-        self.tell_trouble(minimized, state, manager)?;
-        self.account.pass(self.began.elapsed());
+        self.log_error(minimized, state, manager)?;
+        self.budget.pass(self.began.elapsed());
         if self.statistics.is_due(now) {
-            let known = lock(&self.desk).known();
-            let used = self.account.used();
+            let known = lock(&self.sink).known();
+            let used = self.budget.used();
             if let Ok(known) = known {
-                (self.statistics).tell(now, &known, used, state, manager)?;
+                (self.statistics).report(now, &known, used, state, manager)?;
             }
         }
         Ok(())
     }
 }
 
-impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
+impl<D: CrashSink + 'static, I, S> Restartable<S> for DdminStage<D, I> {
     fn should_restart(&mut self, _state: &mut S) -> Result<bool, Error> {
-        // The target does not run in this process: nothing of it can be what killed it.
+        // The target runs in other processes, so the stage cannot be why this one crashed.
         Ok(true)
     }
 
@@ -363,15 +367,25 @@ impl<D: Desk + 'static, I, S> Restartable<S> for DdminStage<D, I> {
 /// and 60 s for one group, by the search `full`.
 #[derive(Clone, Debug)]
 pub struct StageSettings {
-    pub(super) share_percent: u8,
-    pub(super) budget_time: Option<Duration>,
-    pub(super) budget_tests: Option<u64>,
-    pub(super) search: String,
-    pub(super) way: Option<Way>,
-    pub(super) learn_limit: bool,
-    pub(super) log_inputs: bool,
-    pub(super) muted: KnownGroups,
-    pub(super) variants: Variants,
+    /// Most time that the stage takes, in percent of all time; 0 minimizes nothing.
+    pub share_percent: u8,
+    /// Most time that one group is minimized; `None` sets no limit.
+    pub budget_time: Option<Duration>,
+    /// Most executed tests for one group; `None` sets no limit.
+    pub budget_tests: Option<u64>,
+    /// Name of the search that minimizes.
+    pub search: String,
+    /// How the target is executed; `None` chooses the fastest way that works.
+    pub way: Option<Way>,
+    /// Whether the time limit of a test is learned from the runs of the input; else it is the
+    /// target's limit.
+    pub learn_limit: bool,
+    /// Whether the logs contain each candidate, which makes them large.
+    pub log_inputs: bool,
+    /// Groups that are counted and stored, and not minimized.
+    pub muted: KnownGroups,
+    /// How many further minor keys of a group are minimized when no other group is left.
+    pub variants: Variants,
 }
 
 impl Default for StageSettings {
@@ -390,111 +404,44 @@ impl Default for StageSettings {
     }
 }
 
-impl StageSettings {
-    /// Takes at most this share of the time; more than 100 is 100, and 0 minimizes nothing.
-    #[must_use]
-    pub fn share_percent(mut self, share: u8) -> StageSettings {
-        self.share_percent = share.min(100);
-        self
-    }
+/// Time between two reports to the event manager.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-    /// Longest time for one group, in which it is worked on; `None`: until it is done.
-    #[must_use]
-    pub fn budget_time(mut self, time: Option<Duration>) -> StageSettings {
-        self.budget_time = time;
-        self
-    }
-
-    /// Most executed tests for one group; `None`: as many as it takes.
-    #[must_use]
-    pub fn budget_tests(mut self, tests: Option<u64>) -> StageSettings {
-        self.budget_tests = tests;
-        self
-    }
-
-    /// Minimizes by the search of this name.
-    ///
-    /// # Errors
-    /// When there is none; the error names those that there are.
-    pub fn search(mut self, name: &str) -> Result<StageSettings, UnknownSearch> {
-        search_by_name(name, b"x")?;
-        name.clone_into(&mut self.search);
-        Ok(self)
-    }
-
-    /// Runs the target in this way, and not in the fastest that works.
-    #[must_use]
-    pub fn way(mut self, way: Way) -> StageSettings {
-        self.way = Some(way);
-        self
-    }
-
-    /// Whether the limit on the time of tests is learned from the runs of the input (the default),
-    /// and not that of the target throughout.
-    #[must_use]
-    pub fn learn_limit(mut self, learn: bool) -> StageSettings {
-        self.learn_limit = learn;
-        self
-    }
-
-    /// Whether candidates are written into the logs, which makes them large.
-    #[must_use]
-    pub fn log_inputs(mut self, log: bool) -> StageSettings {
-        self.log_inputs = log;
-        self
-    }
-
-    /// How many further minor keys of a group are minimized, when nothing else waits.
-    #[must_use]
-    pub fn variants(mut self, variants: Variants) -> StageSettings {
-        self.variants = variants;
-        self
-    }
-
-    /// Groups that are counted and stored, and not minimized.
-    #[must_use]
-    pub fn muting(mut self, muted: KnownGroups) -> StageSettings {
-        self.muted = muted;
-        self
-    }
-}
-
-/// Between two reports.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
-
-/// The counts of one stage.
+/// The statistics of one stage.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
-    /// Groups of this stage that have ended.
+    /// Number of groups that were minimized or given up.
     pub(super) minimized: u64,
-    /// Sizes of the last one, before and after, in bytes.
+    /// Sizes of the last minimized group, before and after, in bytes.
     pub(super) last: Option<(u64, u64)>,
+    /// Whether a value has changed since the last report.
     changed: bool,
-    told: Option<Duration>,
+    /// When the last report was sent; time since the beginning.
+    reported: Option<Duration>,
 }
 
 impl Statistics {
-    /// A group has ended; `sizes`: before and after, where it was minimized.
+    /// Counts a group that has ended. `sizes`: before and after; `None` if it was given up.
     pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
         self.minimized += 1;
         self.last = sizes.or(self.last);
         self.changed = true;
     }
 
-    /// Something was handed in.
+    /// Notes that a value has changed, since a crash was stored.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }
 
-    /// Whether it is time to tell. `now`: the time since the beginning.
+    /// Whether a report is due. `now`: the time since the beginning.
     pub(super) fn is_due(&self, now: Duration) -> bool {
-        let recent = |told: Duration| now.saturating_sub(told) < TOLD_EVERY;
-        self.changed && !self.told.is_some_and(recent)
+        let recent = |last: Duration| now.saturating_sub(last) < REPORT_EVERY;
+        self.changed && !self.reported.is_some_and(recent)
     }
 
-    /// Tells it through the event manager, by `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and
-    /// `ddmin_last`.
-    pub(super) fn tell<EM, I, S>(
+    /// Sends the values `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and `ddmin_last` to the
+    /// event manager.
+    pub(super) fn report<EM, I, S>(
         &mut self,
         now: Duration,
         known: &[KnownKey],
@@ -507,7 +454,7 @@ impl Statistics {
         S: HasExecutions,
     {
         self.changed = false;
-        self.told = Some(now);
+        self.reported = Some(now);
         let groups: BTreeSet<_> = (known.iter())
             .filter(|key| key.kind != Kind::Flaky)
             .map(|key| (key.kind, key.major))
@@ -541,8 +488,8 @@ impl Statistics {
     }
 }
 
-/// The last solution that the stage has seen. It is metadata of the fuzzer's state, and so is
-/// where the solutions are after a restart.
+/// The last solution that the stage has processed. The cursor is metadata of the fuzzer's state, so
+/// it is restored together with the solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolutionCursor {
     last: Option<CorpusId>,
@@ -551,7 +498,7 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// The solution after it, be its own still there or not.
+    /// The solution after the cursor, even if the solution at the cursor was removed.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {
             None => solutions.first(),
@@ -560,7 +507,7 @@ impl SolutionCursor {
         }
     }
 
-    /// That solution was seen.
+    /// Moves the cursor to the solution `id`.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

@@ -1,19 +1,17 @@
-//! Parts for any LibAFL fuzzer: a stage that minimizes while it fuzzes, an objective that knows
-//! groups, and the desk that both share.
+//! Parts for any LibAFL fuzzer: a stage that minimizes while it fuzzes ([`DdminStage`]), an
+//! objective that knows groups ([`GroupObjective`]), and the [`GroupRegistry`] that both share.
 //!
-//! Localized here: `libafl`, `libafl_bolts` (in the objective, the stage and what they store), and
-//! `crossbeam` (the channel to a minimization).
+//! Localized here: `libafl`, `libafl_bolts` (in the objective, the stage and their metadata), and
+//! `crossbeam` (the channel to the thread of a minimization).
 
-mod account;
-mod classifier;
 mod ddmin_stage;
-mod local_desk;
+mod group_registry;
 mod objective;
-mod work;
+mod slices;
+mod time_budget;
 
-pub use crate::desk::{Counting, SharedStore};
-pub use account::{Account, CREDIT, LONGEST_SLICE};
-pub use classifier::{Seen, Sight};
+pub use crate::classifier::{FailedRun, FailedRunSlot};
+pub use crate::crash_sink::{RunCounter, SharedStore};
 pub use ddmin_stage::{DdminStage, SolutionCursor, StageSettings};
-pub use local_desk::{LocalDesk, new_campaign, new_study};
+pub use group_registry::{GroupRegistry, new_campaign, new_study};
 pub use objective::{GroupMetadata, GroupObjective, Passed};

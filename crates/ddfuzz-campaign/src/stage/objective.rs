@@ -1,5 +1,5 @@
-//! An objective that knows groups, what testcases record of theirs, and a feedback for inputs that
-//! passed.
+//! [`GroupObjective`], a LibAFL objective that knows which crashes are stored; the metadata of its
+//! solutions; and [`Passed`], a feedback that keeps crashes out of the corpus.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -14,108 +14,111 @@ use libafl::{Error, HasMetadata};
 use libafl_bolts::Named;
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{FiledFinding, Finding, FindingClassifier, FindingOutcome, Seen, Sight};
-use crate::desk::Desk;
-use crate::error::CampaignError;
+use crate::classifier::{FailedRun, FailedRunSlot, Submission, Suspect, SuspectClassifier};
+use crate::{CampaignError, CrashSink};
 use ddfuzz_exec::{Ended, Target, Way};
 use ddfuzz_store::EntryId;
 use ddfuzz_triage::{Class, Keys};
 
-/// A LibAFL [`Feedback`] to be used as objective: interested in exactly those runs that are the
-/// first of a way into a bug, or smaller than all inputs stored of it.
+/// A LibAFL [`Feedback`] to be used as objective. It is interested in a run only if its crash is
+/// the first of its minor key, or its input is smaller than all stored ones of that key.
 ///
-/// Each run that did not pass is run again under a tracer to be classified, some milliseconds; all
-/// are counted. What is interesting is filed at the desk, synced, when LibAFL is told of it, and
-/// its testcase carries a [`GroupMetadata`]. The state lives in the output directory, so that a
-/// restart of the fuzzer knows what was known.
+/// Each run that did not pass is run again under a tracer to be classified, which takes some
+/// milliseconds; all are counted. An interesting input is stored in the crash sink and synced
+/// before LibAFL receives it, and its testcase carries a [`GroupMetadata`]. The state lives in the
+/// output directory, so a restarted fuzzer knows the same groups.
 ///
 /// A run that cannot be classified (the target cannot be started, the disk is full) is interesting,
 /// so that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
 ///
-/// Two traps. Duplicates that an objective rejects are offered to the feedback: put
-/// [`Passed`] before it. And an executor that runs the target in the fuzzer's own
-/// process calls objectives in the handler of the signal it died of, where nothing can be started:
-/// use LibAFL's `CrashFeedback` there, and the stage alone. Exit statuses that are crashes have to
-/// be told by the executor (`crash_exitcode`): what it calls [`ExitKind::Ok`] is none, unless it
-/// leaves another end in its [`Sight`].
+/// Two traps. LibAFL offers duplicates that an objective rejects to the feedback: put [`Passed`]
+/// before it. And an executor that runs the target in the fuzzer's own process calls objectives in
+/// the handler of the fatal signal, where no process can be started: use LibAFL's `CrashFeedback`
+/// there, and the stage alone. The executor must report exit statuses that are crashes
+/// (`crash_exitcode`): a run that it calls [`ExitKind::Ok`] is no crash, unless the executor puts
+/// another end into its [`FailedRunSlot`].
 pub struct GroupObjective<D> {
-    desk: Arc<Mutex<D>>,
-    classifier: FindingClassifier,
-    sight: Sight,
-    files_unnamed: bool,
-    handed_in: Option<Box<FiledFinding>>,
-    /// Why the last run could not be classified, so that it is said once.
+    sink: Arc<Mutex<D>>,
+    classifier: SuspectClassifier,
+    failed_run: FailedRunSlot,
+    /// Whether runs that cannot be classified are stored as flaky crashes.
+    stores_unclassified: bool,
+    /// Metadata for the testcase of the last interesting run.
+    stored: Option<GroupMetadata>,
+    /// The last warning why a run could not be classified, so that it is logged once.
     trouble: Option<String>,
 }
 
-impl<D: Desk> GroupObjective<D> {
-    /// An objective that hands in at `desk`, and classifies runs of `target` in the way `way`.
+impl<D: CrashSink> GroupObjective<D> {
+    /// Makes an objective that submits crashes to `sink`, and classifies runs of `target` in the
+    /// way `way`.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub fn new(
-        desk: Arc<Mutex<D>>,
+        sink: Arc<Mutex<D>>,
         target: &Target,
         way: Way,
     ) -> Result<GroupObjective<D>, CampaignError> {
         Ok(GroupObjective {
-            desk,
-            classifier: FindingClassifier::new(target, way)?,
-            sight: Sight::default(),
-            files_unnamed: false,
-            handed_in: None,
+            sink,
+            classifier: SuspectClassifier::new(target, way)?,
+            failed_run: FailedRunSlot::default(),
+            stores_unclassified: false,
+            stored: None,
             trouble: None,
         })
     }
 
-    /// Reads what the executor leaves there: how runs ended that do not come again.
+    /// Sets the slot from which the objective reads what the executor has observed of a failed run.
     #[must_use]
-    pub fn seeing(mut self, sight: Sight) -> GroupObjective<D> {
-        self.sight = sight;
+    pub fn reading(mut self, failed_run: FailedRunSlot) -> GroupObjective<D> {
+        self.failed_run = failed_run;
         self
     }
 
-    /// Files runs that cannot be classified as crashes that were seen once: for a fuzzer that keeps
-    /// its solutions in memory, so that no stage could ever come back to them.
+    /// Stores runs that cannot be classified as flaky crashes: for a fuzzer that keeps its
+    /// solutions in memory, where no stage could find them later.
     #[must_use]
-    pub fn filing_unnamed(mut self) -> GroupObjective<D> {
-        self.files_unnamed = true;
+    pub fn storing_unclassified(mut self) -> GroupObjective<D> {
+        self.stores_unclassified = true;
         self
     }
 
-    fn name_run<EM, I, S>(
+    /// Classifies a run and submits it. Returns whether it is interesting.
+    fn classify<EM, I, S>(
         &mut self,
         state: &mut S,
         manager: &mut EM,
         input: &I,
         exit_kind: ExitKind,
-        seen: Seen,
+        observed: FailedRun,
     ) -> Result<bool, Error>
     where
         EM: EventFirer<I, S>,
         I: HasTargetBytes + Input,
         S: HasExecutions,
     {
-        let finding = Finding {
+        let suspect = Suspect {
             input: &input.target_bytes(),
             run: state.executions().saturating_sub(1),
             name: &input.generate_name(None),
-            ended: Some(seen.ended.unwrap_or_else(|| ended_of(exit_kind))),
-            seen,
+            ended: Some(observed.ended.unwrap_or_else(|| ended_of(exit_kind))),
+            observed,
         };
-        let became = match self.classifier.take(&self.desk, &finding) {
-            Err(_) if self.files_unnamed => self.classifier.hand_in_unnamed(&self.desk, &finding),
-            became => became,
+        let (classifier, sink) = (&mut self.classifier, &*self.sink);
+        let submission = match classifier.submit(sink, &suspect) {
+            Err(_) if self.stores_unclassified => classifier.submit_unclassified(sink, &suspect),
+            submission => submission,
         };
-        match became {
-            Ok(FindingOutcome::Filed(handed_in)) => {
+        match submission {
+            Ok(submission) => {
                 self.trouble = None;
-                self.handed_in = Some(handed_in);
-                Ok(true)
-            }
-            Ok(FindingOutcome::Counted | FindingOutcome::Unseen) => {
-                self.trouble = None;
-                Ok(false)
+                if let Submission::Stored(id, crash) = submission {
+                    let (class, keys) = (crash.class, crash.keys);
+                    self.stored = Some(GroupMetadata { id, class, keys });
+                }
+                Ok(self.stored.is_some())
             }
             Err(error) => {
                 let trouble =
@@ -130,7 +133,7 @@ impl<D: Desk> GroupObjective<D> {
     }
 }
 
-/// How a run of this kind ended, as far as LibAFL knows: not by which signal.
+/// Converts LibAFL's exit kind, which does not tell the signal.
 fn ended_of(exit_kind: ExitKind) -> Ended {
     match exit_kind {
         ExitKind::Timeout => Ended::Timeout,
@@ -150,7 +153,7 @@ impl<D, S> StateInitializer<S> for GroupObjective<D> {}
 
 impl<D, EM, I, OT, S> Feedback<EM, I, OT, S> for GroupObjective<D>
 where
-    D: Desk,
+    D: CrashSink,
     EM: EventFirer<I, S>,
     I: HasTargetBytes + Input,
     S: HasExecutions,
@@ -163,14 +166,12 @@ where
         _observers: &OT,
         exit_kind: &ExitKind,
     ) -> Result<bool, Error> {
-        self.handed_in = None;
-        let seen = self.sight.take();
-        let suspect = seen
-            .ended
-            .is_some_and(|ended| self.classifier.suspects(ended));
+        self.stored = None;
+        let observed = self.failed_run.take();
+        let suspects = |ended| self.classifier.suspects(ended);
         match exit_kind {
-            ExitKind::Ok if !suspect => Ok(false),
-            kind => self.name_run(state, manager, input, *kind, seen),
+            ExitKind::Ok if !observed.ended.is_some_and(suspects) => Ok(false),
+            kind => self.classify(state, manager, input, *kind, observed),
         }
     }
 
@@ -181,23 +182,19 @@ where
         _observers: &OT,
         testcase: &mut Testcase<I>,
     ) -> Result<(), Error> {
-        if let Some(handed_in) = self.handed_in.take() {
-            testcase.add_metadata(GroupMetadata {
-                id: handed_in.id,
-                class: handed_in.class,
-                keys: handed_in.keys,
-            });
+        if let Some(stored) = self.stored.take() {
+            testcase.add_metadata(stored);
         }
         Ok(())
     }
 }
 
-/// Interested in each run that passed: put before other feedbacks it keeps crashes out of the
-/// corpus.
+/// A LibAFL feedback that is interested in each run that passed. Put before other feedbacks, it
+/// keeps crashes out of the corpus.
 ///
-/// LibAFL asks the feedback of each run that the objective has rejected. An objective that knows
-/// duplicates rejects them, so without this each duplicate that covers something new would become
-/// an entry of the corpus that crashes each time, and hands on its crash to all its offspring:
+/// LibAFL evaluates the feedback for each run that the objective has rejected. An objective that
+/// knows duplicates rejects them, so a duplicate crash with new coverage would become an entry of
+/// the corpus that crashes, like most of its mutants:
 ///
 /// ```
 /// use ddfuzz_campaign::Passed;
@@ -233,14 +230,15 @@ impl<EM, I, OT, S> Feedback<EM, I, OT, S> for Passed {
     }
 }
 
-/// Of a solution: what it is, and where it is filed. By it the stage knows that it was handed in.
+/// Metadata of a solution that is stored in an output directory. A stage does not submit a solution
+/// with this metadata again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupMetadata {
-    /// Its entry in the output directory.
+    /// Entry of the solution in the output directory.
     pub id: EntryId,
-    /// What kind of death.
+    /// Class of the crash.
     pub class: Class,
-    /// Which bug, and which way into it.
+    /// Major and minor key of the crash.
     pub keys: Keys,
 }
 

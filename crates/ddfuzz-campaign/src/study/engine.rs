@@ -6,53 +6,44 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::fuzzing::{Baseline, baseline};
 use super::plan::StudyPlan;
-use super::select::is_by;
-use super::state::{Asked, StudyState, StudySummary, runs};
-use super::utility::{self, Circumstances, SkipReason, Utility};
-use super::worker::{Baseline, baseline};
-use crate::disk_full::{Gate, Room};
-use crate::error::CampaignError;
-use crate::ledger::{Ledger, lock};
-use crate::minimizing::Minimizing;
-use crate::schedule::MetInputs;
-use crate::screen::{Phase, Progress, Screen};
-use crate::session::CampaignSession;
-use crate::settings::When;
-use crate::until::{Deadline, NewGroups};
+use super::state::{StudyRequest, StudyState, StudySummary};
+use super::utility::{self, RunEnvironment, SkipReason, Utility, is_by};
+use crate::{
+    CampaignError, CampaignSession, CampaignState, Deadline, Minimizing, PauseGate, Phase,
+    Progress, Screen, SessionSettings, SlippedInputs, When, lock,
+};
 use ddfuzz_exec::{ExecError, Way};
 use ddfuzz_store::{EntryId, KnownGroups, Store, StudyRecord};
 use ddfuzz_triage::Key;
 
-/// Between two checkpoints without a finding.
-const SAVE_EVERY: Duration = Duration::from_secs(2);
-
-/// The settings of a study.
+/// The settings of one call of a study.
 #[derive(Clone, Debug)]
 pub struct StudySettings {
-    /// The utilities of this part of the study.
+    /// Utilities of this part of the study.
     pub utilities: Vec<Utility>,
-    /// What they are run with.
-    pub circumstances: Circumstances,
-    /// What the study was asked for: a call that resumes it is held to that.
-    pub asked: Asked,
-    /// The inputs.
+    /// Limits, sandbox and PATH of every run.
+    pub environment: RunEnvironment,
+    /// What the user asked for; a call that resumes the study has to ask for the same.
+    pub asked: StudyRequest,
+    /// Which input and options each run gets.
     pub plan: StudyPlan,
-    /// Wall time that this call runs utilities, shared by them.
+    /// Wall time that this call runs utilities, shared among them; `None` means no limit.
     pub time: Option<Duration>,
-    /// The end of the whole call.
+    /// End of the whole call (`--total-time`).
     pub deadline: Deadline,
-    /// Workers.
+    /// Number of workers.
     pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
-    /// How groups are minimized; its target is that of no utility.
+    /// How groups are minimized; its target is replaced by the utility of each group.
     pub minimizing: Minimizing,
-    /// How often a reproducer is run again.
+    /// Number of times that each reproducer is run again, to measure how often it fails.
     pub replays: u32,
-    /// Groups to mute: they are counted and stored, not minimized.
+    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
-    /// What the record of the study says of the machine and the list; its utilities are filled in.
+    /// Record of the study for reports, with machine and list; the engine fills in the utilities.
     pub record: StudyRecord,
 }
 
@@ -68,34 +59,26 @@ pub fn run(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<StudySummary, CampaignError> {
-    let mut ledger = Ledger::open(store, &settings.record.campaign)?;
-    let state = ledger.checkpoint.study.get_or_insert_default();
+    let mut campaign = CampaignState::open(store, &settings.record.campaign)?;
+    let state = campaign.checkpoint.study.get_or_insert_default();
     state.asked = Some(settings.asked.clone());
     state.begin_count(&settings.utilities);
-    let first = state.utilities.iter().map(runs).sum();
-    ledger.checkpoint.begin_count(None);
-    ledger.save()?;
-    let gate = Gate::default();
-    let began = Instant::now();
-    let end = settings.time.and_then(|time| began.checked_add(time));
-    let session = CampaignSession {
-        store,
-        screen,
-        stop,
+    let first = state.all_runs();
+    campaign.checkpoint.begin_count(None);
+    campaign.save()?;
+    let gate = PauseGate::default();
+    let common = SessionSettings {
         deadline: &settings.deadline,
         minimizing: &settings.minimizing,
         jobs: settings.jobs,
         known: &settings.known,
-        gate: &gate,
-        room: Room::new(stop, &gate).until(end),
-        began,
-        new_groups: NewGroups::default(),
-        gone: HashSet::new(),
+        time: settings.time,
+        until: &[],
     };
     let engine = StudyEngine {
-        session,
+        session: CampaignSession::new(store, screen, stop, &gate, common),
         settings,
-        ledger,
+        campaign,
         phase: Phase::Fuzzing,
         waiting: 0,
         running: None,
@@ -103,47 +86,42 @@ pub fn run(
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
         not_started: HashSet::new(),
-        saved: began,
     };
     engine.study()
 }
 
+/// Runs one call of a study.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
-    pub(super) ledger: Ledger<'a>,
-    /// Runs made before this call.
+    pub(super) campaign: CampaignState<'a>,
+    /// Number of runs made before this call.
     first: u64,
     /// How long utilities were run.
     pub(super) fuzzed: Duration,
-    /// By which ways, each once.
+    /// Ways of execution used so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries whose programs could not be run any more: this call lets them be.
+    /// Entries whose programs can no longer be started; this call does not try them again.
     pub(super) not_started: HashSet<EntryId>,
-    saved: Instant,
-    /// What it does, and how many groups wait to be minimized.
     pub(super) phase: Phase,
+    /// Number of groups that wait to be minimized.
     pub(super) waiting: u64,
-    /// Since when a utility is being run, if one is.
+    /// When the runs of the present utility began; `None` between utilities.
     pub(super) running: Option<Instant>,
 }
 
 impl StudyEngine<'_> {
     fn study(mut self) -> Result<StudySummary, CampaignError> {
-        match self
+        let ended = self
             .run_all()
             .and_then(|()| self.minimize_all())
-            .and_then(|()| self.end())
-        {
-            // It has ended at its time, with what is stored.
-            Err(error) if self.session.gives_up(&error) => {}
-            ended => ended?,
-        }
+            .and_then(|()| self.end());
+        self.session.or_stopped(ended, ())?;
         self.session.screen.progress(&self.progress());
         self.summary()
     }
 
-    /// Runs the utilities, one after the other.
+    /// Runs the utilities one after the other.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
@@ -155,7 +133,7 @@ impl StudyEngine<'_> {
                 continue;
             }
             self.phase = Phase::Fuzzing;
-            self.one(utility, at)?;
+            self.run_utility(utility, at)?;
             if matches!(settings.when, When::Inline | When::Worker) {
                 self.minimize_founders()?;
             }
@@ -167,32 +145,33 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes what is left to be.
+    /// Minimizes all groups that are left, and measures how often their reproducers fail.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());
         }
-        let (mut met, budget) = (MetInputs::default(), self.budget_of_all());
+        let (mut slipped, budget) = (SlippedInputs::default(), self.budget_of_all());
         self.minimize_founders()?;
         self.minimize_others()?;
-        self.minimize_smaller(&mut met, budget)?;
+        self.minimize_smaller(&mut slipped, budget)?;
         self.replay_rest()
     }
 
     fn end(&mut self) -> Result<(), CampaignError> {
         if !self.session.interrupted() {
             self.state().end_count();
-            self.session.made(|| self.ledger.end_call())?;
+            self.session.with_space(|| self.campaign.end_call())?;
         }
         self.save()
     }
 
-    /// Runs one utility, as far as it can be run.
-    fn one(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
-        let Some(program) = utility.path.as_deref().filter(|_| utility.unfit.is_none()) else {
+    /// Runs one utility if it can be run; else records why not.
+    fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
+        let path = utility.path.as_deref();
+        let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {
             return Ok(());
         };
-        match self.look_at(utility, program) {
+        match self.probe(utility, program) {
             Ok((utility, baselines)) => {
                 let endless = baselines.iter().find_map(|baseline| baseline.label());
                 let terminal = utility.interactive_only.then_some("interactive-only");
@@ -202,51 +181,50 @@ impl StudyEngine<'_> {
                 self.fuzz(&utility, program, at, &baselines)
             }
             Err(_) if self.session.stopped() => Ok(()),
-            Err(unfit) => {
-                self.refuse(at, &unfit);
+            Err(skip_reason) => {
+                self.skip_utility(at, &skip_reason);
                 Ok(())
             }
         }
     }
 
-    /// How a utility is to be run, and what each course does with an empty input.
-    fn look_at(
+    /// Determines the invocations of a utility that is in no list, and what each invocation does with
+    /// an empty input.
+    fn probe(
         &self,
         utility: &Utility,
         program: &Path,
     ) -> Result<(Utility, Vec<Baseline>), SkipReason> {
         let not_starting = |error: ExecError| SkipReason::NotStarting(error.to_string());
-        let circumstances = &self.settings.circumstances;
+        let environment = &self.settings.environment;
         let mut utility = utility.clone();
-        if utility.courses.is_empty() {
-            let found = utility::courses(circumstances, program);
-            (utility.courses, utility.interactive_only) = found.map_err(not_starting)?;
-            let wanted = &self.settings.asked.channels;
-            (utility.courses).retain(|course| is_by(&course.name(), wanted));
-            if utility.courses.is_empty() {
-                return Err(SkipReason::NoCourse);
+        if utility.invocations.is_empty() {
+            let found = utility::invocations(environment, program);
+            (utility.invocations, utility.interactive_only) = found.map_err(not_starting)?;
+            let channels = &self.settings.asked.channels;
+            (utility.invocations).retain(|invocation| is_by(&invocation.name(), channels));
+            if utility.invocations.is_empty() {
+                return Err(SkipReason::NoInvocation);
             }
         }
-        let courses = utility.courses.iter();
-        let baselines = courses.map(|course| baseline(circumstances, program, course));
+        let invocations = utility.invocations.iter();
+        let baselines = invocations.map(|invocation| baseline(environment, program, invocation));
         let baselines = baselines.collect::<Result<Vec<_>, _>>();
-        let baselines = baselines.map_err(not_starting)?;
-        Ok((utility, baselines))
+        Ok((utility, baselines.map_err(not_starting)?))
     }
 
-    /// Notes that a utility cannot be run.
-    pub(super) fn refuse(&mut self, at: usize, unfit: &SkipReason) {
+    /// Records why a utility is not run.
+    pub(super) fn skip_utility(&mut self, at: usize, skip_reason: &SkipReason) {
         let record = &mut self.state().utilities[at];
-        record.label = Some(unfit.label().to_owned());
-        record.note = unfit.note();
+        record.label = Some(skip_reason.label().to_owned());
+        record.note = skip_reason.note();
     }
 
     pub(super) fn state(&mut self) -> &mut StudyState {
-        self.ledger.checkpoint.study.get_or_insert_default()
+        self.campaign.checkpoint.study.get_or_insert_default()
     }
 
-    /// How long the next utility may be run: what is left of the time is shared by those that are
-    /// left.
+    /// Time for the next utility: an equal share of the time that is left; `None` means no limit.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);
         let utilities = &self.settings.utilities;
@@ -254,17 +232,17 @@ impl StudyEngine<'_> {
         Some(left / u32::try_from(utilities).unwrap_or(u32::MAX))
     }
 
-    /// Saves the checkpoint, and the record for reports, when there is room.
+    /// Saves the checkpoint and the record for reports; waits while the disk is full.
     pub(super) fn save(&mut self) -> Result<(), CampaignError> {
         let utilities = self.state().utilities.clone();
         let record = StudyRecord {
             utilities,
             ..self.settings.record.clone()
         };
-        self.saved = Instant::now();
+        self.session.saved = Instant::now();
         let store = self.session.store;
-        Ok(self.session.made(|| {
-            self.ledger.save()?;
+        Ok(self.session.with_space(|| {
+            self.campaign.save()?;
             lock(store).write_study(&record)
         })?)
     }
@@ -272,7 +250,7 @@ impl StudyEngine<'_> {
     pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
-        if self.saved.elapsed() >= SAVE_EVERY || self.ledger.is_unsaved() {
+        if self.session.is_save_due() || self.campaign.is_unsaved() {
             self.save()?;
             self.session.append_stats(&progress)?;
         }
@@ -280,34 +258,36 @@ impl StudyEngine<'_> {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        let checkpoint = &self.ledger.checkpoint;
-        let state = checkpoint.study.as_ref();
-        let all: u64 = state.map_or(0, |state| state.utilities.iter().map(runs).sum());
         let running = self.running.map_or(Duration::ZERO, |since| since.elapsed());
+        let (runs, of_call) = self.runs();
         Progress {
             phase: self.phase,
-            time_ms: self.session.began.elapsed().as_millis() as u64,
-            runs: state.map_or(0, StudyState::runs),
-            runs_per_s: Progress::rate(all - self.first, self.fuzzed + running),
+            runs,
             minimizing: self.waiting,
-            ..checkpoint.progress()
+            ..(self.session).progress(&self.campaign, of_call, self.fuzzed + running)
         }
+    }
+
+    /// Number of runs of this count, and of this call.
+    fn runs(&self) -> (u64, u64) {
+        let state = self.campaign.checkpoint.study.as_ref();
+        let runs = state.map_or(0, StudyState::runs);
+        (runs, state.map_or(0, StudyState::all_runs) - self.first)
     }
 
     fn summary(&self) -> Result<StudySummary, CampaignError> {
         let muted = |major: Key| self.session.is_muted(&major.short());
-        let checkpoint = &self.ledger.checkpoint;
-        let state = checkpoint.study.as_ref();
-        let all: u64 = state.map_or(0, |state| state.utilities.iter().map(runs).sum());
+        let checkpoint = &self.campaign.checkpoint;
+        let (runs, runs_of_call) = self.runs();
         Ok(StudySummary {
-            runs: state.map_or(0, StudyState::runs),
-            runs_of_call: all - self.first,
+            runs,
+            runs_of_call,
             fuzzed: self.fuzzed,
-            new_groups: self.ledger.new_groups(muted)?,
+            new_groups: self.campaign.new_groups(muted)?,
             known_crashes: checkpoint.known_crashes(|major| self.session.is_muted(major)),
             interrupted: self.session.interrupted(),
-            out_of_time: self.session.deadline.is_over(),
-            out_of_room: self.session.room.is_given_up(),
+            out_of_time: self.settings.deadline.is_over(),
+            out_of_room: self.session.disk_wait.is_given_up(),
             ways: self.ways.clone(),
         })
     }

@@ -1,35 +1,35 @@
-//! The runs of one utility: workers, the commits of what they report, and whether a run over its
+//! The runs of one utility: the workers, the commits of what they report, and whether a run over its
 //! time limit hangs or is only slow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{self, Receiver, RecvTimeoutError, bounded};
+use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
-use super::utility::{SkipReason, Utility};
-use super::worker::{self, Baseline, Chunk, Worker, WorkerContext};
-use crate::classifier::{Classified, Finding};
-use crate::error::CampaignError;
-use crate::until::StopCondition;
-use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
-use ddfuzz_store::{GroupTally, Kind};
+use super::plan::{Call, StudyPlan};
+use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
+use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start};
+use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
 
-/// Chunks that may wait to be committed before the workers pause.
+/// Number of chunks that may wait to be committed before the workers pause.
 const BACKLOG: usize = 1 << 12;
+/// Longest wait for a report before the screen is updated.
 const TICK: Duration = Duration::from_millis(200);
-/// The runs of the utility at this place have the numbers from this many times the place on.
+/// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
+/// has the number `p * SPAN + i`.
 const SPAN: u64 = 1_000_000_000;
 
+/// What a worker reports: the runs of a chunk, or why it cannot run the utility.
 type Report = Result<Chunk, ExecError>;
 
 impl StudyEngine<'_> {
-    /// Runs a utility until the end of the count, of its share of the time, or of the user's
-    /// patience.
+    /// Runs a utility until its runs or its share of the time are used up, or the user stops.
     pub(super) fn fuzz(
         &mut self,
         utility: &Utility,
@@ -46,7 +46,7 @@ impl StudyEngine<'_> {
             program,
             baselines,
             plan: &self.settings.plan,
-            circumstances: &self.settings.circumstances,
+            environment: &self.settings.environment,
             next: AtomicU64::new(next),
             end: self.state().end(at),
             stop_condition: StopCondition::new(
@@ -64,7 +64,7 @@ impl StudyEngine<'_> {
             drop(report);
             let done = self.commit_all(&shared, &reports, at);
             shared.stop_condition.break_off(true);
-            // A worker may be waiting for room; nothing more is committed.
+            // Workers may be blocked on a full channel; nothing more is committed.
             while reports.recv().is_ok() {}
             done
         });
@@ -74,9 +74,9 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Commits chunks in the order of their runs. Where a time ends them, all that were begun are
-    /// committed, and the next call goes on after them; else those after one that was cut short
-    /// are made again, for a number of runs is a function of the seed.
+    /// Commits chunks in the order of their runs. If a time ends the runs, all chunks that were begun
+    /// are committed, and the next call continues after them. Else the chunks after one that was cut
+    /// short are dropped and run again, so that the results stay a function of the seed.
     fn commit_all(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -91,8 +91,8 @@ impl StudyEngine<'_> {
                 // The user's Ctrl-C may have reached a starting target, too.
                 Ok(Err(_)) if self.session.stopped() => {}
                 Ok(Err(error)) => {
-                    // A utility that cannot be run any more does not end the study.
-                    self.refuse(at, &SkipReason::NotStarting(error.to_string()));
+                    // A utility that can no longer be run does not end the study.
+                    self.skip_utility(at, &SkipReason::NotStarting(error.to_string()));
                     shared.stop_condition.break_off(true);
                     cut_short = true;
                 }
@@ -108,7 +108,7 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Commits what follows the chunks of workers that have failed.
+    /// Commits the chunks that wait for chunks of failed workers.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -126,13 +126,13 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Whether all runs that were made count, also those after others that were not.
+    /// Whether all runs that were made count, even after runs that were not made.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole: where that fails, its runs are not counted, and are made again
-    /// by the call that continues. Gives whether those after it may be committed as well.
+    /// Commits a chunk as a whole. If that fails, none of its runs is counted, and the next call repeats
+    /// them. Returns whether the chunks after it may be committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -142,7 +142,7 @@ impl StudyEngine<'_> {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
         let hangs = take_out_slow(&mut chunk, &self.state().hangs[at], stop);
-        // Ctrl-C, or the end of the whole time, may have ended what was asked about.
+        // Ctrl-C or the deadline may have cut the longer run short.
         if self.session.stopped() && hangs != self.state().hangs[at] {
             return Ok(false);
         }
@@ -162,7 +162,7 @@ impl StudyEngine<'_> {
         }
         let record = &mut self.state().utilities[at];
         for one in chunk.tallies {
-            worker::add(&mut record.tallies, one);
+            add(&mut record.tallies, one);
         }
         if all {
             self.state().skip(at, left);
@@ -179,24 +179,18 @@ impl StudyEngine<'_> {
         if let Classified::Crash(crash) | Classified::Flaky(crash) = &mut finding.what {
             crash.of = Some(Box::new(subject.clone()));
         }
-        let kind = worker::kind_of(&finding.what);
-        let major = match &finding.what {
-            Classified::Known { major, .. } => major.short(),
-            Classified::Crash(crash) | Classified::Flaky(crash) => crash.keys.major.short(),
-        };
-        let stored = self.session.made(|| self.ledger.commit(&finding))?;
+        let (kind, major) = group_of(&finding.what);
+        let stored = self.session.with_space(|| self.campaign.commit(&finding))?;
         count(&mut self.state().utilities[at].groups, kind, major);
-        if let Some(stored) = stored.filter(|stored| stored.founds)
-            && let Some(view) = self.session.view(&stored.id)?
-        {
-            self.session.screen.group(&view);
+        match stored.filter(|stored| stored.founds) {
+            Some(stored) => self.session.show_new(&stored.id),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-/// Counts the runs of a chunk that were over their time and do end as slow, and no more as
-/// findings; gives what is known of hangs then.
+/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns the
+/// updated knowledge of the utility's hangs.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -210,11 +204,11 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Whether a finding is a run over its time that does end.
+/// Whether a finding is a run that exceeded its time limit but ends.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
-            // That a program cannot be started any more, its workers say.
+            // The workers report a program that can no longer be started.
             !hangs
                 .is_real(&finding.input, crash, subject, stop)
                 .unwrap_or_default()
@@ -223,7 +217,6 @@ fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &Atomi
     }
 }
 
-/// Counts a run that ended in a group.
 fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     let same = |held: &&mut GroupTally| held.kind == kind && held.major == major;
     match groups.iter_mut().find(same) {
@@ -237,32 +230,36 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     }
 }
 
-/// How many times its limit a run is given before it is called a hang.
-const PATIENCE: u32 = 10;
-/// How often it is looked whether somebody waits for the answer.
-const GLANCE: Duration = Duration::from_millis(50);
-/// So often is asked of one utility; what stands at further places is taken for slow.
-const MOST: u32 = 6;
-/// So often is asked at one place.
-const MOST_AT_ONE: u32 = 3;
+/// A run that does not end within this many times its limit is a hang.
+const HANG_FACTOR: u32 = 10;
+/// Time between two looks at whether the user has stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A run over its time limit is repeated with a longer limit, to tell hangs from slow runs: so often for
+/// one utility. Later runs count as slow.
+const MAX_LONG_RUNS: u32 = 6;
+/// Number of repetitions with a longer limit for hangs at one position in the program.
+const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// What is known of the hangs of a utility. It is asked in the order of the runs, about each of
-/// them, and kept from call to call, so that what it says depends on nothing else.
+/// Which runs of a utility over their time limit are hangs, by their position in the program. It is
+/// updated in the order of the runs and kept from call to call, so the result is reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
+    /// Number of repetitions with a longer limit so far.
     asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HangSite {
+    /// Whether a longer run did not end either.
     is_real: bool,
+    /// Number of longer runs that ended.
     slow: u32,
 }
 
 impl Hangs {
-    /// Whether `subject` hangs on `input`, on which it was over its limit as `crash` says. Nobody
-    /// waits for the answer when `stop` is true.
+    /// Whether `subject` hangs on `input`, on which it exceeded its time limit at the position of
+    /// `crash`. When `stop` turns true, the answer is false at once.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -271,7 +268,7 @@ impl Hangs {
         stop: &AtomicBool,
     ) -> Result<bool, ExecError> {
         let place = self.places.entry(crash.keys.major).or_default();
-        if place.is_real || self.asked >= MOST || place.slow >= MOST_AT_ONE {
+        if place.is_real || self.asked >= MAX_LONG_RUNS || place.slow >= MAX_LONG_RUNS_AT_ONE {
             return Ok(place.is_real);
         }
         self.asked += 1;
@@ -281,27 +278,26 @@ impl Hangs {
     }
 }
 
-/// Whether the run does not end in many times its limits, as far as that is known when `stop`
-/// becomes true.
+/// Whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop` turns true.
 fn outlasts(
     input: &[u8],
     limits: Limits,
     subject: &Subject,
     stop: &AtomicBool,
 ) -> Result<bool, ExecError> {
-    let patient = TimeLimit::from(limits).times(PATIENCE).within(limits);
+    let patient = TimeLimit::from(limits).times(HANG_FACTOR).within(limits);
     let Some(target) = subject.target.target(patient) else {
         return Ok(false);
     };
     let (way, input) = (Some(subject.target.way), input.to_vec());
-    let (tell, told) = bounded(1);
+    let (send, result) = bounded(1);
     std::thread::spawn(move || {
         let run = start(&target, way, Freshness::Fresh).and_then(|mut it| it.executor.run(&input));
-        // Nobody listens any more where the call has been stopped.
-        let _ = tell.send(run);
+        // The receiver is gone if the call was stopped.
+        let _ = send.send(run);
     });
     while !stop.load(Ordering::Relaxed) {
-        match told.recv_timeout(GLANCE) {
+        match result.recv_timeout(POLL_INTERVAL) {
             Ok(run) => return Ok(run?.ended == Ended::Timeout),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -310,12 +306,270 @@ fn outlasts(
     Ok(false)
 }
 
+/// Number of started servers that a worker retains for later chunks with the same call.
+const MAX_STARTED: usize = 4;
+
+/// Results of successive runs with the same call.
+struct Chunk {
+    /// Number of the first run.
+    first: u64,
+    /// Number of runs that the chunk should have.
+    planned: u64,
+    /// Number of runs made; fewer than planned only if the study was stopped.
+    runs: u64,
+    findings: Vec<Finding>,
+    /// Counts of each run.
+    tallies: Vec<Tally>,
+    /// Utility and target that were run.
+    subject: Subject,
+}
+
+/// What the workers that run a utility share.
+struct WorkerContext<'a> {
+    utility: &'a Utility,
+    program: &'a Path,
+    baselines: &'a [Baseline],
+    plan: &'a StudyPlan,
+    environment: &'a RunEnvironment,
+    /// Number of the next run that no worker has taken.
+    next: AtomicU64,
+    /// Number of the first run that is not to be made.
+    end: u64,
+    stop_condition: StopCondition<'a>,
+}
+
+impl WorkerContext<'_> {
+    /// Takes the next chunk: the number of its first run, and its number of runs; `None` at the end.
+    fn take(&self) -> Option<(u64, u64)> {
+        let chunk = self.plan.chunk(self.utility);
+        let first = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                (next < self.end).then(|| (next / chunk + 1) * chunk)
+            });
+        let first = first.ok()?;
+        let end = (first / chunk + 1) * chunk;
+        Some((first, end.min(self.end) - first))
+    }
+}
+
+/// A worker: a thread that runs chunks.
+struct Worker<'a> {
+    shared: &'a WorkerContext<'a>,
+    /// Started servers, the most recently used last.
+    started: VecDeque<StartedUtility>,
+}
+
+/// A started server for one call.
+struct StartedUtility {
+    call: Call,
+    executor: Box<dyn Executor>,
+    classifier: RunClassifier,
+    subject: Subject,
+}
+
+impl<'a> Worker<'a> {
+    fn new(shared: &'a WorkerContext<'a>) -> Worker<'a> {
+        Worker {
+            shared,
+            started: VecDeque::new(),
+        }
+    }
+
+    /// Runs chunks until none are left, the receiver is gone, or a run fails.
+    fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
+        while self.shared.stop_condition.go_on()
+            && let Some((first, count)) = self.shared.take()
+        {
+            let chunk = self.run_chunk(first, count);
+            let failed = chunk.is_err();
+            if reports.send(chunk).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// Runs a chunk; if it is cut short, returns the runs made.
+    fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+        let shared = self.shared;
+        let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
+        let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
+        let channel = shared.utility.invocations[call.invocation].name();
+        let started = self.started(call)?;
+        let mut chunk = Chunk {
+            first,
+            planned: count,
+            runs: 0,
+            findings: Vec::new(),
+            tallies: Vec::new(),
+            subject: started.subject.clone(),
+        };
+        while chunk.runs < count && !shared.stop_condition.is_over() {
+            let run = first + chunk.runs;
+            let input = shared.plan.input(shared.utility, run);
+            let bytes = input.build();
+            let ended = started.executor.run(&bytes)?.ended;
+            if !shared.stop_condition.may_classify(ended) {
+                break;
+            }
+            let what = match ended {
+                Ended::Timeout if is_endless => None,
+                _ => (started.classifier).judge(ended, &bytes, &*started.executor)?,
+            };
+            // A program that never ends on an empty input has no hangs.
+            let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
+            let tally = tally_of(&channel, &input.kind(), ended, what.as_ref());
+            chunk.tallies.push(tally);
+            chunk.findings.extend(what.map(|what| Finding {
+                run,
+                name: input.to_string(),
+                input: if what.is_new() { bytes } else { Vec::new() },
+                what,
+            }));
+            chunk.runs += 1;
+        }
+        Ok(chunk)
+    }
+
+    fn started(&mut self, call: Call) -> Result<&mut StartedUtility, ExecError> {
+        let at = self.started.iter().position(|started| started.call == call);
+        let started = match at.and_then(|at| self.started.remove(at)) {
+            Some(started) => started,
+            None => self.start(call)?,
+        };
+        while self.started.len() >= MAX_STARTED {
+            self.started.pop_front();
+        }
+        self.started.push_back(started);
+        let last = self.started.len() - 1;
+        Ok(&mut self.started[last])
+    }
+
+    fn start(&self, call: Call) -> Result<StartedUtility, ExecError> {
+        let WorkerContext {
+            utility,
+            program,
+            environment,
+            baselines,
+            ..
+        } = self.shared;
+        let invocation = &utility.invocations[call.invocation];
+        let mut target = environment.target(program.to_path_buf(), invocation, &call.drawn);
+        if let Some(baseline) = baselines.get(call.invocation) {
+            target.limits = baseline.within(target.limits);
+        }
+        let executor = start(&target, None, Freshness::Fresh)?.executor;
+        let way = executor.way();
+        Ok(StartedUtility {
+            classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
+            subject: Subject {
+                utility: utility.name.clone(),
+                target: TargetRecord::new(&target, way),
+            },
+            call,
+            executor,
+        })
+    }
+}
+
+/// Limits of runs that do not end on an empty input: CPU time and wall time in which a crash counts.
+const ENDLESS_CPU: Duration = Duration::from_millis(100);
+const ENDLESS_WALL: Duration = Duration::from_millis(250);
+
+/// What an invocation does with an empty input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Baseline {
+    /// The program ends.
+    Ends,
+    /// The program computes without end.
+    Loops,
+    /// The program sleeps without end.
+    Waits,
+    /// The program kills itself, and so perhaps other processes of its process group.
+    Kills,
+}
+
+impl Baseline {
+    /// Label in reports; `None` if the program ends.
+    pub(super) fn label(self) -> Option<&'static str> {
+        match self {
+            Baseline::Ends => None,
+            Baseline::Loops => Some("loops-on-empty-input"),
+            Baseline::Waits => Some("waits-on-empty-input"),
+            Baseline::Kills => Some("kills-its-process-group"),
+        }
+    }
+
+    /// Limits of the invocation's runs: short ones if the program does not end on an empty input.
+    fn within(self, limits: Limits) -> Limits {
+        match self.is_endless() {
+            true => Limits {
+                cpu: limits.cpu.min(ENDLESS_CPU),
+                wall: limits.wall.min(ENDLESS_WALL),
+                ..limits
+            },
+            false => limits,
+        }
+    }
+
+    /// Whether the program exceeds its time limit on an empty input.
+    fn is_endless(self) -> bool {
+        matches!(self, Baseline::Loops | Baseline::Waits)
+    }
+}
+
+/// Runs an invocation on an empty input.
+pub(super) fn baseline(
+    environment: &RunEnvironment,
+    program: &Path,
+    invocation: &Invocation,
+) -> Result<Baseline, ExecError> {
+    let target = environment.target(program.to_owned(), invocation, &[]);
+    let mut executor = start(&target, None, Freshness::Fresh)?.executor;
+    let run = executor.run(b"")?;
+    Ok(match run.ended {
+        Ended::Timeout if run.cpu >= target.limits.cpu => Baseline::Loops,
+        Ended::Timeout => Baseline::Waits,
+        // At a terminal, a key such as ^C may kill the program.
+        ended if ended.is_killing() && !invocation.is_terminal() => Baseline::Kills,
+        _ => Baseline::Ends,
+    })
+}
+
+/// The lowest exit status that the studies counted as a failure: shells use it and higher ones for
+/// commands that cannot be run or die of a signal.
+const HIGH_EXIT: i32 = 126;
+
+/// The counts of one run, which ended with `ended` and was classified as `what`.
+fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) -> Tally {
+    let found = what.map(|what| group_of(what).0);
+    let is = |kind: Kind| u64::from(found == Some(kind));
+    let is_high = matches!(ended, Ended::Exit(status) if status >= HIGH_EXIT);
+    Tally {
+        channel: channel.to_owned(),
+        kind: kind.to_owned(),
+        runs: 1,
+        crashes: is(Kind::Crash),
+        hangs: is(Kind::Hang),
+        ooms: is(Kind::Oom),
+        high_exits: u64::from(found.is_none() && is_high),
+        slow: 0,
+    }
+}
+
+/// Adds the counts of a run to the counts of its channel and input kind.
+fn add(tallies: &mut Vec<Tally>, one: Tally) {
+    let same = |held: &&mut Tally| held.channel == one.channel && held.kind == one.kind;
+    match tallies.iter_mut().find(same) {
+        Some(held) => held.add(&one),
+        None => tallies.push(one),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-    use ddfuzz_exec::{Program, Target, TargetRecord, Way};
+    use ddfuzz_exec::{Program, Target, Way};
 
     #[test]
     fn nobody_waits_for_the_answer_who_has_been_stopped() {

@@ -1,17 +1,14 @@
-//! Minimizes the groups of a study: first the options of the failing call, then its input; at last
-//! runs each reproducer again.
+//! Minimizes the groups of a study: first the options of the failing call, then the input. Afterwards
+//! runs each reproducer again to measure how often it fails.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::engine::StudyEngine;
-use crate::error::CampaignError;
-use crate::ledger::lock;
-use crate::minimizing::Minimizing;
-use crate::orders::{is_done, is_of_target, minimize_entry};
-use crate::schedule::{MetInputs, file_met};
-use crate::screen::Phase;
+use crate::{
+    CampaignError, Minimizing, Phase, SlippedInputs, is_of_target, lock, schedule::file_slip,
+};
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
 use ddfuzz_minimize::log::{CallRecord, ContentHash, OsText, Part};
@@ -22,25 +19,25 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// What several minimizations may take together of the time of the runs: one of so many parts.
+/// After a short study, all minimizations together get this fraction (1/5) of the time of the runs.
 const SHARE: u32 = 5;
-/// The least that they may.
+/// Shortest time for all minimizations together.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
-    /// Minimizes the groups that runs have founded.
+    /// Minimizes groups whose founder is a run.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
     }
 
-    /// Minimizes what else there is: groups that were only slipped into, one by one, for each may
-    /// slip into further ones, and hangs and memory blow-ups. Where the study has a time and not a
-    /// number of runs, all of them together have the time of one, or a fifth of the runs' time.
+    /// Minimizes all other groups: hangs, memory blow-ups, and groups that only a minimization slipped
+    /// into. If a time limits the study, all of them share the budget of
+    /// [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
 
-    /// What several minimizations may take together, where the study has a time.
+    /// Time for several minimizations together; `None` (no limit) if no time limits the study.
     pub(super) fn budget_of_all(&self) -> Option<Duration> {
         let minimizing = &self.settings.minimizing;
         let budget = minimizing
@@ -49,6 +46,8 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
+    /// Minimizes entries until none are left or `budget` is used up; with `last` also those that are
+    /// minimized last ([`pending`](crate::schedule::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,
@@ -58,7 +57,7 @@ impl StudyEngine<'_> {
         let began = Instant::now();
         while !self.session.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let variants = self.settings.minimizing.variants;
-            let mut pending = self.ledger.pending(variants, last)?;
+            let mut pending = self.campaign.pending(variants, last)?;
             pending.retain(|id| {
                 !self.session.is_muted(id.major())
                     && !taken.contains(id)
@@ -70,11 +69,7 @@ impl StudyEngine<'_> {
             let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
             let each = least(self.settings.minimizing.budget_time, left);
             self.waiting = pending.len() as u64;
-            self.phase = Phase::Minimizing {
-                done: taken.len() as u64,
-                of: (taken.len() + pending.len()) as u64,
-                each_ms: each.map(|each| each.as_millis() as u64),
-            };
+            self.phase = Phase::minimizing(taken.len() as u64, self.waiting, each);
             taken.insert(id.clone());
             self.minimize(&id, each)?;
         }
@@ -82,24 +77,25 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes what searches have met that is smaller than the reproducer of its group, as long
-    /// as `budget` lasts.
+    /// Minimizes inputs that minimizations have met and that are smaller than the reproducers of their
+    /// groups, until `budget` is used up.
     pub(super) fn minimize_smaller(
         &mut self,
-        met: &mut MetInputs,
+        slipped: &mut SlippedInputs,
         budget: Option<Duration>,
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
         while !self.session.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
             let reader = self.session.reader();
-            let Some((entry, slip)) = met.next(&reader, &|major| !self.session.is_muted(major))?
+            let Some((entry, slip)) =
+                slipped.next(&reader, &|major| !self.session.is_muted(major))?
             else {
                 return Ok(());
             };
             if entry.crash.of.is_none() || self.not_started.contains(&entry.id) {
                 continue;
             }
-            let filed = file_met(self.session.store, &self.settings.minimizing, &entry, &slip);
+            let filed = file_slip(self.session.store, &self.settings.minimizing, &entry, &slip);
             if self.unless_gone(&entry.id, filed)? == Some(true) {
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
                 self.minimize_pending(true, left)?;
@@ -108,30 +104,27 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes one group within the time `each`, when there is room. What is of no utility is
-    /// left to the campaign on its target.
+    /// Minimizes one entry within the time `each`, and measures how often its reproducer fails. Ignores
+    /// entries of a campaign on a single target.
     fn minimize(&mut self, id: &EntryId, each: Option<Duration>) -> Result<(), CampaignError> {
         if (self.entry(id)?).is_none_or(|entry| entry.crash.of.is_none()) {
             return Ok(());
         }
         loop {
             let result = self.minimize_once(id, each);
-            if self.session.waits_for_room(&result) {
+            if self.session.waits_for_space(&result) {
                 continue;
             }
-            let done = is_done(result, self.session.stopped());
+            let done = self.session.show_minimized(id, result);
             if self.unless_gone(id, done)? == Some(true) {
-                if let Some(view) = self.session.view(id)? {
-                    self.session.screen.minimized(&view);
-                }
                 self.replay(id)?;
             }
             return Ok(());
         }
     }
 
-    /// What came of an entry; `None` where its program cannot be run any more. That is said, once,
-    /// and the others go on.
+    /// Turns the error of a program that can no longer be run into `None`, and notes it once; other
+    /// entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -155,37 +148,29 @@ impl StudyEngine<'_> {
         id: &EntryId,
         budget_time: Option<Duration>,
     ) -> Result<(), CampaignError> {
-        self.shed_options(id)?;
-        let (began, progress) = (self.session.began, self.progress());
-        let screen = &mut *self.session.screen;
-        let watch = &mut || screen.progress(&progress.later(began.elapsed()));
+        self.reduce_options(id)?;
+        let progress = self.progress();
         let minimizing = Minimizing {
             budget_time,
             ..self.settings.minimizing.clone()
         };
-        minimize_entry(
-            self.session.store,
-            &minimizing,
-            self.session.stop,
-            id,
-            watch,
-        )
+        self.session.minimize(id, &minimizing, &progress)
     }
 
-    /// Has the options minimized first, unless the input's turn has come already.
-    fn shed_options(&mut self, id: &EntryId) -> Result<(), CampaignError> {
+    /// Minimizes the options of an entry's call, unless the minimization of its input has begun.
+    fn reduce_options(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let entry = self.entry(id)?;
         let Some(entry) = entry.filter(|entry| !entry.log().exists()) else {
             return Ok(());
         };
         let log = lock(self.session.store).options_log(id)?;
         let minimizing = &self.settings.minimizing;
-        let shed = match minimize_options(minimizing, &entry, &log, self.session.stop) {
-            // What does not come again by a plain execve keeps its options.
+        let reduced = match minimize_options(minimizing, &entry, &log, self.session.stop) {
+            // A crash that a plain execve does not reproduce keeps its options.
             Err(CampaignError::Minimize(MinimizeError::NotFailing { .. })) => None,
             answer => answer?,
         };
-        if let Some(subject) = shed
+        if let Some(subject) = reduced
             && entry.crash.of.as_deref() != Some(&subject)
         {
             lock(self.session.store).set_subject(id, &subject)?;
@@ -198,8 +183,8 @@ impl StudyEngine<'_> {
     }
 }
 
-/// What several minimizations may take together where one may take `budget`: after a short study
-/// that is `hurried`, no longer than a share of it.
+/// Time for several minimizations together if one gets `budget`: in a `hurried` study at most a share
+/// of the time `fuzzed`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / SHARE).max(LEAST)),
@@ -207,13 +192,13 @@ fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     }
 }
 
-/// The shorter of two times, where there are any.
+/// The shorter of two times; `None` means no limit.
 fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments of an entry's call, or continues the log of that: gives what is left
-/// of them; `None` where there are none that may go.
+/// Minimizes the arguments of an entry's call, or continues an unfinished log; returns the call with
+/// the arguments that are left, or `None` if no argument can be removed.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -223,8 +208,7 @@ pub(super) fn minimize_options(
     let Some(subject) = &entry.crash.of else {
         return Ok(None);
     };
-    // Keys are equal by every way of execution, and a server would have to be started for each
-    // candidate.
+    // By `command`, no server has to be started for each candidate; keys are the same by all ways.
     let of_entry = Minimizing {
         way: Way::Command,
         search: Ddmin::NAME.to_owned(),
@@ -269,7 +253,7 @@ pub(super) fn minimize_options(
 }
 
 impl StudyEngine<'_> {
-    /// Runs the reproducer again, and notes with the utility how often it fails.
+    /// Measures how often an entry's reproducer fails, and records it with the utility.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
             return Ok(());
@@ -278,7 +262,7 @@ impl StudyEngine<'_> {
             return Ok(());
         };
         let replayed = self.replayed(&entry);
-        // Who has stopped meanwhile gets it from the call that continues.
+        // After a stop, the next call measures it.
         let Some(Some(replayed)) = self.unless_gone(id, replayed)? else {
             return Ok(());
         };
@@ -287,7 +271,7 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// The same with what a call that was killed has minimized and not run again.
+    /// Measures the reproducers that an earlier call has minimized but not measured.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {
@@ -297,7 +281,7 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// The least reproducer of each group of this study without a rate.
+    /// The entry with the smallest reproducer of each group of this study that is not measured.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
@@ -336,9 +320,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Runs `input` by plain `execve` with random addresses, `tries` times; where some of them do not
-/// end in the group of `crash`, as often without. A hang may stand elsewhere each time. `None`
-/// where `stop` turns true meanwhile.
+/// Runs `input` `tries` times by plain `execve` with address randomization, and counts the runs that
+/// end in the group of `crash`; if some do not, as often without randomization. A hang may be at
+/// another position each time. Returns `None` if `stop` turns true.
 fn replay(
     target: &Target,
     way: Way,
@@ -371,7 +355,6 @@ fn replay(
         true => hits_of(false)?,
         false => None,
     };
-    // All of what is asked for, or nothing.
     let all = hits == tries || fixed_hits.is_some();
     Ok(all.then_some(Replayed {
         hits,

@@ -1,67 +1,66 @@
-//! Which call and which input each run of a study has: a function of the study's seed, the
-//! utility's name and the index of the run.
+//! Which options and which input each run of a study has: a function of the study's seed, the
+//! utility's name and the number of the run.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::utility::Utility;
-use crate::generator::{InputName, Kind};
-use crate::keys::KeysName;
+use crate::KeystrokesName;
+use crate::generator::{Draw, InputName, Kind};
 use ddfuzz_exec::{Channel, SEPARATOR};
 
-/// Runs with the same call, in a row: a server is started for each drawn set of options.
+/// Number of successive runs with the same options; a server is started for each chunk of runs.
 const CHUNK: u64 = 64;
-/// The same of runs at a terminal, which take longer than a start.
+/// As [`CHUNK`], for runs at a terminal, which take longer than a start.
 const CHUNK_OF_KEYS: u64 = 16;
 
-/// Lengths of inputs, in bytes, and how many of 256 are of each: mostly those of the small sets of
-/// the 2020 study, which take no time, and some of all the others.
+/// Ranges of input lengths in bytes, each with the greatest value of a random byte that chooses it:
+/// mostly lengths of the small data sets of the 2020 study, which take little time.
 const LENGTHS: [(u64, u64, u8); 4] = [
     (0, 1_000, 176),
     (1_000, 10_000, 236),
     (10_000, 100_000, 252),
     (100_000, 1_000_000, 255),
 ];
-/// The same of keystrokes, in keys: many falls need few.
+/// As [`LENGTHS`], for keystrokes, in keys: many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
-/// The inputs of a study.
+/// Which inputs and options the runs of a study get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyPlan {
-    /// The study's seed.
+    /// Seed of the study.
     pub seed: u64,
-    /// The greatest length of what is drawn, in bytes.
+    /// Greatest length of inputs that are drawn, in bytes.
     pub max_len: u64,
-    /// What is run instead, one after the other and again from the beginning: a data set. Where
-    /// it is empty, inputs are drawn.
+    /// A data set whose inputs are run in order, again and again; empty if inputs are drawn at random.
     pub set: Arc<[InputName]>,
 }
 
-/// Which call some runs in a row make.
+/// How the utility is called in a chunk of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Index of the course.
-    pub course: usize,
-    /// Indices of the options that were drawn.
+    /// Index into [`Utility::invocations`].
+    pub invocation: usize,
+    /// Indices of the options that were drawn from the invocation's pool.
     pub drawn: Vec<usize>,
 }
 
-/// The input of a run, by its name.
+/// The name of a run's input, from which the input is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyInput {
-    /// No bytes.
+    /// The empty input.
     Empty,
-    /// One of the classic generator.
+    /// An input of the classic generator.
     Classic(InputName),
-    /// Two of them, for two files. The first holds no [`SEPARATOR`]: the byte above it stands in
-    /// its place.
+    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is replaced
+    /// by the next byte value.
     Two(InputName, InputName),
-    /// Keystrokes.
-    Keys(KeysName),
+    /// Random keystrokes.
+    Keys(KeystrokesName),
 }
 
 impl StudyInput {
-    /// What reports call its kind.
+    /// Name of the input's kind in reports.
     pub fn kind(&self) -> String {
         match self {
             StudyInput::Empty => "empty".to_owned(),
@@ -70,7 +69,7 @@ impl StudyInput {
         }
     }
 
-    /// Rebuilds it.
+    /// Rebuilds the bytes of the input.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -82,10 +81,10 @@ impl StudyInput {
                 for byte in bytes.iter_mut().filter(|byte| **byte == SEPARATOR) {
                     *byte += 1;
                 }
-                let mut behind = Vec::new();
-                second.write_into(&mut behind);
+                let mut rest = Vec::new();
+                second.write_into(&mut rest);
                 bytes.push(SEPARATOR);
-                bytes.extend(behind);
+                bytes.extend(rest);
             }
         }
         bytes
@@ -103,43 +102,38 @@ impl fmt::Display for StudyInput {
     }
 }
 
-/// The random bytes of a run, or of a call.
-struct Draw([u8; 64]);
-
-impl Draw {
-    fn number(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(&self.0[at..at + 8]);
-        u64::from_le_bytes(word)
-    }
-
-    /// A length between two bounds, by a table of shares.
-    fn length(&self, at: usize, table: &[(u64, u64, u8)]) -> u64 {
-        let share = self.0[at];
-        let row = table.iter().find(|(_, _, up_to)| share <= *up_to);
-        let (shortest, longest, _) = *row.unwrap_or(&table[0]);
-        shortest + self.number(at + 1) % (longest - shortest + 1)
-    }
+/// Draws a length by a table of ranges and shares, from the nine bytes from index `at` on.
+fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
+    let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
+    let (shortest, longest, _) = *row.unwrap_or(&table[0]);
+    shortest + draw.number(at + 1) % (longest - shortest + 1)
 }
 
 impl StudyPlan {
-    /// Runs in a row with one call.
+    /// Number of successive runs of a utility with the same call.
     pub fn chunk(&self, utility: &Utility) -> u64 {
-        match utility.courses.iter().any(|course| course.is_terminal()) {
+        match utility
+            .invocations
+            .iter()
+            .any(|invocation| invocation.is_terminal())
+        {
             true => CHUNK_OF_KEYS,
             false => CHUNK,
         }
     }
 
-    /// The call of the runs of this chunk: the courses take turns, and each option is drawn on an
-    /// even chance; in the first chunk of each course none is.
+    /// The call of a chunk of runs: the invocations take turns, and each option is drawn with
+    /// probability 1/2. The first chunk of each invocation has no drawn options.
     pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
-        let courses = utility.courses.len().max(1) as u64;
-        let course = (chunk % courses) as usize;
-        let pool = utility.courses.get(course).map_or(0, |it| it.pool.len());
+        let invocations = utility.invocations.len().max(1) as u64;
+        let invocation = (chunk % invocations) as usize;
+        let pool = utility
+            .invocations
+            .get(invocation)
+            .map_or(0, |it| it.pool.len());
         let mut bits = self.stream(b"ddfuzz-study-options-1", utility, chunk);
         let mut drawn = Vec::new();
-        if chunk >= courses {
+        if chunk >= invocations {
             let mut byte = [0];
             for option in 0..pool {
                 bits.fill(&mut byte);
@@ -148,20 +142,23 @@ impl StudyPlan {
                 }
             }
         }
-        Call { course, drawn }
+        Call { invocation, drawn }
     }
 
-    /// The input of run `run`. The first one of each course is empty.
+    /// The input of run `run`. The first input of each invocation is empty.
     pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
         let chunk = run / self.chunk(utility);
-        if run.is_multiple_of(self.chunk(utility)) && chunk < utility.courses.len() as u64 {
+        if run.is_multiple_of(self.chunk(utility)) && chunk < utility.invocations.len() as u64 {
             return StudyInput::Empty;
         }
         let mut draw = Draw([0; 64]);
         self.stream(b"ddfuzz-study-1", utility, run)
             .fill(&mut draw.0);
-        let Call { course, .. } = self.call(utility, chunk);
-        let channel = utility.courses.get(course).map(|course| &course.channel);
+        let Call { invocation, .. } = self.call(utility, chunk);
+        let channel = utility
+            .invocations
+            .get(invocation)
+            .map(|invocation| &invocation.channel);
         let of_set = |number: u64| match self.set.len() as u64 {
             0 => None,
             many => self.set.get((number % many) as usize).copied(),
@@ -173,13 +170,13 @@ impl StudyPlan {
             };
         }
         match channel {
-            // One of four is of uniform bytes.
-            Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeysName {
+            // One input of four consists of uniformly random bytes.
+            Some(Channel::Terminal(_)) if draw.0[0] >= 64 => StudyInput::Keys(KeystrokesName {
                 seed: draw.number(8),
-                length: draw.length(16, &KEYS),
+                length: length(&draw, 16, &KEYS),
             }),
             Some(Channel::Terminal(_)) => StudyInput::Classic(InputName {
-                length: draw.length(16, &KEYS),
+                length: length(&draw, 16, &KEYS),
                 ..self.classic(&draw, 0)
             }),
             Some(Channel::TwoFiles) => {
@@ -189,12 +186,12 @@ impl StudyPlan {
         }
     }
 
-    /// An input of the classic generator, from 26 random bytes.
-    fn classic(&self, draw: &Draw, at: usize) -> InputName {
+    /// Draws an input of the classic generator from 26 random bytes.
+    fn classic(&self, draw: &Draw<64>, at: usize) -> InputName {
         InputName {
             kind: Kind::ALL[usize::from(draw.0[at + 25]) % Kind::ALL.len()],
             seed: draw.number(at + 8),
-            length: draw.length(at + 16, &LENGTHS).min(self.max_len),
+            length: length(draw, at + 16, &LENGTHS).min(self.max_len),
         }
     }
 

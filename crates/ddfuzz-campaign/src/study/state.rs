@@ -1,4 +1,5 @@
-//! What a study remembers from call to call, within the campaign's checkpoint.
+//! The state of a study that is kept from call to call (in the campaign's checkpoint), and the summary
+//! of a call.
 
 use std::time::Duration;
 
@@ -6,37 +7,36 @@ use serde::{Deserialize, Serialize};
 
 use super::fuzzing::Hangs;
 use super::utility::Utility;
-use super::worker;
-use crate::ledger::Checkpoint;
+use crate::campaign_state::Checkpoint;
 use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{GroupTally, Kind, Reader, Replayed, UtilityRecord, is_refusal};
 
-/// How far a study is.
+/// Results of a study so far, in the checkpoint. The vectors have one element for each utility.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StudyState {
-    /// What became of each utility, in the order of the list.
+    /// Record of each utility, in the order of the list.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Runs of each before this count.
+    /// Number of runs of each utility before the present count.
     before: Vec<u64>,
-    /// Runs of each in this count; `None` where a time bounds them.
+    /// Number of runs of each utility in the present count; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether the count is under way.
+    /// Whether the present count is unfinished.
     under_way: bool,
-    /// What it was asked for when it began; `None` in the states of older versions.
+    /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<Asked>,
-    /// Of each, the numbers of runs that were passed over: they were not made when a time was
-    /// over.
+    pub(super) asked: Option<StudyRequest>,
+    /// Number of runs of each utility that were skipped because its time was over; later runs have
+    /// higher numbers.
     #[serde(default)]
     skipped: Vec<u64>,
-    /// What is known of the hangs of each.
+    /// Hangs of each utility, and whether they are only slow runs.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
 }
 
 impl StudyState {
-    /// Begins a count of the runs of these utilities, or continues one that was cut off.
+    /// Begins a count of the runs of these utilities, or continues an unfinished one.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -54,7 +54,7 @@ impl StudyState {
         }
     }
 
-    /// Enters what is known of a utility on this machine.
+    /// Adds or updates the record of a utility.
     fn enter(&mut self, utility: &Utility) {
         let at = self.at(utility).unwrap_or_else(|| {
             self.utilities.push(UtilityRecord {
@@ -71,60 +71,63 @@ impl StudyState {
         record.package = utility.package.clone();
         record.version = utility.version.clone();
         record.path = utility.path.as_ref().map(OsText::from);
-        if utility.unfit.is_none() && record.label.as_deref().is_some_and(is_refusal) {
-            // It was refused by an earlier call, and is looked at again.
+        if utility.skip_reason.is_none() && record.label.as_deref().is_some_and(is_refusal) {
+            // An earlier call skipped the utility; now it can be run.
             (record.label, record.note, record.done) = (None, None, false);
         }
-        if let Some(unfit) = &utility.unfit {
-            record.label = Some(unfit.label().to_owned());
-            record.note = unfit.note();
+        if let Some(skip_reason) = &utility.skip_reason {
+            record.label = Some(skip_reason.label().to_owned());
+            record.note = skip_reason.note();
         } else if record.label.is_none() && utility.interactive_only {
             record.label = Some("interactive-only".to_owned());
         }
     }
 
-    /// The position of the record of a utility.
+    /// Index of the record of a utility.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
     }
 
-    /// The next run of a utility.
+    /// Number of the next run of a utility.
     pub(super) fn next(&self, at: usize) -> u64 {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Goes on after so many runs that are not made.
+    /// Skips `runs` runs of a utility.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
 
-    /// The first run that is not to be made in this count.
+    /// Number of the first run of a utility after the present count.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
-    /// Whether a time bounds the runs of a utility, and nothing else.
+    /// Whether only a time limits the runs of a utility.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
 
-    /// Runs of this count.
+    /// Number of runs of the present count.
     pub(super) fn runs(&self) -> u64 {
-        let all: u64 = self.utilities.iter().map(runs).sum();
-        all - self.before.iter().sum::<u64>()
+        self.all_runs() - self.before.iter().sum::<u64>()
     }
 
-    /// How many of these utilities are still to be run in this count.
+    pub(super) fn all_runs(&self) -> u64 {
+        self.utilities.iter().map(runs).sum()
+    }
+
+    /// Number of these utilities that the present count still has to run.
     pub(super) fn left(&self, utilities: &[Utility]) -> usize {
-        let runs = |it: &&Utility| it.unfit.is_none() && it.path.is_some();
+        let runs = |it: &&Utility| it.skip_reason.is_none() && it.path.is_some();
         let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
         utilities.iter().filter(runs).filter(|it| waits(it)).count()
     }
 
-    /// Notes how often a group of a utility fails again. One that no run has ended in was met while
-    /// another one was minimized.
+    /// Records how often the reproducer of a group fails. A group without runs was met while another
+    /// group was minimized.
     pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
         let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
             return;
@@ -141,8 +144,8 @@ impl StudyState {
         }
     }
 
-    /// Whether that is not recorded yet for a group of this study. What has `slipped` into a
-    /// minimization does not say of which study it is.
+    /// Whether the failure rate of a group's reproducer is missing. A group that this study has no runs
+    /// of belongs to it only if a minimization has `slipped` into the group.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -154,37 +157,37 @@ impl StudyState {
         }
     }
 
-    /// Notes that the count is complete.
+    /// Records that the present count is complete.
     pub(super) fn end_count(&mut self) {
         self.under_way = false;
     }
 }
 
-/// Runs of a utility.
+/// Number of runs of a utility.
 pub(super) fn runs(record: &UtilityRecord) -> u64 {
-    worker::runs(&record.tallies)
+    record.tallies.iter().map(|tally| tally.runs).sum()
 }
 
 /// The result of one call of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySummary {
-    /// Runs of this count.
+    /// Number of runs of this count.
     pub runs: u64,
-    /// Of them, those made by this call.
+    /// Number of runs made by this call.
     pub runs_of_call: u64,
-    /// How long this call ran utilities.
+    /// Wall time that this call ran utilities.
     pub fuzzed: Duration,
-    /// Groups of crashes that this count found first.
+    /// Number of groups of crashes that no completed call has reported before.
     pub new_groups: u64,
-    /// Runs of this count that crashed in a group known before.
+    /// Number of runs of this count that crashed in a group known before.
     pub known_crashes: u64,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the call.
     pub interrupted: bool,
-    /// Whether the whole time of the call was over before all was done.
+    /// Whether the deadline of the call (`--total-time`) was over before all was done.
     pub out_of_time: bool,
-    /// Whether the disk was full until the time was over: some of what was found may not be stored.
+    /// Whether the disk was full until the time was over: some findings may not be stored.
     pub out_of_room: bool,
-    /// The ways of execution, each once.
+    /// Ways of execution that were used, each once.
     pub ways: Vec<Way>,
 }
 
@@ -195,26 +198,26 @@ impl StudySummary {
     }
 }
 
-/// What a study was asked for when it began. Which utilities, and how many runs, is up to each
-/// call.
+/// What the user asked for when a study began. Calls that resume the study have to ask for the same;
+/// each call chooses its own utilities and number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    /// The file of the list, as it was named; `None` for the one that comes along.
+pub struct StudyRequest {
+    /// File of the list of utilities, as the user named it; `None` for the bundled list.
     pub list: Option<OsText>,
-    /// The data set whose inputs are run.
+    /// Name of the data set whose inputs are run; `None` if inputs are drawn at random.
     pub preset: Option<String>,
-    /// Which part of how many of the list, from 1.
+    /// Which part of the list, from 1, and of how many parts; `None` for the whole list.
     pub shard: Option<(u32, u32)>,
-    /// The greatest length of inputs that are drawn, in bytes.
+    /// Greatest length of inputs that are drawn, in bytes.
     pub max_len: u64,
-    /// By which channels alone, in alphabetical order; by all that suit where empty.
+    /// Channels to use, in alphabetical order; empty means all that suit a utility.
     pub channels: Vec<String>,
 }
 
-impl Asked {
-    /// What the study of a directory was asked for so far; `None` where there is none, or none that
-    /// says. What cannot be read is no error here: whoever continues the study meets it.
-    pub fn so_far(reader: &Reader) -> Option<Asked> {
+impl StudyRequest {
+    /// Reads the request of the study in an output directory; `None` if there is no study, or its state
+    /// does not say or cannot be read.
+    pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }
 }
@@ -224,16 +227,16 @@ mod tests {
     use super::*;
     use crate::study::SkipReason;
 
-    fn utility(name: &str, unfit: Option<SkipReason>) -> Utility {
+    fn utility(name: &str, skip_reason: Option<SkipReason>) -> Utility {
         Utility {
             name: name.to_owned(),
             place: 0,
             package: None,
             version: None,
-            path: unfit.is_none().then(|| "/bin/true".into()),
-            unfit,
+            path: skip_reason.is_none().then(|| "/bin/true".into()),
+            skip_reason,
             interactive_only: false,
-            courses: Vec::new(),
+            invocations: Vec::new(),
             runs: None,
         }
     }

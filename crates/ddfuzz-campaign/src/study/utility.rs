@@ -1,89 +1,91 @@
-//! The utilities of a study, and the ways by which their inputs reach them, also of those that are
-//! in no list.
+//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run here, and
+//! by which invocations their inputs reach them, also if they are in no list.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::list::extensions::extensions;
-use ddfuzz_exec::facts::TargetFacts;
+use super::list::{List, Listed, deny, installed};
 use ddfuzz_exec::{
-    Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal, start,
+    Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal,
+    facts::TargetFacts, start,
 };
 
-/// A utility to be studied.
+/// A utility of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Utility {
-    /// What the list, or the user, calls it.
+    /// Name in the list, or as the user wrote it.
     pub name: String,
-    /// Its place in the whole list, from 0.
+    /// Position in the whole list, from 0.
     pub place: u64,
-    /// The package that it is of.
+    /// Debian package that contains the utility.
     pub package: Option<String>,
-    /// The package's version.
+    /// Version of the package.
     pub version: Option<String>,
-    /// The program; `None` where it is missing.
+    /// Path of the program; `None` if it is not installed.
     pub path: Option<PathBuf>,
-    /// Why it is not run, where it is not.
-    pub unfit: Option<SkipReason>,
-    /// Whether it works at a terminal only.
+    /// Why the utility is not run; `None` if it is.
+    pub skip_reason: Option<SkipReason>,
+    /// Whether the utility works only at a terminal.
     pub interactive_only: bool,
-    /// How its inputs reach it; none where it is in no list.
-    pub courses: Vec<Course>,
-    /// Its runs in this count; `None` where a time bounds them.
+    /// How inputs reach the utility; empty if it is in no list.
+    pub invocations: Vec<Invocation>,
+    /// Number of runs in this count; `None` if only a time limits them.
     pub runs: Option<u64>,
 }
 
 /// Why a utility is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// There is no such program.
+    /// The program is not installed.
     Missing,
-    /// It is setuid or setgid: it would not be the same program without its privileges.
+    /// The program is setuid or setgid, and would behave differently without its privileges.
     Setuid,
-    /// It could do harm, for this reason.
+    /// The utility could do harm, for this reason.
     Denied(String),
-    /// It does not start, for this reason.
+    /// The program does not start, for this reason.
     NotStarting(String),
-    /// Nothing is left of it by the filters.
-    NoCourse,
+    /// The user's choice of channels leaves no invocation.
+    NoInvocation,
 }
 
 impl SkipReason {
-    /// The label in reports.
+    /// Label of the reason in reports.
     pub fn label(&self) -> &'static str {
         match self {
             SkipReason::Missing => "missing",
             SkipReason::Setuid => "setuid",
             SkipReason::Denied(_) => "denied",
             SkipReason::NotStarting(_) => "does-not-start",
-            SkipReason::NoCourse => "no-channel",
+            SkipReason::NoInvocation => "no-channel",
         }
     }
 
-    /// More about it, for people.
+    /// Explanation for the user, if the reason has one.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
-            SkipReason::Missing | SkipReason::Setuid | SkipReason::NoCourse => None,
+            SkipReason::Missing | SkipReason::Setuid | SkipReason::NoInvocation => None,
         }
     }
 }
 
-/// One way in which inputs reach a utility: its channel, and the rest of its call.
+/// One way to call a utility: the channel by which the input reaches it, and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Course {
-    /// The channel.
+pub struct Invocation {
+    /// Channel by which the input reaches the utility.
     pub channel: Channel,
-    /// Arguments that are always there; `@@` where a file goes.
+    /// Arguments of every call; `@@` stands for the input file.
     pub args: Vec<OsString>,
-    /// Options, each of some words, that are drawn by chance.
+    /// Options, each of one or more words, of which a random selection is added.
     pub pool: Vec<Vec<OsString>>,
-    /// Where in the arguments those drawn go.
+    /// Index in `args` at which the drawn options are inserted.
     pub pool_at: usize,
 }
 
-impl Course {
-    /// Its name, as the configuration lines of the studies have it.
+impl Invocation {
+    /// Name of the channel in the configuration lines of the studies.
     pub fn name(&self) -> String {
         match &self.channel {
             Channel::Plain if self.takes_file() => "file".to_owned(),
@@ -94,7 +96,7 @@ impl Course {
         }
     }
 
-    /// Whether the input is keystrokes.
+    /// Whether the input consists of keystrokes at a terminal.
     pub fn is_terminal(&self) -> bool {
         matches!(self.channel, Channel::Terminal(_))
     }
@@ -104,7 +106,13 @@ impl Course {
         self.args.iter().any(is_file)
     }
 
-    /// The arguments with the options of these indices.
+    /// All arguments, and all words of options that may be drawn.
+    pub fn words(&self) -> Vec<OsString> {
+        let drawn = self.pool.iter().flatten();
+        self.args.iter().chain(drawn).cloned().collect()
+    }
+
+    /// The arguments with the options that have the indices `drawn`.
     pub fn args_with(&self, drawn: &[usize]) -> Vec<OsString> {
         let at = self.pool_at.min(self.args.len());
         let options = drawn.iter().filter_map(|option| self.pool.get(*option));
@@ -115,34 +123,34 @@ impl Course {
     }
 }
 
-/// What all utilities are run with.
+/// The environment in which all utilities are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circumstances {
-    /// Limits on each run.
+pub struct RunEnvironment {
+    /// Limits of each run.
     pub limits: Limits,
-    /// Whether they are held back from the machine.
+    /// Whether the utilities run in a sandbox.
     pub sandbox: Sandbox,
-    /// The variable PATH.
+    /// Value of the variable PATH.
     pub path: OsString,
 }
 
-impl Circumstances {
-    /// The target that `program` is by this course, with the options of these indices: nothing is
-    /// inherited.
-    pub fn target(&self, program: PathBuf, course: &Course, drawn: &[usize]) -> Target {
+impl RunEnvironment {
+    /// The target for an invocation of `program`, with the options that have the indices `drawn`. It
+    /// inherits no environment variables.
+    pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "xterm".into()),
         ];
         if self.sandbox.is_off() {
-            // The scratch directory, in which it runs; in a sandbox it is that anyway, by its path.
+            // The working directory, a temporary one; a sandbox sets HOME itself.
             set.push(("HOME", ".".into()));
         }
         let env = set.into_iter().map(|(name, value)| (name.into(), value));
         Target {
-            args: course.args_with(drawn),
-            channel: course.channel.clone(),
+            args: invocation.args_with(drawn),
+            channel: invocation.channel.clone(),
             env: env.collect(),
             env_only: true,
             limits: self.limits,
@@ -152,29 +160,29 @@ impl Circumstances {
     }
 }
 
-/// What somebody would type who wants to be rid of a program: one that reads its stdin reads this.
+/// Commands that leave many interactive programs; a program that reads stdin reads them.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// The courses of a utility that is in no list, and whether it works at a terminal only.
-pub(super) fn courses(
-    circumstances: &Circumstances,
+/// Invocations of a utility that is in no list, and whether the utility works only at a terminal.
+pub(super) fn invocations(
+    environment: &RunEnvironment,
     program: &Path,
-) -> Result<(Vec<Course>, bool), ExecError> {
-    let stdin = course(Channel::Plain, &[]);
-    if is_interactive_only(circumstances, program, &stdin)? {
+) -> Result<(Vec<Invocation>, bool), ExecError> {
+    let stdin = invocation(Channel::Plain, &[]);
+    if is_interactive_only(environment, program, &stdin)? {
         let terminal = Channel::Terminal(Terminal::default());
-        return Ok((vec![course(terminal, &[])], true));
+        return Ok((vec![invocation(terminal, &[])], true));
     }
-    let mut courses = vec![stdin, course(Channel::Plain, &["@@"])];
+    let mut invocations = vec![stdin, invocation(Channel::Plain, &["@@"])];
     for extension in extensions(program) {
         let name = format!("input.{extension}");
-        courses.push(course(Channel::named(name), &["@@"]));
+        invocations.push(invocation(Channel::named(name), &["@@"]));
     }
-    Ok((courses, false))
+    Ok((invocations, false))
 }
 
-fn course(channel: Channel, args: &[&str]) -> Course {
-    Course {
+fn invocation(channel: Channel, args: &[&str]) -> Invocation {
+    Invocation {
         channel,
         args: args.iter().map(Into::into).collect(),
         pool: Vec::new(),
@@ -182,14 +190,14 @@ fn course(channel: Channel, args: &[&str]) -> Course {
     }
 }
 
-/// Whether a program calls what only terminals understand, and without one ends in failure, with
-/// nothing read.
+/// Whether a program calls terminal functions, and without a terminal fails without reading its
+/// input.
 fn is_interactive_only(
-    circumstances: &Circumstances,
+    environment: &RunEnvironment,
     program: &Path,
-    stdin: &Course,
+    stdin: &Invocation,
 ) -> Result<bool, ExecError> {
-    let target = circumstances.target(program.to_owned(), stdin, &[]);
+    let target = environment.target(program.to_owned(), stdin, &[]);
     let facts = TargetFacts::of(&target)?;
     if facts.terminal_calls.is_empty() {
         return Ok(false);
@@ -198,6 +206,189 @@ fn is_interactive_only(
     let run = executor.run(TYPED)?;
     let fails = matches!(run.ended, Ended::Exit(status) if status != 0);
     Ok(fails && run.read == Some(0))
+}
+
+/// Which utilities the user wants to study.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// List of utilities with their invocations.
+    pub list: List,
+    /// Names or paths of utilities; if this and `packages` are empty, all utilities of the list.
+    pub names: Vec<String>,
+    /// Debian packages of which all programs are studied.
+    pub packages: Vec<String>,
+    /// Whether to add all programs of installed packages.
+    pub unlisted: bool,
+    /// Whether to leave out utilities that are not installed.
+    pub installed: bool,
+    /// Names of utilities to leave out.
+    pub skip: Vec<String>,
+    /// Names of utilities to run although they could do harm.
+    pub allow: Vec<String>,
+    /// Channels to use (`stdin`, `file`, `cp`, `two_files`, `pty`); empty means all.
+    pub channels: Vec<String>,
+    /// Directories in which utilities are searched first.
+    pub path: Vec<PathBuf>,
+}
+
+impl Selection {
+    /// The selected utilities, each once and with its position.
+    pub fn utilities(&self) -> Vec<Utility> {
+        let mut seen = HashSet::new();
+        let mut utilities = Vec::new();
+        for name in self.requested() {
+            if self.skip.contains(&name) || !seen.insert(name.clone()) {
+                continue;
+            }
+            let utility = self.utility(&name);
+            if utility.path.is_some() || !self.installed {
+                utilities.push(utility);
+            }
+        }
+        for (place, utility) in utilities.iter_mut().enumerate() {
+            utility.place = place as u64;
+        }
+        utilities
+    }
+
+    fn requested(&self) -> Vec<String> {
+        let mut requested = self.names.clone();
+        for package in &self.packages {
+            let listed = self
+                .lines()
+                .filter(|line| line.package.as_ref() == Some(package));
+            requested.extend(listed.map(|line| line.utility.clone()));
+            let programs = installed::programs_of(package);
+            requested.extend(programs.iter().filter_map(|program| file_name(program)));
+        }
+        if self.names.is_empty() && self.packages.is_empty() {
+            requested.extend(self.lines().map(|line| line.utility.clone()));
+        }
+        if self.unlisted {
+            let programs = installed::installed();
+            let names = programs
+                .iter()
+                .filter_map(|program| file_name(&program.path));
+            requested.extend(names);
+        }
+        requested
+    }
+
+    /// All valid lines of the list, also denied ones.
+    fn lines(&self) -> impl Iterator<Item = &Listed> {
+        let denied = self.list.skipped.iter().filter_map(|it| it.denied.as_ref());
+        self.list.entries.iter().chain(denied)
+    }
+
+    fn utility(&self, name: &str) -> Utility {
+        let lines: Vec<&Listed> = self.lines().filter(|line| line.utility == name).collect();
+        let path = self.find(name);
+        let package = path.as_deref().and_then(installed::package_of);
+        let listed_as = lines.iter().find_map(|line| line.package.clone());
+        let fits = |line: &&&Listed| {
+            self.denial(name, path.as_deref(), line).is_none()
+                && is_by(&line.invocation.name(), &self.channels)
+        };
+        let invocations: Vec<Invocation> = lines
+            .iter()
+            .filter(fits)
+            .map(|line| line.invocation.clone())
+            .collect();
+        let interactive_only =
+            !invocations.is_empty() && invocations.iter().all(Invocation::is_terminal);
+        let skip_reason = match (
+            self.refusal(name, path.as_deref(), &lines, &invocations),
+            &path,
+        ) {
+            // Whether a denied program is installed does not matter.
+            (Some(refusal), _) => Some(refusal),
+            (None, None) => Some(SkipReason::Missing),
+            (None, Some(path)) => is_privileged(path).then_some(SkipReason::Setuid),
+        };
+        Utility {
+            name: name.to_owned(),
+            place: 0,
+            version: package.as_ref().map(|package| package.version.clone()),
+            package: package.map(|package| package.name).or(listed_as),
+            path,
+            skip_reason,
+            interactive_only,
+            invocations,
+            runs: None,
+        }
+    }
+
+    /// Why a utility is not run, apart from its installed program; `None` if it may be.
+    fn refusal(
+        &self,
+        name: &str,
+        path: Option<&Path>,
+        lines: &[&Listed],
+        invocations: &[Invocation],
+    ) -> Option<SkipReason> {
+        if !invocations.is_empty() {
+            return None;
+        }
+        let denials = lines
+            .iter()
+            .filter_map(|line| self.denial(name, path, line));
+        let bare = || self.denial_of(name, path, &[]);
+        match denials.into_iter().next() {
+            Some(why) => Some(SkipReason::Denied(why.to_owned())),
+            None if !lines.is_empty() => Some(SkipReason::NoInvocation),
+            None => bare().map(|why| SkipReason::Denied(why.to_owned())),
+        }
+    }
+
+    fn denial(&self, name: &str, path: Option<&Path>, line: &Listed) -> Option<&'static str> {
+        self.denial_of(name, path, &line.invocation.words())
+    }
+
+    /// Why a utility could do harm with these words as arguments: by its name, and by the name of the
+    /// program that it links to.
+    fn denial_of(
+        &self,
+        name: &str,
+        path: Option<&Path>,
+        words: &[OsString],
+    ) -> Option<&'static str> {
+        if self.allow.iter().any(|allowed| allowed == name) {
+            return None;
+        }
+        deny::reason(name, words).or_else(|| {
+            let program = path?.canonicalize().ok()?;
+            deny::reason_of_program(name, &file_name(&program)?, words)
+        })
+    }
+
+    /// Path of the program with a name: in the directories of [`Selection::path`] first, like a shell.
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        if name.contains('/') {
+            let found = installed::find(name)?;
+            return std::path::absolute(found).ok();
+        }
+        let mut folders = self.path.iter();
+        folders
+            .find_map(|folder| installed::find(folder.join(name).to_str()?))
+            .or_else(|| installed::find(name))
+    }
+}
+
+/// Whether a channel, with its name in lists, is among the chosen channels; empty means all.
+pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
+    let word = channel.split(' ').next().unwrap_or_default();
+    requested.is_empty() || requested.iter().any(|requested| requested == word)
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+/// Whether a program is setuid or setgid.
+fn is_privileged(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let facts = path.metadata();
+    facts.is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 
 #[cfg(test)]
@@ -212,26 +403,26 @@ mod tests {
             SkipReason::Setuid,
             SkipReason::Denied(String::new()),
             SkipReason::NotStarting(String::new()),
-            SkipReason::NoCourse,
+            SkipReason::NoInvocation,
         ];
-        assert_eq!(all.map(|unfit| unfit.label()), REFUSALS);
+        assert_eq!(all.map(|skip_reason| skip_reason.label()), REFUSALS);
     }
 
     #[test]
     fn a_utility_has_a_home_in_a_sandbox_and_outside() {
-        let course = Course {
+        let invocation = Invocation {
             channel: Channel::Plain,
             args: Vec::new(),
             pool: Vec::new(),
             pool_at: 0,
         };
         let home = |sandbox| {
-            let circumstances = Circumstances {
+            let environment = RunEnvironment {
                 limits: Limits::default(),
                 sandbox,
                 path: "/bin".into(),
             };
-            let target = circumstances.target("/bin/cat".into(), &course, &[]);
+            let target = environment.target("/bin/cat".into(), &invocation, &[]);
             target.env.into_iter().find(|(name, _)| name == "HOME")
         };
         assert_eq!(home(Sandbox::Off), Some(("HOME".into(), ".".into())));

@@ -1,40 +1,35 @@
-//! The loop of a watch: looks for files, hands them out, commits, and decides when it is over.
+//! The loop of a watch: searches the sources for files, hands them to the examiner threads, commits
+//! their results in the order in which the files were found, has groups minimized by the minimizing
+//! thread, and decides when the watch ends.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
-use super::minimize::MinimizeQueue;
 use super::registry::ContentRegistry;
-use super::sources::{Queue, Sources};
-use crate::classifier::Classified;
-use crate::disk_full::{Fullness, Gate, Room};
-use crate::error::CampaignError;
-use crate::ledger::{Stored, lock};
-use crate::orders::{MinimizerReply, is_of_target};
-use crate::rebuild::Watch;
-use crate::run::Summary;
-use crate::screen::{Phase, Progress, Screen};
-use crate::session::CampaignSession;
-use crate::settings::When;
-use crate::until::{NewGroups, Until, reached};
-use crate::watch::{ExaminedInput, Producer, Producing, Task, Watching};
+use super::sources::{FileQueue, Sources};
+use super::{ExaminedInput, Producer, Producing, Task, Watching};
+use crate::{
+    CampaignError, CampaignSession, Classified, DiskFullError, MinimizerReply, PauseGate, Phase,
+    ProgramWatch, Progress, Screen, SessionSettings, SlippedInputs, Stored, Summary, Until, When,
+    is_of_target, lock,
+};
 use ddfuzz_exec::ExecError;
 use ddfuzz_store::report::{EndedBy, size};
 use ddfuzz_store::{EntryId, Group, Store};
 use ddfuzz_triage::Key;
 
-/// How long answers are waited for, at most.
+/// Longest wait for a result of the examiner threads.
 const TICK: Duration = Duration::from_millis(100);
-/// Between two lines of `stats.jsonl`, and two checkpoints without a finding.
-const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// How many looks wait for a file to stop changing after its producer has ended.
+/// Longest wait for the minimizing thread before the screen is updated.
+const MINIMIZER_TICK: Duration = Duration::from_millis(200);
+/// Number of searches, after the producer has ended, that wait for a file to stop changing.
 const LAST_LOOKS: u32 = 10;
 
-/// The ends of the channels to the threads.
+/// The engine's ends of the channels to the examiner threads and the minimizing thread.
 pub(super) struct Channels {
     pub(super) task: Sender<Task>,
     pub(super) answers: Receiver<Result<ExaminedInput, ExecError>>,
@@ -42,44 +37,46 @@ pub(super) struct Channels {
     pub(super) replies: Receiver<MinimizerReply>,
 }
 
-/// Why nothing more is examined.
+/// Why no more files are examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndReason {
-    /// The producer has ended, and what it left is examined.
+enum EndReason {
+    /// The producer has ended, and all its files are examined.
     Ended,
-    /// The time is.
+    /// The time is over.
     Time,
-    /// What was waited for is reached.
+    /// A condition of `--until` is met.
     Until(Until),
-    /// The program is another one; all begins again with it.
+    /// The program was rebuilt; all files are examined again.
     Rebuilt,
 }
 
+/// Runs one call of a watch.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
-    pub(super) settings: &'a Watching,
-    pub(super) producer: &'a mut dyn Producer,
-    pub(super) registry: ContentRegistry<'a>,
-    /// Whether the program is still the same.
-    pub(super) build: Watch,
-    pub(super) queue: Queue,
-    pub(super) minimize_queue: MinimizeQueue,
-    pub(super) producing: Producing,
-    /// Looks since the producer has ended.
-    pub(super) last_looks: u32,
-    pub(super) over: Option<EndReason>,
-    /// Answers that came before one which is to be committed first.
-    pub(super) early: BTreeMap<u64, ExaminedInput>,
-    /// The next answer to commit.
-    pub(super) next: u64,
-    /// How long was watched, once that is over.
-    pub(super) watched: Option<Duration>,
-    saved: Instant,
+    settings: &'a Watching,
+    producer: &'a mut dyn Producer,
+    registry: ContentRegistry<'a>,
+    build: ProgramWatch,
+    files: FileQueue,
+    minimize_queue: MinimizeQueue,
+    producing: Producing,
+    /// Number of searches since the producer has ended.
+    last_looks: u32,
+    /// Why no more files are examined; `None` while they are.
+    over: Option<EndReason>,
+    /// Results that wait for a result before them to be committed, by task number.
+    early: BTreeMap<u64, ExaminedInput>,
+    /// Number of the next task to commit.
+    next: u64,
+    /// How long the call watched; `None` while it watches.
+    watched: Option<Duration>,
+    /// Whether there are results that the saved checkpoint does not count.
     unsaved: bool,
-    /// Inputs that earlier calls have examined.
-    pub(super) first: u64,
+    /// Number of inputs that earlier calls have examined.
+    first: u64,
 }
 
+// The phases of the call.
 impl<'a> WatchEngine<'a> {
     pub(super) fn begin(
         store: &'a Mutex<Store>,
@@ -88,34 +85,26 @@ impl<'a> WatchEngine<'a> {
         producer: &'a mut dyn Producer,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
-        gate: &'a Gate,
+        gate: &'a PauseGate,
     ) -> Result<WatchEngine<'a>, CampaignError> {
         let registry = ContentRegistry::open(store, campaign, &settings.minimizing.target)?;
         let root = lock(store).reader().root().to_owned();
-        let (first, began) = (registry.ledger.checkpoint.next, Instant::now());
-        let session = CampaignSession {
-            store,
-            screen,
-            stop,
+        let common = SessionSettings {
             deadline: &settings.deadline,
             minimizing: &settings.minimizing,
             jobs: settings.jobs,
             known: &settings.known,
-            gate,
-            room: Room::new(stop, gate)
-                .patient(settings.waits_for_room)
-                .until(settings.time.and_then(|time| began.checked_add(time))),
-            began,
-            new_groups: NewGroups::default(),
-            gone: HashSet::new(),
+            time: settings.time,
+            until: &settings.until,
         };
+        let mut session = CampaignSession::new(store, screen, stop, gate, common);
+        session.disk_wait.patient = settings.waits_for_room;
         let mut engine = WatchEngine {
             session,
             settings,
             producer,
-            registry,
-            build: Watch::of(&settings.minimizing.target)?,
-            queue: Queue::new(Sources::new(&settings.sources, &root), settings.max_len),
+            build: ProgramWatch::of(&settings.minimizing.target)?,
+            files: FileQueue::new(Sources::new(&settings.sources, &root), settings.max_len),
             minimize_queue: MinimizeQueue::default(),
             producing: Producing::Running,
             last_looks: 0,
@@ -123,57 +112,51 @@ impl<'a> WatchEngine<'a> {
             early: BTreeMap::new(),
             next: 0,
             watched: None,
-            saved: Instant::now(),
             unsaved: true,
-            first,
+            first: registry.campaign.checkpoint.next,
+            registry,
         };
         engine.save(false)?;
         engine.session.begin_build(&engine.build)?;
-        engine.begin_build()?;
+        engine.enqueue_founders()?;
         Ok(engine)
     }
 
-    /// The keys of which a record is at hand.
+    /// Major and minor keys of crashes that reproduce each time and have a record.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }
 
-    /// Watches to the end, and minimizes what is left to be; or until the program is another one,
-    /// and then there is no summary yet.
-    pub(super) fn run(&mut self, lines: Channels) -> Result<Option<Summary>, CampaignError> {
-        let Channels {
-            task,
-            answers,
-            order,
-            replies,
-        } = lines;
-        let watched = self.watch(task, &answers, &order, &replies);
+    /// Watches to the end and minimizes what is left; returns no summary if the program was rebuilt
+    /// and the watch has to start again.
+    pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
+        let (order, replies) = (channels.order, channels.replies);
+        let watched = self.watch(channels.task, &channels.answers, &order, &replies);
         if self.is_rebuilt(&watched) {
             self.wait_for_minimizer(&replies);
             return Ok(None);
         }
-        let watched = self.or_stopped(watched, ());
-        if self.over.is_none() && self.session.room.is_given_up() {
+        let watched = self.or_stopped(watched);
+        if self.over.is_none() && self.session.disk_wait.is_given_up() {
             self.over = Some(EndReason::Time);
         }
         let elapsed = self.session.elapsed();
         self.watched = Some(elapsed);
-        self.minimize_queue.count_from_here();
+        self.minimize_queue.done = 0;
         let saved = self.save(false);
         watched?;
-        self.or_stopped(saved, ())?;
+        self.or_stopped(saved)?;
         let minimized = self.minimize_rest(&order, &replies);
         if self.is_rebuilt(&minimized) {
             return Ok(None);
         }
-        self.or_stopped(minimized, ())?;
+        self.or_stopped(minimized)?;
         if !self.session.interrupted() {
             let ended = self.save(true);
-            self.or_stopped(ended, ())?;
+            self.or_stopped(ended)?;
         }
-        let stats = self.session.append_stats(&self.progress());
-        self.or_stopped(stats, ())?;
-        self.session.screen.progress(&self.progress());
+        let progress = self.progress();
+        self.session.show_last(&progress)?;
         self.summary(elapsed).map(Some)
     }
 
@@ -187,20 +170,22 @@ impl<'a> WatchEngine<'a> {
         self.watched = None;
         while !self.session.stopped() && self.over.is_none() {
             self.producing = self.producer.poll()?;
-            self.queue.add(self.producer.dropped());
-            self.look();
-            self.hand_out(&task)?;
+            self.files.add(self.producer.dropped());
+            self.search();
+            (self.files).hand_out(&task, &mut self.registry, self.session.screen);
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
-            self.order_minimization(order)?;
+            if matches!(self.settings.when, When::Inline | When::Worker) {
+                self.order_next(order, self.is_idle())?;
+            }
             self.tick()?;
-            self.look_at_clock();
+            self.check_clock();
         }
         drop(task);
-        // What is under way when the time is over was begun before.
+        // Inputs that were handed out before the time was over are still committed.
         while !self.session.stopped()
             && self.over == Some(EndReason::Time)
-            && self.next < self.queue.given()
+            && self.next < self.files.handed_out()
         {
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
@@ -210,14 +195,14 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Looks through the sources where that is due.
-    fn look(&mut self) {
-        // Before the look: what was dropped before the producer ended is seen by it.
+    /// Searches the sources if a search is due; ends the watch after the last search.
+    fn search(&mut self) {
+        // The producer was asked before the search, so the search sees all its files.
         let ended = self.producing == Producing::Ended;
-        if !self.queue.is_due() {
+        if !self.files.is_due() {
             return;
         }
-        let moving = self.queue.look(self.session.screen);
+        let moving = self.files.search(self.session.screen);
         self.last_looks += u32::from(ended);
         let patient = self.last_looks < LAST_LOOKS;
         if !ended || !moving.is_empty() && patient || !self.is_idle() {
@@ -232,18 +217,35 @@ impl<'a> WatchEngine<'a> {
         self.over = Some(EndReason::Ended);
     }
 
-    /// Whether all that was found is examined and committed.
-    pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.next == self.queue.given()
+    /// Whether all files found so far are examined and committed.
+    fn is_idle(&self) -> bool {
+        self.files.left() == 0 && self.next == self.files.handed_out()
     }
 
-    /// Hands out as many tasks as the threads have room for.
-    fn hand_out(&mut self, task: &Sender<Task>) -> Result<(), CampaignError> {
-        self.queue
-            .hand_out(task, &mut self.registry, self.session.screen)
+    /// Tells the user how many files were found but not examined.
+    fn note_left(&mut self) {
+        let left = self.files.left() + self.files.handed_out() - self.next;
+        if left > 0 {
+            let files = size::counted(left, "file");
+            self.session.screen.note(&format!(
+                "{files} not examined; continue with --resume, or run `ddfuzz triage`"
+            ));
+        }
     }
 
-    /// Waits for an answer, and commits those whose turn it is.
+    /// Ignores errors after the user has stopped the call: of a full disk, and of a target that
+    /// Ctrl-C has reached as well.
+    fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
+        match result {
+            Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
+            answer => self.session.or_stopped(answer, ()),
+        }
+    }
+}
+
+// Commits in the order in which the files were found.
+impl<'a> WatchEngine<'a> {
+    /// Waits for a result, and commits the results that are next.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -272,119 +274,118 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Files the result of an input, counts it, and notes that it is done.
+    /// Files the result of an input, counts it, and records it in the journal of triage.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
-        let (what, line) = self.registry.read(answer);
+        let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
         if let Some(what) = &what {
-            stored = self.made(|registry| registry.file(answer, what))?;
+            stored = self.with_space(|registry| registry.file(answer, what))?;
         }
         if let Some(stored) = &stored {
-            self.made(|registry| registry.write_script(stored))?;
+            self.with_space(|registry| registry.write_script(stored))?;
         }
-        self.made(|registry| registry.note(&line))?;
+        self.with_space(|registry| registry.note(&line))?;
         self.unsaved = true;
         if let Some(crash) = &line.crash {
             let major = crash.major.short();
             self.session.note_return(crash.kind, &major)?;
         }
         if what.is_some_and(|what| !matches!(what, Classified::Flaky(_))) {
-            self.count_new();
+            let elapsed = self.session.elapsed();
+            self.session.count_new(&self.registry.campaign, elapsed);
+            self.end_if_reached(true);
         }
         match stored {
-            Some(stored) => self.show_new_group(&stored),
+            Some(stored) => self.show_stored(&stored),
             None => Ok(()),
         }
     }
 
-    /// Shows a new group, and has it minimized.
-    fn show_new_group(&mut self, stored: &Stored) -> Result<(), CampaignError> {
-        self.minimize_queue.look_again();
+    /// Shows a new group and queues its founder for minimization.
+    fn show_stored(&mut self, stored: &Stored) -> Result<(), CampaignError> {
+        self.minimize_queue.exhausted = false;
         if !stored.founds {
             return Ok(());
         }
-        if let Some(view) = self.session.view(&stored.id)? {
-            self.session.screen.group(&view);
-        }
+        self.session.show_new(&stored.id)?;
         if self.settings.when != When::Off && self.is_minimized(&stored.id) {
             self.minimize_queue.enqueue(stored.id.clone());
         }
         Ok(())
     }
 
-    /// Does it when there is room on the disk.
-    fn made<T, E: Fullness>(
+    /// Repeats `write` until the disk has space for it.
+    fn with_space<T, E: DiskFullError>(
         &mut self,
         mut write: impl FnMut(&mut ContentRegistry<'a>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.session.made(|| write(&mut self.registry))
+        self.session.with_space(|| write(&mut self.registry))
     }
 
-    /// Whether a group is minimized, once it is its turn. Leaks are not: they are looked for when
-    /// a process ends, and searches run many inputs in one.
-    pub(super) fn is_minimized(&self, id: &EntryId) -> bool {
-        let group = lock(self.session.store)
-            .reader()
-            .group(id.kind(), id.major());
-        let leak = |group: Group| group.record.class.0.starts_with("lsan:");
-        !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
-    }
-
-    /// Shows the progress, and saves it from time to time.
-    pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
-        self.session.screen.progress(&self.progress());
-        if self.saved.elapsed() >= SAVE_EVERY {
+    fn tick(&mut self) -> Result<(), CampaignError> {
+        let progress = self.progress();
+        self.session.screen.progress(&progress);
+        if self.session.is_save_due() {
             self.save(false)?;
-            self.session.append_stats(&self.progress())?;
-            self.saved = Instant::now();
+            self.session.append_stats(&progress)?;
         }
         Ok(())
     }
 
-    /// Saves the counts where there are new ones. `ended`: the call is complete.
+    /// Saves the counts if there are new ones. `ended`: the call is complete.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
-            self.made(|registry| registry.save(ended))?;
+            self.with_space(|registry| registry.save(ended))?;
             self.unsaved = false;
         }
         Ok(())
     }
 
-    /// Says what was found and not examined.
-    fn note_left(&mut self) {
-        let left = self.queue.left() + self.queue.given() - self.next;
-        if left > 0 {
-            let files = size::counted(left, "file");
-            self.session.screen.note(&format!(
-                "{files} not examined; continue with --resume, or run `ddfuzz triage`"
-            ));
+    fn runs(&self) -> u64 {
+        match self.producer.runs() {
+            0 => self.registry.campaign.checkpoint.next - self.first,
+            runs => runs,
         }
     }
 
-    /// The user who stops gets what is stored, and no error of a full disk or of a target that
-    /// Ctrl-C has reached, too.
-    fn or_stopped<T>(
-        &self,
-        result: Result<T, CampaignError>,
-        otherwise: T,
-    ) -> Result<T, CampaignError> {
-        match result {
-            Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(otherwise),
-            answer => self.session.or_stopped(answer, otherwise),
+    fn progress(&self) -> Progress {
+        let queue = &self.minimize_queue;
+        let waiting = queue.waiting();
+        let budget = self.settings.minimizing.budget_time;
+        let watched = (self.watched).unwrap_or_else(|| self.session.began.elapsed());
+        Progress {
+            phase: match self.watched {
+                Some(_) if waiting > 0 => Phase::minimizing(queue.done, waiting, budget),
+                _ => Phase::Fuzzing,
+            },
+            runs: self.runs(),
+            minimizing: waiting,
+            minimizer_share: self.session.minimizer_share(queue.spent),
+            ..(self.session).progress(&self.registry.campaign, self.runs(), watched)
         }
     }
 
-    /// Counts the groups that are new in this call, and looks whether they are enough.
-    fn count_new(&mut self) {
-        let new = self.session.count_new(&self.registry.ledger);
-        let elapsed = self.session.elapsed();
-        self.session.new_groups.update(new, elapsed);
-        self.end_with(Until::is_of_runs);
+    fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
+        let ended = match self.over {
+            _ if self.session.interrupted() => (EndedBy::Interrupted, None),
+            Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
+            Some(EndReason::Time) => (EndedBy::Time, None),
+            Some(EndReason::Ended | EndReason::Rebuilt) | None => (EndedBy::Fuzzer, None),
+        };
+        let campaign = &self.registry.campaign;
+        // `unstored` stays 0: the fuzzer that dropped the files still has them.
+        Ok(Summary {
+            runs: self.runs(),
+            runs_of_call: self.runs(),
+            ..self.session.summary(campaign, watched, ended)?
+        })
     }
+}
 
-    /// Whether the clock ends it.
-    pub(super) fn look_at_clock(&mut self) {
-        self.end_with(|until| !until.is_of_runs());
+// When the watch ends, and rebuilt programs.
+impl WatchEngine<'_> {
+    fn check_clock(&mut self) {
+        self.end_if_reached(false);
         let is_over = |time| self.session.began.elapsed() >= time;
         if self.over.is_none() && self.settings.time.is_some_and(is_over) {
             self.over = Some(EndReason::Time);
@@ -394,82 +395,13 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    fn end_with(&mut self, which: impl Fn(&Until) -> bool) {
-        let status = self.session.new_groups.status(self.session.elapsed());
-        let ends: Vec<Until> = self.settings.until.iter().copied().filter(which).collect();
-        if self.over.is_none()
-            && let Some(until) = reached(&ends, &status)
-        {
-            self.over = Some(EndReason::Until(until));
-        }
+    fn end_if_reached(&mut self, of_runs: bool) {
+        let reached = self.session.reached(of_runs, self.session.elapsed());
+        self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Runs of this call.
-    fn runs(&self) -> u64 {
-        match self.producer.runs() {
-            0 => self.registry.ledger.checkpoint.next - self.first,
-            runs => runs,
-        }
-    }
-
-    /// What is done: when nothing more is watched, what is left is minimized.
-    fn phase(&self) -> Phase {
-        let waiting = self.minimize_queue.waiting();
-        match self.watched {
-            Some(_) if waiting > 0 => Phase::Minimizing {
-                done: self.minimize_queue.done(),
-                of: self.minimize_queue.done() + waiting,
-                each_ms: (self.settings.minimizing.budget_time)
-                    .map(|budget| budget.as_millis() as u64),
-            },
-            _ => Phase::Fuzzing,
-        }
-    }
-
-    pub(super) fn progress(&self) -> Progress {
-        let checkpoint = &self.registry.ledger.checkpoint;
-        let elapsed = self.session.began.elapsed();
-        Progress {
-            phase: self.phase(),
-            time_ms: elapsed.as_millis() as u64,
-            runs: self.runs(),
-            runs_per_s: Progress::rate(self.runs(), self.watched.unwrap_or(elapsed)),
-            minimizing: self.minimize_queue.waiting(),
-            minimizer_share: self.minimize_queue.spent.as_secs_f64()
-                / self.settings.jobs.max(1) as f64
-                / elapsed.as_secs_f64().max(0.001),
-            ..checkpoint.progress()
-        }
-    }
-
-    /// The summary of the call.
-    pub(super) fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
-        let ended = match self.over {
-            _ if self.session.interrupted() => (EndedBy::Interrupted, None),
-            Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
-            Some(EndReason::Time) => (EndedBy::Time, None),
-            Some(EndReason::Ended | EndReason::Rebuilt) | None => (EndedBy::Fuzzer, None),
-        };
-        // The fuzzer that dropped the files still has them: none is unstored.
-        Ok(Summary {
-            runs: self.runs(),
-            runs_of_call: self.runs(),
-            ..self
-                .session
-                .summary(&self.registry.ledger, watched, ended)?
-        })
-    }
-
-    /// Has what is left to be minimized queued, where that is not for later.
-    pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
-        match self.settings.when {
-            When::Inline | When::Worker => self.enqueue_founders(),
-            When::After | When::Off => Ok(()),
-        }
-    }
-
-    /// Whether what was done has ended because the program is another one.
-    pub(super) fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
+    /// Whether the watch ended, with the result `done`, because the program was rebuilt.
+    fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let failed = done.as_ref().is_err_and(is_of_target);
         if !self.session.stopped() && failed && self.build.is_another() {
             self.over = Some(EndReason::Rebuilt);
@@ -477,19 +409,173 @@ impl<'a> WatchEngine<'a> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Takes the program as it is now: all groups are checked, and all files are looked at again,
-    /// as they would be by a call with another build.
+    /// Switches to the new build: all groups are checked, and all files are examined again.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;
         if self.session.stopped() {
             return Ok(());
         }
-        self.registry.begin_anew()?;
-        self.queue.begin_anew();
-        self.minimize_queue.begin_anew();
+        self.registry.forget_contents()?;
+        self.files.restart();
+        self.minimize_queue = MinimizeQueue {
+            spent: self.minimize_queue.spent,
+            ..MinimizeQueue::default()
+        };
         self.early.clear();
         (self.next, self.last_looks) = (0, 0);
-        self.begin_build()
+        self.enqueue_founders()
+    }
+}
+
+/// Groups that wait to be minimized.
+#[derive(Default)]
+struct MinimizeQueue {
+    queue: VecDeque<EntryId>,
+    /// The entry that the minimizing thread works on.
+    ordered: Option<EntryId>,
+    /// All entries that were queued in this call.
+    taken: HashSet<EntryId>,
+    /// Time spent on minimization.
+    spent: Duration,
+    /// Number of entries minimized since the watch ended.
+    done: u64,
+    /// Whether the store is known to have no more entries to minimize.
+    exhausted: bool,
+    /// Inputs of other groups that minimizations have met.
+    slipped: SlippedInputs,
+}
+
+impl MinimizeQueue {
+    fn enqueue(&mut self, id: EntryId) {
+        if self.taken.insert(id.clone()) {
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Number of entries that wait or are being minimized.
+    fn waiting(&self) -> u64 {
+        self.queue.len() as u64 + u64::from(self.ordered.is_some())
+    }
+}
+
+// Minimization, by the minimizing thread.
+impl WatchEngine<'_> {
+    /// Whether the group of an entry is minimized at all. Leaks are not: they are looked for when a
+    /// process ends, and searches run many inputs in one process.
+    fn is_minimized(&self, id: &EntryId) -> bool {
+        let group = lock(self.session.store)
+            .reader()
+            .group(id.kind(), id.major());
+        let leak = |group: Group| group.record.class.0.starts_with("lsan:");
+        !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
+    }
+
+    /// Queues the founders that an earlier call left to be minimized, if groups are minimized while
+    /// files are watched for.
+    fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
+        if matches!(self.settings.when, When::After | When::Off) {
+            return Ok(());
+        }
+        let variants = self.settings.minimizing.variants;
+        for id in self.registry.campaign.pending(variants, false)? {
+            if self.is_minimized(&id) {
+                self.minimize_queue.enqueue(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the next entry to the minimizing thread, if the thread is free. Groups that only a
+    /// minimization slipped into, hangs and memory blow-ups are sent only when the engine is `idle`.
+    fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
+        if self.minimize_queue.ordered.is_some() || self.session.stopped() {
+            return Ok(());
+        }
+        if self.minimize_queue.queue.is_empty() && idle && !self.minimize_queue.exhausted {
+            self.enqueue_rest()?;
+        }
+        if let Some(id) = self.minimize_queue.queue.pop_front() {
+            self.minimize_queue.ordered = Some(id.clone());
+            // The receiver is gone only if the thread has panicked, which its silence will say.
+            let _ = order.send(id);
+        }
+        Ok(())
+    }
+
+    /// Queues the next entry of any kind; only one, since its minimization may slip into further
+    /// groups.
+    fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
+        let minimizing = &self.settings.minimizing;
+        loop {
+            let pending = self.registry.campaign.pending(minimizing.variants, true)?;
+            let fresh =
+                |id: &EntryId| !self.minimize_queue.taken.contains(id) && self.is_minimized(id);
+            if let Some(id) = pending.into_iter().find(fresh) {
+                self.minimize_queue.enqueue(id);
+                return Ok(());
+            }
+            let mut slipped = std::mem::take(&mut self.minimize_queue.slipped);
+            let filed = slipped.file_next(self.session.store, minimizing, &|major| {
+                !self.session.is_muted(major)
+            });
+            if self.session.waits_for_space(&filed) {
+                continue;
+            }
+            self.minimize_queue.slipped = slipped;
+            if !filed? {
+                self.minimize_queue.exhausted = true;
+                return Ok(());
+            }
+        }
+    }
+
+    fn receive_replies(&mut self, replies: &Receiver<MinimizerReply>) -> Result<(), CampaignError> {
+        replies
+            .try_iter()
+            .try_for_each(|reply| self.receive_reply(reply))
+    }
+
+    fn minimize_rest(
+        &mut self,
+        order: &Sender<EntryId>,
+        replies: &Receiver<MinimizerReply>,
+    ) -> Result<(), CampaignError> {
+        loop {
+            if self.settings.when != When::Off {
+                self.order_next(order, true)?;
+            }
+            if self.minimize_queue.ordered.is_none() {
+                return Ok(());
+            }
+            match replies.recv_timeout(MINIMIZER_TICK) {
+                Ok(reply) => self.receive_reply(reply)?,
+                Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
+            }
+        }
+    }
+
+    /// Waits until the minimizing thread is free; ignores its result, since the program was rebuilt.
+    fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
+        while self.minimize_queue.ordered.is_some() {
+            match replies.recv_timeout(MINIMIZER_TICK) {
+                Ok(reply) => drop(self.receive_reply(reply)),
+                Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
+        self.minimize_queue.ordered = None;
+        self.minimize_queue.spent += spent;
+        self.minimize_queue.done += 1;
+        self.minimize_queue.exhausted = false;
+        if self.session.waits_for_space(&result) {
+            self.minimize_queue.queue.push_front(id);
+            return Ok(());
+        }
+        self.session.show_minimized(&id, result).map(drop)
     }
 }

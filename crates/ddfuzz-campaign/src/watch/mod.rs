@@ -1,15 +1,13 @@
-//! Watches what another fuzzer drops: every crash file is run, classified and stored, and each new
-//! group is minimized meanwhile.
+//! Watches what another fuzzer drops: runs, classifies and stores every crash file, and minimizes each
+//! new group meanwhile.
 //!
-//! A [`Producer`] drops the files, in [`Watching::sources`]. A file counts once: by
-//! its content. What was done is in the journal of triage, so that a call which continues
-//! the same campaign runs nothing twice.
+//! A [`Producer`] drops the files into [`Watching::sources`]. A file is identified by its content, and
+//! the journal of triage records which contents were run, so that no call runs one twice.
 //!
-//! `engine.rs` looks, hands out and commits, in the order in which the files were found; here are
-//! the threads that run inputs; `minimize.rs` is the one that minimizes.
+//! `engine.rs` finds files, hands them out and commits the results; the examiner threads, which run
+//! the inputs, are in this file.
 
 mod engine;
-mod minimize;
 mod registry;
 mod sources;
 
@@ -21,28 +19,27 @@ use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, Sender};
 
-use super::disk_full::Gate;
+use super::disk_full::PauseGate;
 use super::error::CampaignError;
+use super::minimization_queue::run_minimizer;
 use super::minimizing::Minimizing;
-use super::orders::minimize_orders;
-use super::run::Summary;
 use super::screen::Screen;
+use super::session::Summary;
 use super::settings::When;
 use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_store::foreign::Input;
-use ddfuzz_store::{Kind, KnownGroups, Store};
+use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
 
-/// Watches until the producer has ended and all it left is done, until the time is over or
-/// something that was waited for is reached, or until `stop` turns true. The groups that are new
-/// then are minimized to the end, except where `stop` is true.
+/// Watches until the producer has ended and all its files are examined, the time is over, a condition
+/// of `--until` is met, or `stop` turns true. Then minimizes the groups that are left, unless `stop`
+/// is true.
 ///
-/// A bundled program is to be installed in the store before. What the journal of the output
-/// directory says of `campaign` and this target is not run again.
+/// The caller must install a bundled program in the store before. Contents that the journal of the
+/// output directory records for `campaign` and the same target are not run again.
 ///
 /// # Errors
 /// When the target cannot be run, the producer fails, or the output directory cannot be written;
@@ -55,7 +52,7 @@ pub fn watch(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Summary, CampaignError> {
-    let gate = Gate::default();
+    let gate = PauseGate::default();
     let mut engine = WatchEngine::begin(store, campaign, settings, producer, screen, stop, &gate)?;
     loop {
         if let Some(summary) = watch_build(&mut engine, settings, stop)? {
@@ -65,7 +62,7 @@ pub fn watch(
     }
 }
 
-/// Watches with one build of the program; `None` where it is another one now.
+/// Watches with one build of the program; returns `None` when the program was rebuilt.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
     settings: &Watching,
@@ -90,7 +87,7 @@ fn watch_build(
         }
         drop((tasks, answer));
         let (store, minimizing) = (engine.session.store, &settings.minimizing);
-        scope.spawn(move || minimize_orders(store, minimizing, stop, &orders, &reply));
+        scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
         engine.run(Channels {
             task,
             answers,
@@ -100,38 +97,39 @@ fn watch_build(
     })
 }
 
-/// One content to be run.
-pub(super) struct Task {
-    /// Its place in the order of commits, from 0.
-    pub(super) at: u64,
-    /// The file that has it.
-    pub(super) file: Input,
-    pub(super) content: ContentHash,
-    pub(super) bytes: Vec<u8>,
+/// A content to run.
+struct Task {
+    /// Number of the task in the order of commits, from 0.
+    at: u64,
+    /// File with the content.
+    file: Input,
+    content: ContentHash,
+    bytes: Vec<u8>,
 }
 
-/// Its result.
-pub(super) struct ExaminedInput {
-    pub(super) task: Task,
-    pub(super) judged: Judged,
+/// The result of a task.
+struct ExaminedInput {
+    task: Task,
+    judged: Judged,
 }
 
-/// One thread that runs inputs, with its own target.
-pub(super) struct InputExaminer<'a> {
-    pub(super) settings: &'a Watching,
-    pub(super) stop: &'a AtomicBool,
-    /// Major and minor keys of which a record is at hand. Tasks come in ascending order, so what
-    /// this thread has reported is committed before what it reports after it.
-    pub(super) known: HashSet<(Key, Key)>,
-    /// Size of the smallest input that this thread has reported in full, by major key, of crashes.
-    pub(super) least: HashMap<Key, u64>,
-    pub(super) tasks: Receiver<Task>,
-    pub(super) answers: Sender<Result<ExaminedInput, ExecError>>,
+/// A thread that runs inputs, with its own target.
+struct InputExaminer<'a> {
+    settings: &'a Watching,
+    stop: &'a AtomicBool,
+    /// Major and minor keys that were reported with a full record. Since each thread gets tasks in
+    /// ascending order, its earlier reports are committed before its later ones.
+    known: HashSet<(Key, Key)>,
+    /// Size in bytes of the smallest crashing input that this thread has reported with a full record,
+    /// by major key.
+    least: HashMap<Key, u64>,
+    tasks: Receiver<Task>,
+    answers: Sender<Result<ExaminedInput, ExecError>>,
 }
 
 impl InputExaminer<'_> {
-    /// Runs tasks until there are no more, or the receiver is gone.
-    pub(super) fn work(mut self) {
+    /// Runs tasks until the channel of tasks closes, the receiver of results is gone, or a run fails.
+    fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
             if self.stop.load(Ordering::Relaxed) {
@@ -151,14 +149,14 @@ impl InputExaminer<'_> {
         task: Task,
     ) -> Result<ExaminedInput, ExecError> {
         let minimizing = &self.settings.minimizing;
-        // Started with the first input: there may never be one.
+        // The target is started with the first input, since there may never be one.
         let triager = match triager {
             Some(triager) => triager,
             none => none.insert(Triager::of_target(&minimizing.target, minimizing.way)?),
         };
         let leaks = self.settings.leaks || may_leak(&task.file);
         let size = task.bytes.len() as u64;
-        // A smaller one than all before may have to be stored.
+        // An input smaller than all before may have to be stored.
         let is_smaller = |major| self.least.get(&major).is_some_and(|least| size < *least);
         let is_known = |major, minor| self.known.contains(&(major, minor)) && !is_smaller(major);
         let any = !self.known.is_empty();
@@ -178,69 +176,68 @@ impl InputExaminer<'_> {
     }
 }
 
-/// The settings of one call that watches.
+/// The settings of one call of a watch.
 #[derive(Clone, Debug)]
 pub struct Watching {
-    /// Where files are dropped: directories of any fuzzer that `store::foreign` knows, or of none,
-    /// and files. Those that are not there yet are waited for.
+    /// Files, and directories of fuzzers that `store::foreign` knows or of plain files. A path that does
+    /// not exist yet is waited for.
     pub sources: Vec<PathBuf>,
-    /// The greatest length of an input, in bytes; larger files are not run.
+    /// Greatest length of an input, in bytes; larger files are not run.
     pub max_len: u64,
-    /// Look for leaks in all inputs that do not crash, and not only in those that are named so.
+    /// Whether to look for leaks in all inputs that do not crash; else only in files named as leaks.
     pub leaks: bool,
-    /// Wall time that this call watches.
+    /// Wall time that this call watches; `None` means no limit.
     pub time: Option<Duration>,
-    /// The end of the whole call.
+    /// End of the whole call (`--total-time`).
     pub deadline: Deadline,
-    /// What else ends this call; whichever comes first.
+    /// Conditions of which the first that is met ends the watch (`--until`).
     pub until: Vec<Until>,
-    /// When groups are minimized. There is always one thread for it beside those that run inputs:
-    /// [`When::Inline`] and [`When::Worker`] are the same.
+    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and [`When::Worker`]
+    /// are the same.
     pub when: When,
-    /// Threads that run inputs.
+    /// Number of threads that run inputs.
     pub jobs: usize,
-    /// What is run, and how groups are minimized.
+    /// Target, and how groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups to mute: they are counted and stored, not minimized.
+    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
-    /// Whether it waits for room where the disk is full; else that is an error. What drops files
-    /// for hours is not to be left alone; where nothing more comes, the same call can be made
-    /// again.
+    /// Whether a full disk is waited for; else it is an error. A watch beside a running fuzzer should
+    /// wait; a watch of finished files can just be repeated.
     pub waits_for_room: bool,
 }
 
-/// Whether more files may come.
+/// Whether a producer may drop more files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Producing {
-    /// More may come.
+    /// More files may come.
     Running,
-    /// No more will come: the directories are looked through once more, and the watch ends.
+    /// No more files come: the watch searches the sources once more and ends.
     Ended,
 }
 
-/// The source of the files that are watched for.
+/// The fuzzer that drops the files.
 pub trait Producer {
-    /// Asked several times a second.
+    /// Returns whether more files may come; called several times a second.
     ///
     /// # Errors
-    /// Whatever makes it useless to go on watching.
+    /// When it is useless to go on watching; the watch then ends with the error.
     fn poll(&mut self) -> Result<Producing, CampaignError>;
 
-    /// Files that it has dropped since it was last asked and that are in none of the
+    /// Returns files dropped since the last call that are in none of the
     /// [sources](Watching::sources).
     fn dropped(&mut self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Runs that the fuzzer has made, as far as they are known; 0 where they are not, and then
-    /// the inputs that were examined are the runs of the result.
+    /// Number of runs that the fuzzer has made; 0 if unknown, and then the summary counts the examined
+    /// inputs as runs.
     fn runs(&self) -> u64;
 }
 
-/// Fuzzers that somebody else has started, and of which nothing is known but their files.
+/// A producer for fuzzers that somebody else has started, of which only the files are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
-    /// Whether more files are waited for; else the files that exist now are all.
+    /// State reported for ever: [`Producing::Ended`] examines only the files that exist now.
     pub Producing,
 );
 

@@ -1,57 +1,58 @@
-//! What is known of all contents: the ledger of groups, and the journal of what was run.
+//! The contents and crashes that a watch knows: which files were run (the journal of triage), and the
+//! groups of the campaign.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
-use crate::classifier::Classified;
-use crate::error::CampaignError;
-use crate::ledger::{Ledger, Stored, lock};
-use crate::verdict::{Judged, identity, kind_of, line_of};
-use crate::watch::ExaminedInput;
+use crate::{
+    CampaignError, CampaignState, Classified, Judged, Stored, identity, kind_of, line_of, lock,
+    watch::ExaminedInput,
+};
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};
 use ddfuzz_triage::{Found, Key};
 
-/// What is known of one way into one bug.
+/// A crash that reproduces each time, as the journal of triage records it.
 struct KnownCrash {
     line: CrashLine,
     ended: Ended,
 }
 
-/// The groups and contents that one call knows.
+/// The contents that were run, and the crashes and groups that they led to.
 pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
-    campaign: String,
+    name: String,
     target: &'a Target,
+    /// Hash of the program and its limits.
     identity: ContentHash,
-    pub(super) ledger: Ledger<'a>,
+    pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
-    /// Contents that were run, or are being run.
+    /// Hashes of contents that were run or are being run.
     contents: HashSet<ContentHash>,
-    /// By major and minor key, of what crashes each time.
-    routes: HashMap<(Key, Key), KnownCrash>,
+    /// Crashes that reproduce each time, by major and minor key.
+    crashes: HashMap<(Key, Key), KnownCrash>,
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads what earlier calls of the campaign have done. Their counts are those of the journal,
-    /// which is never behind what is filed by more than one input.
+    /// Reads what earlier calls of the campaign have run. The counts come from the journal, which lacks
+    /// at most one input that is filed.
     pub(super) fn open(
         store: &'a Mutex<Store>,
-        campaign: &str,
+        name: &str,
         target: &'a Target,
     ) -> Result<ContentRegistry<'a>, CampaignError> {
         let identity = identity(target)?;
-        let mut ledger = Ledger::open(store, campaign)?;
+        let mut campaign = CampaignState::open(store, name)?;
         // Only campaigns that make inputs record a greatest length, and count runs by number.
-        if ledger.checkpoint.max_len.is_some() {
+        if campaign.checkpoint.max_len.is_some() {
             return Err(CampaignError::NoWatch);
         }
         let (journal, mut lines) = lock(store).triage_journal()?;
-        lines.retain(|line| line.v == Triaged::VERSION && line.campaign == campaign);
+        lines.retain(|line| line.v == Triaged::VERSION && line.campaign == name);
         let done = lines.len() as u64;
         let mut counts: HashMap<(Kind, Key), u64> = HashMap::new();
-        let (mut contents, mut routes) = (HashSet::new(), HashMap::new());
+        let (mut contents, mut crashes) = (HashSet::new(), HashMap::new());
         for line in lines {
             if let Some(crash) = &line.crash {
                 *counts.entry((crash.kind, crash.major)).or_default() += 1;
@@ -64,50 +65,50 @@ impl<'a> ContentRegistry<'a> {
             let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
             if let Some(crash) = steady {
                 let ended = line.ended;
-                let route = KnownCrash { line: crash, ended };
-                routes.insert((route.line.major, route.line.minor), route);
+                let known = KnownCrash { line: crash, ended };
+                crashes.insert((known.line.major, known.line.minor), known);
             }
         }
         for ((kind, major), count) in counts {
-            ledger.checkpoint.have_counted(kind, major.short(), count);
+            campaign.checkpoint.raise_count(kind, major.short(), count);
         }
-        ledger.checkpoint.next = ledger.checkpoint.next.max(done);
-        ledger.checkpoint.begin_count(None);
+        campaign.checkpoint.next = campaign.checkpoint.next.max(done);
+        campaign.checkpoint.begin_count(None);
         Ok(ContentRegistry {
             store,
-            campaign: campaign.to_owned(),
+            name: name.to_owned(),
             target,
             identity,
-            ledger,
+            campaign,
             journal,
             contents,
-            routes,
+            crashes,
         })
     }
 
-    /// The program is another one: what is known of contents was the earlier one's.
-    pub(super) fn begin_anew(&mut self) -> Result<(), CampaignError> {
+    /// Forgets all contents and crashes, since the program was rebuilt.
+    pub(super) fn forget_contents(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
-        self.routes.clear();
+        self.crashes.clear();
         Ok(())
     }
 
-    /// The keys of which a record is at hand.
+    /// Major and minor keys of crashes that reproduce each time and have a record.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
-        self.routes.keys().copied().collect()
+        self.crashes.keys().copied().collect()
     }
 
-    /// Whether a content is to be run; it counts as taken then.
-    pub(super) fn take(&mut self, content: ContentHash) -> bool {
+    /// Marks a content as run; returns false if it was marked before.
+    pub(super) fn mark(&mut self, content: ContentHash) -> bool {
         self.contents.insert(content)
     }
 
-    /// The result of an input: a finding, where it did not pass, and the line of the journal.
-    pub(super) fn read(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
+    /// Translates a result into a finding (`None` if the input passed) and a line of the journal.
+    pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
-            campaign: self.campaign.clone(),
+            campaign: self.name.clone(),
             target: self.identity,
             input: answer.task.content,
             size: answer.task.bytes.len() as u64,
@@ -119,11 +120,11 @@ impl<'a> ContentRegistry<'a> {
         };
         let examined = match &answer.judged {
             Judged::Again(major, minor) => {
-                // Its examiner has a record, and what that reported before is committed.
-                let what = self.routes.get(&(*major, *minor)).map(|route| {
-                    line.crash = Some(route.line.clone());
-                    line.ended = route.ended;
-                    let (kind, major) = (route.line.kind, route.line.major);
+                // What the examiner has reported before is committed, so the record is there.
+                let what = self.crashes.get(&(*major, *minor)).map(|known| {
+                    line.crash = Some(known.line.clone());
+                    line.ended = known.ended;
+                    let (kind, major) = (known.line.kind, known.line.major);
                     Classified::Known { kind, major }
                 });
                 return (what, line);
@@ -143,8 +144,7 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Files a finding where it has its own entry, and counts it. It may be done again where
-    /// it has failed.
+    /// Counts a finding, and stores its input if the group needs it. May be repeated after an error.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -152,10 +152,10 @@ impl<'a> ContentRegistry<'a> {
     ) -> Result<Option<Stored>, StoreError> {
         let path = answer.task.file.path.clone();
         let found = Found::File { path };
-        self.ledger.take(what, &answer.task.bytes, found)
+        self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 
-    /// Writes the script that shows a finding.
+    /// Writes the script that reproduces a finding.
     pub(super) fn write_script(&mut self, stored: &Stored) -> Result<(), StoreError> {
         let target = self.target.by_main();
         lock(self.store)
@@ -163,17 +163,17 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Records what is done, after all else: a call that is killed before runs the input again, and
-    /// files it in the same place.
+    /// Records an input as done, after its finding is filed: if the call is killed in between, the next
+    /// call runs the input again and files it in the same place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
-        self.ledger.checkpoint.next += 1;
+        self.campaign.checkpoint.next += 1;
         let steady = line
             .crash
             .as_ref()
             .filter(|crash| crash.kind != Kind::Flaky);
         if let Some(crash) = steady {
-            let known = self.routes.entry((crash.major, crash.minor));
+            let known = self.crashes.entry((crash.major, crash.minor));
             known.or_insert_with(|| KnownCrash {
                 line: crash.clone(),
                 ended: line.ended,
@@ -182,13 +182,12 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Saves the counts, and writes the journal through to the device. `ended`: whether the call
-    /// is complete.
+    /// Saves the counts and syncs the journal. `ended`: whether the call is complete.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {
-            true => self.ledger.end_call(),
-            false => self.ledger.save(),
+            true => self.campaign.end_call(),
+            false => self.campaign.save(),
         }
     }
 }

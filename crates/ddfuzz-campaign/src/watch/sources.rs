@@ -1,4 +1,5 @@
-//! The places where files are dropped, searched again and again, and the files that wait to be run.
+//! The files and directories in which other fuzzers drop inputs ([`Sources`], searched again and
+//! again), and the files found there that wait to be run ([`FileQueue`]).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -7,34 +8,31 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Sender, TrySendError};
 
 use super::registry::ContentRegistry;
-use crate::error::CampaignError;
-use crate::rebuild::FileStamp;
-use crate::screen::Screen;
-use crate::watch::Task;
+use crate::{FileStamp, Screen, watch::Task};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
 use ddfuzz_store::report::size;
 
-/// Between the end of one look and the next, at least: a file that is the same then is taken for
-/// whole.
+/// Shortest pause between two searches; a file that has not changed meanwhile counts as complete.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A look takes at most this part of the time, as long as pauses stay below the longest.
+/// A pause is this many times as long as the search before it, within [`PAUSE`] and [`LONGEST`].
 const SHARE: u32 = 10;
+/// Longest pause between two searches.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A file that has stood still between two looks.
+/// A file that has not changed between two searches.
 pub(super) struct SettledFile {
     pub(super) input: Input,
     pub(super) stamp: FileStamp,
 }
 
-/// What one look has shown.
+/// The result of one search.
 #[derive(Default)]
-pub(super) struct LookResult {
-    /// What is to be run, in the order of the sources and in each of the names.
+pub(super) struct SearchResult {
+    /// Files to run, in the order of the sources, and of names within each source.
     pub(super) settled: Vec<SettledFile>,
-    /// Files that are new, or have changed, since the last look.
+    /// Files that are new or have changed since the last search.
     pub(super) moving: Vec<PathBuf>,
     /// Notes that the user has not seen yet.
     pub(super) notes: Vec<String>,
@@ -44,17 +42,18 @@ fn absolute(path: &PathBuf) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
-/// All sources, and what is known of their files.
+/// The files and directories to search, and the state of the files found in them.
 pub(super) struct Sources {
     paths: Vec<PathBuf>,
-    /// The output directory, whose own files are no news.
+    /// The output directory, whose files are ignored.
     out: PathBuf,
-    /// Files as the last look showed them, which may still be being written.
+    /// Files that the last search saw for the first time or changed; they may still be written to.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were taken, as they were then.
+    /// Files that were queued, with their stamps at that time.
     taken: HashMap<PathBuf, FileStamp>,
-    said: HashSet<PathBuf>,
-    /// No look before this moment.
+    /// Paths about which the user has got a note.
+    noted: HashSet<PathBuf>,
+    /// When the next search is due.
     due: Instant,
 }
 
@@ -65,12 +64,12 @@ impl Sources {
             out: out.to_owned(),
             waiting: HashMap::new(),
             taken: HashMap::new(),
-            said: HashSet::new(),
+            noted: HashSet::new(),
             due: Instant::now(),
         }
     }
 
-    /// More sources; those that are known already are passed over.
+    /// Adds sources; ignores those that are known already.
     pub(super) fn add(&mut self, paths: Vec<PathBuf>) {
         for path in paths.iter().map(absolute) {
             if !self.paths.contains(&path) {
@@ -79,33 +78,17 @@ impl Sources {
         }
     }
 
-    /// How long it is until the next look.
-    pub(super) fn due_in(&self) -> Duration {
-        self.due.saturating_duration_since(Instant::now())
-    }
-
-    /// A file that was taken is to be looked at again: it has changed since.
-    pub(super) fn put_back(&mut self, path: &Path) {
-        self.taken.remove(path);
-    }
-
-    /// All files are to be looked at again.
-    pub(super) fn forget(&mut self) {
-        self.taken.clear();
-    }
-
-    /// Looks through all sources.
-    pub(super) fn look(&mut self) -> LookResult {
+    fn search(&mut self) -> SearchResult {
         let began = Instant::now();
-        let mut look = LookResult::default();
-        let found = self.find(&mut look);
+        let mut result = SearchResult::default();
+        let found = self.find(&mut result);
         let mut waiting = HashMap::new();
         let mut taken = HashMap::new();
         for input in found.inputs {
-            if self.is_passed_over(&input) || taken.contains_key(&input.path) {
+            if self.is_hidden(&input) || taken.contains_key(&input.path) {
                 continue;
             }
-            // What has vanished meanwhile is no error: fuzzers tidy up.
+            // A vanished file is no error: fuzzers delete files.
             let Some(stamp) = FileStamp::at(&input.path) else {
                 continue;
             };
@@ -113,145 +96,140 @@ impl Sources {
                 taken.insert(input.path, stamp);
             } else if self.waiting.get(&input.path) == Some(&stamp) {
                 taken.insert(input.path.clone(), stamp);
-                look.settled.push(SettledFile { input, stamp });
+                result.settled.push(SettledFile { input, stamp });
             } else if waiting.insert(input.path.clone(), stamp).is_none() {
-                look.moving.push(input.path);
+                result.moving.push(input.path);
             }
         }
         (self.waiting, self.taken) = (waiting, taken);
         let pause = (began.elapsed() * SHARE).clamp(PAUSE, LONGEST);
         self.due = Instant::now() + pause;
-        look
+        result
     }
 
-    fn find(&mut self, look: &mut LookResult) -> Inputs {
+    fn find(&mut self, result: &mut SearchResult) -> Inputs {
         let mut found = Inputs::default();
         for path in &self.paths {
             if !path.exists() {
-                if self.said.insert(path.clone()) {
+                if self.noted.insert(path.clone()) {
                     let note = format!("{} does not exist yet; waiting for it", path.display());
-                    look.notes.push(note);
+                    result.notes.push(note);
                 }
                 continue;
             }
             // An output directory of ddfuzz may be one that is just being made.
             if let Err(error) = foreign::find(path, &mut found)
-                && self.said.insert(path.clone())
+                && self.noted.insert(path.clone())
             {
                 let path = path.display();
-                look.notes
+                result
+                    .notes
                     .push(format!("warning: {path} is not watched: {error}"));
             }
         }
         found.exclude_output(&self.out);
         for (path, why) in std::mem::take(&mut found.unread) {
-            if path.exists() && self.said.insert(path.clone()) {
+            if path.exists() && self.noted.insert(path.clone()) {
                 let path = path.display();
-                look.notes
+                result
+                    .notes
                     .push(format!("warning: {path} is not watched: {why}"));
             }
         }
         found
     }
 
-    /// Hidden files are what fuzzers and tools write into before they rename it, unless one is
-    /// named as a source or as a crash file.
-    fn is_passed_over(&self, input: &Input) -> bool {
+    /// Whether a file is hidden, and so probably a temporary file of a fuzzer. A file that is itself a
+    /// source, or is named like a crash file, does not count as hidden.
+    fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         hidden && input.named.is_none() && !self.paths.contains(&input.path)
     }
 }
 
-/// The sources, and what was found in them and is not handed out.
-pub(super) struct Queue {
+/// The sources, and the files found in them that wait to be run.
+pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
     files: VecDeque<SettledFile>,
-    /// A task for which the threads had no room yet.
-    held: Option<Task>,
-    /// Tasks that were handed out.
-    given: u64,
+    /// A task that the full channel did not take.
+    blocked: Option<Task>,
+    /// Number of tasks that were handed out.
+    handed_out: u64,
 }
 
-impl Queue {
-    pub(super) fn new(sources: Sources, max_len: u64) -> Queue {
-        Queue {
+impl FileQueue {
+    pub(super) fn new(sources: Sources, max_len: u64) -> FileQueue {
+        FileQueue {
             sources,
             max_len,
             files: VecDeque::new(),
-            held: None,
-            given: 0,
+            blocked: None,
+            handed_out: 0,
         }
     }
 
-    /// These files are sources, too.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         self.sources.add(files);
     }
 
-    /// Whether the sources are to be looked through now.
+    /// Whether the next search is due.
     pub(super) fn is_due(&self) -> bool {
-        self.sources.due_in().is_zero()
+        Instant::now() >= self.sources.due
     }
 
-    /// Looks through the sources; gives the files that may still be being written.
-    pub(super) fn look(&mut self, screen: &mut dyn Screen) -> Vec<PathBuf> {
-        let look = self.sources.look();
-        for note in look.notes {
+    /// Searches the sources; returns the files that may still be written to.
+    pub(super) fn search(&mut self, screen: &mut dyn Screen) -> Vec<PathBuf> {
+        let result = self.sources.search();
+        for note in result.notes {
             screen.note(&note);
         }
-        self.files.extend(look.settled);
-        look.moving
+        self.files.extend(result.settled);
+        result.moving
     }
 
-    /// All files are to be run again, as the next look finds them.
-    pub(super) fn begin_anew(&mut self) {
-        self.sources.forget();
+    /// Empties the queue; the next search finds all files again.
+    pub(super) fn restart(&mut self) {
+        self.sources.taken.clear();
         self.files.clear();
-        (self.held, self.given) = (None, 0);
+        (self.blocked, self.handed_out) = (None, 0);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.held.is_none()
-    }
-
-    /// How many files wait.
     pub(super) fn left(&self) -> u64 {
-        self.files.len() as u64 + u64::from(self.held.is_some())
+        self.files.len() as u64 + u64::from(self.blocked.is_some())
     }
 
-    /// How many tasks were handed out.
-    pub(super) fn given(&self) -> u64 {
-        self.given
+    /// Number of tasks that were handed out.
+    pub(super) fn handed_out(&self) -> u64 {
+        self.handed_out
     }
 
-    /// Hands out as many tasks as the threads have room for.
+    /// Hands out as many tasks as the channel takes.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
         registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
-    ) -> Result<(), CampaignError> {
+    ) {
         while let Some(next) = self
-            .held
+            .blocked
             .take()
             .or_else(|| self.read_next(registry, screen))
         {
             match task.try_send(next) {
-                Ok(()) => self.given += 1,
+                Ok(()) => self.handed_out += 1,
                 Err(TrySendError::Full(next)) => {
-                    self.held = Some(next);
+                    self.blocked = Some(next);
                     break;
                 }
-                // A thread that ends says why.
+                // A thread that ends reports why.
                 Err(TrySendError::Disconnected(_)) => break,
             }
         }
-        Ok(())
     }
 
-    /// Reads the next file whose content is new.
+    /// Reads the next file whose content was not run before.
     fn read_next(
         &mut self,
         registry: &mut ContentRegistry<'_>,
@@ -259,9 +237,9 @@ impl Queue {
     ) -> Option<Task> {
         while let Some(SettledFile { input, stamp }) = self.files.pop_front() {
             let bytes = regular::read(&input.path, self.max_len);
-            // It has waited for its turn, and may have gone or be another by now.
+            // The file may have changed or vanished while it waited.
             if FileStamp::at(&input.path) != Some(stamp) {
-                self.sources.put_back(&input.path);
+                self.sources.taken.remove(&input.path);
                 continue;
             }
             let bytes = match bytes {
@@ -272,9 +250,9 @@ impl Queue {
                 }
             };
             let content = ContentHash::of(&bytes);
-            if registry.take(content) {
+            if registry.mark(content) {
                 return Some(Task {
-                    at: self.given,
+                    at: self.handed_out,
                     file: input,
                     content,
                     bytes,
@@ -285,7 +263,7 @@ impl Queue {
     }
 }
 
-/// What is said of a file that is not run. It is said again when the file has changed.
+/// Note about a file that cannot be run.
 fn unread(path: &Path, why: &Unread) -> String {
     let why = match why {
         Unread::TooLarge { limit } => {

@@ -93,7 +93,7 @@ impl RowPrices {
 /// How large a step is, in thousandths: at first, and when it is too small to go on.
 const STEP: (i128, i128) = (2_000, 8);
 /// After how many rounds without a better bound steps get shorter.
-const PATIENCE: u32 = 8;
+const PROOF_TIME_FACTOR: u32 = 8;
 
 /// After how many rounds a cover is tried.
 const COVERS: u32 = 5;
@@ -136,7 +136,7 @@ pub(super) fn bound(
             found.value = value;
             found.reduced.clone_from(&reduced);
             best_prices.clone_from(&prices);
-        } else if idle >= PATIENCE {
+        } else if idle >= PROOF_TIME_FACTOR {
             idle = 0;
             step /= 2;
             prices.clone_from(&best_prices);

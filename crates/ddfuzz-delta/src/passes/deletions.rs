@@ -64,7 +64,7 @@ const LONGEST: usize = 32;
 const HEADS: usize = 4;
 /// The pass ends after this many tests without success: a multiple of all tests before the pass,
 /// plus a constant.
-const PATIENCE: (usize, usize) = (4, 512);
+const PROOF_TIME_FACTOR: (usize, usize) = (4, 512);
 /// Tests without success that end the pass if the input looks like a text.
 const PATIENCE_WITH_TEXT: usize = 128;
 
@@ -88,7 +88,7 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     let is_text = work.is_text();
     let patience = match is_text {
         true => PATIENCE_WITH_TEXT,
-        false => work.asked() * PATIENCE.0 + PATIENCE.1,
+        false => work.asked() * PROOF_TIME_FACTOR.0 + PROOF_TIME_FACTOR.1,
     };
     let mut left = patience;
     if !is_text {

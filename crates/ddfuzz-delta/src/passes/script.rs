@@ -90,7 +90,7 @@ const MANY_LINES: usize = 8;
 /// needed.
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the reduction of plain bytes gives up.
-const PATIENCE: usize = 2;
+const PROOF_TIME_FACTOR: usize = 2;
 /// Budget of the extra passes: none up to `CHEAP` tests; then one of `SHARE` further tests for each
 /// pass, but at most `MOST` without success.
 const CHEAP: usize = 24;
@@ -193,7 +193,7 @@ async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
 /// of UNRESOLVED tests.
 async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
     // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
-    let patience = if structured { usize::MAX } else { PATIENCE };
+    let patience = if structured { usize::MAX } else { PROOF_TIME_FACTOR };
     reduce_lines(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
     let mut list = ListSearch::new(work, &mut units).give_up_after(patience);

@@ -118,7 +118,7 @@ impl Tracer<'_> {
 /// How long nothing happens before it is looked again whether something has.
 const PAUSE: Duration = Duration::from_micros(100);
 /// A thread that does not stop by then hangs in the kernel. In wall time: it is only for those.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROOF_TIME_FACTOR: Duration = Duration::from_secs(2);
 /// One that waits for a processor has so much more time.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
@@ -173,7 +173,7 @@ impl Tracer<'_> {
         let began = Instant::now();
         loop {
             let elapsed = began.elapsed();
-            if elapsed >= SCHEDULED || elapsed >= PATIENCE && sleeps(tid) {
+            if elapsed >= SCHEDULED || elapsed >= PROOF_TIME_FACTOR && sleeps(tid) {
                 return Err(Errno::ETIMEDOUT);
             }
             let Some((thread, status)) = self.next_event()? else {

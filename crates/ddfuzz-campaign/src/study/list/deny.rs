@@ -1,37 +1,36 @@
-//! What is not run, and why: what could harm the machine, or send something away from it.
+//! Utilities that a study does not run, because they could harm the machine or send data to others.
 //!
-//! The sandbox holds what slips through; this list is for what has no business in a fuzz study
-//! even there. Interpreters that read programs on stdin (`sh`, `perl`, `python3`, `awk`) are not
-//! on it: random characters are hardly ever a program that does anything, the studies have always
-//! run them, and what one may do is what the sandbox lets any program do.
+//! The sandbox contains harmful programs that this list misses. Interpreters that read programs on
+//! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a program
+//! that does anything, and the published studies ran them, too.
 
 use std::ffi::OsString;
 
-use super::line::base;
+use super::base;
 
-/// Utilities that run others: a denied name anywhere among their arguments has them denied, too.
+/// Utilities that run others: they are denied if any of their arguments is a denied name.
 const WRAPPERS: [&str; 11] = [
     "nohup", "busybox", "env", "find", "nice", "parallel", "stdbuf", "time", "timeout", "watch",
     "xargs",
 ];
 
-/// What is known by its plain name has another one behind Debian's alternatives, which tells it
-/// from that of another package.
+/// Prefixes by which Debian's alternatives tell apart programs of the same name in several packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
+/// Suffixes used for the same purpose as [`PREFIXES`].
 const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
 
-/// Utilities that are harmless by these names, of programs that are not by their own.
+/// Pairs of a harmless utility and the denied program that it is a link to.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Why a utility, a name or a path, is not run, by the name of the program that it is a link to;
-/// `words` are as in [`reason`].
+/// Why a utility (a name or a path) is not run because of the program that it is a link to; `words` are
+/// as in [`reason`].
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Why a utility, a name or a path, is not run with these words, be they arguments that are always
-/// there or options that may be drawn; `None` when it may be.
+/// Why a utility (a name or a path) is not run; `None` if it may be. `args` are its arguments and all
+/// options that may be drawn.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {
@@ -41,9 +40,9 @@ pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let begins = |beginning: &str| args.iter().any(|arg| arg.starts_with(beginning));
     let has = |word: &str| args.iter().any(|arg| arg == word);
     if WRAPPERS.contains(&name) {
-        let told = args.iter().find_map(|arg| by_name(base(arg)));
-        if told.is_some() {
-            return told;
+        let wrapped = args.iter().find_map(|arg| by_name(base(arg)));
+        if wrapped.is_some() {
+            return wrapped;
         }
     }
     match name {
@@ -69,7 +68,7 @@ fn by_name(name: &str) -> Option<&'static str> {
     in_table(name).or_else(|| in_table(stem(name)))
 }
 
-/// A name without what tells it from the same of other packages.
+/// A name without prefixes and suffixes of Debian's alternatives.
 fn stem(name: &str) -> &str {
     let mut begins = PREFIXES.iter();
     let name = begins.find_map(|it| name.strip_prefix(it)).unwrap_or(name);
@@ -87,35 +86,22 @@ fn in_table(name: &str) -> Option<&'static str> {
     found.map(|(why, _)| *why)
 }
 
-const MAIL: &str = "it sends the input by mail";
-const PRINTS: &str = "it prints the input on a printer";
 const NETWORK: &str = "it connects to other machines";
-const REMOTE: &str = "it runs commands on other machines";
-const POWER: &str = "it shuts the machine down, or changes which services run";
-const SIGNALS: &str = "it sends signals to other processes";
 const DISKS: &str = "it writes to disks and file systems below files";
 const DELETES: &str = "it deletes or overwrites files";
-const MOUNTS: &str = "it changes what is mounted";
-const RIGHTS: &str = "it acts as another user, or changes what users may do";
-const ACCOUNTS: &str = "it changes accounts and passwords";
-const LATER: &str = "it schedules commands for later";
-const PACKAGES: &str = "it installs or removes software";
-const SYSTEM: &str = "it changes settings of the machine";
-const TALKS: &str = "it writes to terminals and logs of other users";
-const TRACES: &str =
-    "it inspects other processes, or starts programs outside of the campaign's control";
-const SERVES: &str = "it is a server, which does not end";
-const FOREVER: &str = "it writes without end";
 
-/// Utilities, separated by spaces, by why they are not run.
+/// Names of denied utilities, separated by spaces, by the reason.
 const DENIED: &[(&str, &str)] = &[
     (
-        MAIL,
+        "it sends the input by mail",
         "mail mailx bsd-mailx s-nail heirloom-mailx mutt neomutt sendmail msmtp nullmailer-inject \
          exim exim4 postfix elm pine alpine mh send comp repl forw uux uucp biff swaks mpack \
          bounce",
     ),
-    (PRINTS, "lp lpr lpq lprm cupsfilter"),
+    (
+        "it prints the input on a printer",
+        "lp lpr lpq lprm cupsfilter",
+    ),
     (
         NETWORK,
         "ftp tnftp lftp ncftp tftp telnet telnet.netkit wget wget2 curl aria2c nc nc.openbsd \
@@ -125,16 +111,16 @@ const DENIED: &[(&str, &str)] = &[
          smbclient ldapsearch kubectl docker podman gcloud gsutil",
     ),
     (
-        REMOTE,
+        "it runs commands on other machines",
         "ssh rsh rlogin rexec mosh ansible ssh-copy-id ssh-add ssh-keyscan pssh",
     ),
     (
-        POWER,
+        "it shuts the machine down, or changes which services run",
         "shutdown reboot halt poweroff init telinit systemctl service loginctl systemd-run kexec \
          rtcwake runlevel invoke-rc.d initctl start-stop-daemon",
     ),
     (
-        SIGNALS,
+        "it sends signals to other processes",
         "kill killall killall5 pkill skill xkill fuser snice renice",
     ),
     (
@@ -148,41 +134,47 @@ const DENIED: &[(&str, &str)] = &[
         "rm rmdir unlink shred srm wipe truncate tmpreaper tmpwatch mv",
     ),
     (
-        MOUNTS,
+        "it changes what is mounted",
         "mount umount pivot_root chroot fusermount fusermount3 unshare nsenter",
     ),
     (
-        RIGHTS,
+        "it acts as another user, or changes what users may do",
         "su sudo sudoedit doas pkexec runuser setpriv capsh setcap chown chgrp chmod chattr \
          setfacl newgrp sg ksu super",
     ),
     (
-        ACCOUNTS,
+        "it changes accounts and passwords",
         "passwd chpasswd gpasswd chsh chfn chage useradd userdel usermod groupadd groupdel \
          groupmod adduser deluser addgroup delgroup vipw vigr expiry login newusers pwconv \
          grpconv",
     ),
-    (LATER, "at batch atrm crontab cron anacron"),
     (
-        PACKAGES,
+        "it schedules commands for later",
+        "at batch atrm crontab cron anacron",
+    ),
+    (
+        "it installs or removes software",
         "apt apt-get aptitude dpkg dpkg-reconfigure dpkg-divert dselect update-alternatives pip \
          pip3 npm npx gem cargo cpan snap flatpak rpm alien ldconfig",
     ),
     (
-        SYSTEM,
+        "it changes settings of the machine",
         "sysctl insmod modprobe rmmod hwclock timedatectl hostnamectl hostname domainname \
          localectl ip ifconfig route iptables nft tc setterm loadkeys setfont dmesg swaplabel \
          ipcrm ipcmk prlimit chrt ionice taskset openvt chvt bpftool",
     ),
-    (TALKS, "wall write mesg logger systemd-cat script"),
     (
-        TRACES,
+        "it writes to terminals and logs of other users",
+        "wall write mesg logger systemd-cat script",
+    ),
+    (
+        "it inspects other processes, or starts programs outside of the campaign's control",
         "strace ltrace perf gcore reptyr tmux screen setsid daemon valgrind",
     ),
     (
-        SERVES,
+        "it is a server, which does not end",
         "sshd httpd apache2 nginx postgres mysqld redis-server inetd xinetd dbus-daemon gpg-agent \
          ssh-agent busybox-httpd dictd",
     ),
-    (FOREVER, "yes stress stress-ng"),
+    ("it writes without end", "yes stress stress-ng"),
 ];

@@ -1,7 +1,7 @@
-//! Under which names a utility that is in no list may want its file: the extensions that its
-//! desktop entry and its man page name.
+//! File extensions that a utility may expect of its input file, for utilities in no list: those that
+//! its desktop entry and its man page mention.
 //!
-//! Localized here: `flate2`, for man pages are compressed.
+//! This is the only file that uses `flate2` (man pages are compressed).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,25 +12,25 @@ use flate2::read::MultiGzDecoder;
 
 use super::installed::{files_of, package_of};
 
-/// The most extensions that are found.
+/// Greatest number of extensions that are returned.
 pub const MOST: usize = 6;
-/// No more of a man page is read, in bytes.
+/// Number of bytes of a man page that are read at most.
 const PAGE_LIMIT: u64 = 4 << 20;
-/// Sections of the manual that utilities are in.
+/// Sections of the manual that describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
-/// What looks like an extension in prose, and is none: abbreviations, hosts, tags of the manual,
+/// Words after a dot that are no extensions: parts of abbreviations and host names, tags of the manual,
 /// and endings of files that no utility reads.
-const NONE: [&str; 24] = [
+const NO_EXTENSIONS: [&str; 24] = [
     "br", "com", "conf", "cc1", "de", "e", "edu", "eg", "etc", "fr", "g", "gov", "ie", "io", "it",
     "local", "net", "nl", "no", "org", "rc", "th", "uk", "us",
 ];
 
-/// The extensions, without the dot, that files for this program may have: those of its package's
-/// desktop entries and its own man page, the most frequent first, at most [`MOST`].
+/// Extensions, without the dot, that input files of a program may have, the most frequent first, at
+/// most [`MOST`]. They come from the desktop entries of its package and from its man page.
 pub fn extensions(program: &Path) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for extension in of_desktop_entries(program) {
-        // Said by declaration, not in passing.
+        // A declaration counts more than a mention in prose.
         *counts.entry(extension).or_default() += 2;
     }
     if let Some(page) = man_page(program) {
@@ -44,14 +44,14 @@ pub fn extensions(program: &Path) -> Vec<String> {
     found.into_iter().map(|(extension, _)| extension).collect()
 }
 
-/// The text of a program's man page; `None` where there is none.
+/// Reads the man page of a program; `None` if there is none.
 fn man_page(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     let page = SECTIONS.iter().find_map(|section| {
         let page = format!("/usr/share/man/man{section}/{name}.{section}.gz");
         unpacked(Path::new(&page))
     })?;
-    // Pages of several programs stand in one file, which the others name.
+    // A page of several programs is one file, which the files of the other programs refer to.
     match page.strip_prefix(".so ") {
         Some(other) => {
             let other = other.lines().next().unwrap_or_default().trim();
@@ -61,19 +61,18 @@ fn man_page(program: &Path) -> Option<String> {
     }
 }
 
-/// The text of a compressed page.
 fn unpacked(page: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = fs::File::open(page).ok()?;
-    // What could be unpacked of a damaged page is as good.
+    // The readable part of a damaged page is used.
     let _ = MultiGzDecoder::new(file)
         .take(PAGE_LIMIT)
         .read_to_end(&mut bytes);
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The extensions of file names in the text of a man page, each as often as it stands there: of
-/// `*.ext`, `file.ext`, `.ext` as a word.
+/// Extensions of file names in the text of a man page (`*.ext`, `file.ext`, or `.ext` as a word), each
+/// as often as it occurs.
 pub fn in_text(page: &str) -> Vec<String> {
     page.lines()
         .flat_map(|line| {
@@ -96,7 +95,7 @@ pub fn in_text(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Font changes and other escapes of troff, taken away: `\fIfile\fP\&.c` is `file.c`.
+/// Removes font changes and other escapes of troff: `\fIfile\fP\&.c` becomes `file.c`.
 fn without_fonts(line: &str) -> String {
     let mut plain = String::new();
     let mut rest = line.chars();
@@ -119,7 +118,7 @@ fn without_fonts(line: &str) -> String {
     plain
 }
 
-/// The extension of a word that looks like the name of a file.
+/// The extension of a word, in lower case, if the word looks like a file name.
 fn extension(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', '!', '?', '*', '/']);
     // Paths of the system, hosts and addresses say nothing about what is read.
@@ -138,11 +137,11 @@ fn extension(word: &str) -> Option<String> {
         && extension.starts_with(|c: char| c.is_ascii_alphabetic())
         && extension.chars().all(|c| c.is_ascii_alphanumeric());
     let lower = extension.to_ascii_lowercase();
-    (is_name && is_extension && !NONE.contains(&lower.as_str())).then_some(lower)
+    (is_name && is_extension && !NO_EXTENSIONS.contains(&lower.as_str())).then_some(lower)
 }
 
-/// The extensions of the types that the desktop entries of a program's package say it opens: of
-/// those entries that start this program, where some do.
+/// Extensions of the file types that a program opens, according to those desktop entries of its package
+/// that start the program.
 fn of_desktop_entries(program: &Path) -> Vec<String> {
     let Some(package) = package_of(program) else {
         return Vec::new();
@@ -175,7 +174,7 @@ fn of_desktop_entries(program: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The extension of a line `WEIGHT:TYPE:*.EXT`, where the type is one of these.
+/// The extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database, if the type is one of `types`.
 fn of_glob(line: &str, types: &HashSet<String>) -> Option<String> {
     let mut fields = line.split(':').skip(1);
     let kind = fields.next()?;

@@ -1,5 +1,5 @@
-//! What is installed: utilities by a clean search path, and the Debian packages that they are of,
-//! as dpkg's own files tell.
+//! Installed programs, found on a fixed search path, and the Debian packages that contain them, read
+//! from dpkg's files.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,37 +9,36 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where utilities are looked for by default, in this order: after the folders of the user's own
-/// path, where `revisit` names them ([`Selection::path`](super::super::Selection::path)).
+/// Directories in which utilities are searched, in this order; those of
+/// [`Selection::path`](super::super::Selection::path) are searched before.
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
-/// Where else names are looked for: utilities for administrators that need no rights (`zic`).
+/// Directories searched last, for administrators' programs that need no privileges (`zic`).
 const SYSTEM_PATH: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Where dpkg keeps what it knows.
+/// Directory of dpkg's files.
 const DPKG: &str = "/var/lib/dpkg";
 
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Package {
-    /// Its name, without the architecture.
+    /// Name of the package, without the architecture.
     pub name: String,
-    /// Its version, as dpkg writes it.
+    /// Version of the package, as dpkg writes it.
     pub version: String,
 }
 
 /// An installed program and its package.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Installed {
-    /// The program, below one of [`PATH`].
+    /// Path of the program, in one of [`PATH`].
     pub path: PathBuf,
-    /// What it is of.
+    /// Package that contains the program.
     pub package: Package,
 }
 
-/// The program that the word of a command stands for: a path is itself, a name is looked for in
-/// [`PATH`], and then where administrators have theirs. `None` where there is none that can be
-/// executed.
+/// Finds an executable by path or name; names are searched in [`PATH`], then in `/usr/sbin` and
+/// `/sbin`.
 pub fn find(utility: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata()
@@ -56,14 +55,13 @@ pub fn find(utility: &str) -> Option<PathBuf> {
     }
 }
 
-/// The package that a program is of; links, also those of alternatives, are followed where no
-/// package has them. `None` for what no package has, and without dpkg.
+/// Finds the package that contains a program, if necessary after following links; `None` if no package
+/// does, or there is no dpkg.
 pub fn package_of(path: &Path) -> Option<Package> {
     DpkgDatabase::get().package_of(path)
 }
 
-/// All regular executables of installed packages in [`PATH`], in alphabetical order; links to
-/// others of them are left out.
+/// All executables of installed packages in [`PATH`], in alphabetical order, without links.
 pub fn installed() -> Vec<Installed> {
     let known = DpkgDatabase::get();
     let offered = |path: &Path| in_one_of(path, &PATH) && is_regular(path);
@@ -80,7 +78,7 @@ pub fn installed() -> Vec<Installed> {
     all
 }
 
-/// The programs of a package, as [`installed`] lists them.
+/// Paths of the executables of a package in [`PATH`], without links.
 pub fn programs_of(package: &str) -> Vec<PathBuf> {
     let all = installed().into_iter();
     all.filter(|program| program.package.name == package)
@@ -104,19 +102,19 @@ fn is_regular(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
-/// What dpkg's files say.
+/// The contents of dpkg's files.
 #[derive(Debug, Default)]
 struct DpkgDatabase {
-    /// Packages by their programs, under the names that these have today.
+    /// Names of packages by the paths of their programs, with links in directory names resolved.
     owners: HashMap<PathBuf, String>,
-    /// Versions of installed packages.
+    /// Versions of installed packages, by name.
     versions: HashMap<String, String>,
-    /// Packages, and the lists of their files: one for each architecture.
+    /// Paths of the file lists of each package: one list for each architecture.
     lists: HashMap<String, Vec<PathBuf>>,
 }
 
 impl DpkgDatabase {
-    /// It is read once: thousands of files are looked at.
+    /// The database of this machine, read on first use.
     fn get() -> &'static DpkgDatabase {
         static KNOWN: OnceLock<DpkgDatabase> = OnceLock::new();
         KNOWN.get_or_init(|| DpkgDatabase::read(Path::new(DPKG)))
@@ -150,14 +148,14 @@ impl DpkgDatabase {
         known
     }
 
-    /// A file that another package has put aside bears a new name: three lines say which, where
-    /// it went, and who did so. What stands at the old name is of who put it aside.
+    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in that
+    /// place. Each diversion is three lines: the old path, the new path, and the package that diverts.
     fn apply_diversions(&mut self, file: &Path) {
         let lines: Vec<PathBuf> = lines(file).collect();
         for diversion in lines.chunks_exact(3) {
             let (from, to) = (merged(&diversion[0]), merged(&diversion[1]));
             let by = diversion[2].to_string_lossy().into_owned();
-            // The lists of both have the old name; the one of who did so has it by right.
+            // The lists of both packages contain the old path.
             let aside = self
                 .owners
                 .get(&from)
@@ -199,7 +197,8 @@ fn is_command(file: &Path) -> bool {
     in_one_of(file, &PATH) || in_one_of(file, &SYSTEM_PATH)
 }
 
-/// The name that a file has today: where `/bin` is a link to `/usr/bin`, packages may name either.
+/// Resolves links in the directory of a path: if `/bin` is a link to `/usr/bin`, packages may name
+/// either.
 fn merged(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => folder
@@ -210,7 +209,7 @@ fn merged(path: &Path) -> PathBuf {
     }
 }
 
-/// The paths in a file, one a line; none where it cannot be read.
+/// Reads a file of paths, one in each line; no paths if the file cannot be read.
 fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let bytes = fs::read(file).unwrap_or_default();
     let lines: Vec<PathBuf> = bytes
@@ -221,7 +220,7 @@ fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     lines.into_iter()
 }
 
-/// The versions of installed packages, from dpkg's `status`: paragraphs of `Field: value`.
+/// Reads the versions of installed packages from the text of dpkg's `status`.
 fn versions(status: &str) -> HashMap<String, String> {
     let of_paragraph = |paragraph: &str| {
         let field = |name: &str| {

@@ -1,8 +1,8 @@
-//! The link to a broker on another host.
+//! The link to a LibAFL broker on another host (`--join`).
 //!
-//! LibAFL's own way to join one (`connect_b2b`) numbers its clients as if no worker had come
-//! before or came after, and workers then ignore each other's messages. So the joining side is a
-//! relay: to both brokers it is another broker that has called.
+//! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and these
+//! then ignore each other's messages. So the joining side is a relay, which each of the two brokers
+//! takes for another broker that has connected.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -13,64 +13,68 @@ use crossbeam::channel::Sender;
 use libafl::Error;
 use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
-use crate::ledger::lock;
+use crate::campaign_state::lock;
 
-/// How long the other broker may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries to reach it again.
-const PAUSE: Duration = Duration::from_secs(5);
-/// The longest message, in bytes: what is longer is nonsense.
-const LONGEST: u32 = 1 << 30;
-/// The longest greeting of a broker.
-const LONGEST_GREETING: u32 = 1 << 16;
-/// The size of the length field of a message.
+/// Time that the other broker may take to answer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two attempts to reconnect.
+const RECONNECT_EVERY: Duration = Duration::from_secs(5);
+/// Greatest length of a valid message in bytes.
+const MAX_MESSAGE: u32 = 1 << 30;
+/// Greatest length of a message of the handshake, in bytes.
+const MAX_HANDSHAKE: u32 = 1 << 16;
+/// Size in bytes of the length field before a message.
 const LENGTH: usize = 4;
 
-/// Both ends of the link: the other broker, and ours.
+/// The connections to the other broker and to ours.
 type Connections = (TcpStream, TcpStream);
 
-/// A link that holds until it is dropped: the broker that it was made for ends then, and another
-/// one may be listening in its place.
-pub(super) struct Link {
-    now: Arc<Mutex<LinkState>>,
+/// A link between two brokers, which ends when it is dropped. It is dropped with our broker, at whose
+/// port another one may listen later.
+pub(super) struct BrokerLink {
+    state: Arc<Mutex<LinkState>>,
 }
 
-/// What a link is at the moment.
+/// The state of a link.
 enum LinkState {
     Joined(Connections),
     Lost,
     Ended,
 }
 
-impl Drop for Link {
+impl Drop for BrokerLink {
     fn drop(&mut self) {
-        let last = std::mem::replace(&mut *lock(&self.now), LinkState::Ended);
+        let last = std::mem::replace(&mut *lock(&self.state), LinkState::Ended);
         if let LinkState::Joined(ends) = last {
             close(&ends);
         }
     }
 }
 
-/// Joins the broker at `other` with ours, which listens at `port`, and keeps them joined. What
-/// happens to the link later on goes to `notes`.
-pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Result<Link, Error> {
+/// Links the broker at `other` to ours, which listens at `port`, and reconnects after a loss. Sends
+/// losses and reconnections to `notes`.
+pub(super) fn join(
+    other: SocketAddr,
+    port: u16,
+    notes: Sender<String>,
+) -> Result<BrokerLink, Error> {
     let ours = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut ends = (call(other)?, call(ours)?);
-    let now = Arc::new(Mutex::new(LinkState::Joined(copy(&ends)?)));
-    let link = Link {
-        now: Arc::clone(&now),
+    let now = Arc::new(Mutex::new(LinkState::Joined(clone_ends(&ends)?)));
+    let link = BrokerLink {
+        state: Arc::clone(&now),
     };
     std::thread::spawn(move || {
         loop {
             relay(ends);
-            if !is_still(&now, LinkState::Lost) {
+            if !set_state(&now, LinkState::Lost) {
                 return;
             }
             drop(notes.send(format!(
                 "the connection to {other} is lost; trying to reconnect"
             )));
             ends = loop {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RECONNECT_EVERY);
                 if matches!(*lock(&now), LinkState::Ended) {
                     return;
                 }
@@ -78,7 +82,8 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
                     break (there, here);
                 }
             };
-            let joined = copy(&ends).is_ok_and(|copy| is_still(&now, LinkState::Joined(copy)));
+            let joined =
+                clone_ends(&ends).is_ok_and(|copy| set_state(&now, LinkState::Joined(copy)));
             if !joined {
                 return close(&ends);
             }
@@ -88,8 +93,8 @@ pub(super) fn join(other: SocketAddr, port: u16, notes: Sender<String>) -> Resul
     Ok(link)
 }
 
-/// Sets the state of a link, unless it has ended. Whether it has not.
-fn is_still(now: &Mutex<LinkState>, state: LinkState) -> bool {
+/// Sets the state of a link, unless it has ended. Returns whether it was set.
+fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {
         return false;
@@ -98,27 +103,27 @@ fn is_still(now: &Mutex<LinkState>, state: LinkState) -> bool {
     true
 }
 
-fn copy((there, here): &Connections) -> io::Result<Connections> {
+fn clone_ends((there, here): &Connections) -> io::Result<Connections> {
     Ok((there.try_clone()?, here.try_clone()?))
 }
 
 fn close((there, here): &Connections) {
-    // One that is closed already is what is wanted.
+    // An error means that the connection is closed already.
     let _ = there.shutdown(Shutdown::Both);
     let _ = here.shutdown(Shutdown::Both);
 }
 
-/// Calls a broker as another broker does.
+/// Connects to a broker as another broker does.
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
-    let mut stream = TcpStream::connect_timeout(&broker, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let greeting = receive(&stream, LONGEST_GREETING)?.split_off(LENGTH);
-    let TcpResponse::BrokerConnectHello { .. } = greeting.try_into()? else {
+    let mut stream = TcpStream::connect_timeout(&broker, CALL_TIMEOUT)?;
+    stream.set_read_timeout(Some(CALL_TIMEOUT))?;
+    let hello = receive(&stream, MAX_HANDSHAKE)?.split_off(LENGTH);
+    let TcpResponse::BrokerConnectHello { .. } = hello.try_into()? else {
         return Err(Error::illegal_state("there is no LibAFL broker"));
     };
     let hostname = "ddfuzz".to_owned();
     send_tcp_msg(&mut stream, &TcpRequest::RemoteBrokerHello { hostname })?;
-    let accepted = receive(&stream, LONGEST_GREETING)?.split_off(LENGTH);
+    let accepted = receive(&stream, MAX_HANDSHAKE)?.split_off(LENGTH);
     let TcpResponse::RemoteBrokerAccepted { .. } = accepted.try_into()? else {
         return Err(Error::illegal_state("it accepts no other broker"));
     };
@@ -126,14 +131,14 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-/// Passes messages on in both directions until one end is closed.
+/// Forwards messages in both directions until one connection is closed.
 fn relay((there, here): Connections) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];
         for (from, to) in both {
             scope.spawn(move || {
-                // However it ends, the other direction ends as well.
-                let _ = pass_on(from, to);
+                // The other direction ends as well.
+                let _ = forward(from, to);
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
             });
@@ -141,15 +146,15 @@ fn relay((there, here): Connections) {
     });
 }
 
-/// Passes on whole messages, each in one piece: a broker waits for the second half of what it has
-/// begun to read only for a moment.
-fn pass_on(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+/// Forwards whole messages, each with one write: a broker does not wait long for the rest of a
+/// message.
+fn forward(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
-        to.write_all(&receive(from, LONGEST)?)?;
+        to.write_all(&receive(from, MAX_MESSAGE)?)?;
     }
 }
 
-/// A message, with the length before it. LibAFL's own function panics at one that is cut off.
+/// Receives a message with its length field. LibAFL's function panics at an incomplete message.
 fn receive(mut from: &TcpStream, longest: u32) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     from.read_exact(&mut length)?;
@@ -177,7 +182,7 @@ mod tests {
     use super::super::process::UnlinkedShMem;
     use super::*;
 
-    /// Accepts one caller as a broker does.
+    /// Accepts one connection as a broker does.
     fn accept(broker: &TcpListener) -> TcpStream {
         let (mut stream, _) = broker.accept().unwrap();
         let page = UnlinkedShMem::new().unwrap().new_shmem(4096).unwrap();
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn a_link_passes_whole_messages_on_until_it_is_dropped() {
         let ((there, address), (here, ours)) = (broker(), broker());
-        let (notes, said) = channel::unbounded();
+        let (notes, received) = channel::unbounded();
         let (link, mut ends) = std::thread::scope(|scope| {
             let ends = scope.spawn(move || (accept(&there), accept(&here)));
             let link = join(address, ours.port(), notes).unwrap();
@@ -220,7 +225,7 @@ mod tests {
         drop(link);
         assert_eq!(ends.0.read(&mut passed).unwrap(), 0);
         assert_eq!(ends.1.read(&mut passed).unwrap(), 0);
-        // It is not tried again: its thread ends, and with it what it would say.
-        assert!(said.recv().is_err());
+        // The thread does not reconnect: it ends and drops its sender.
+        assert!(received.recv().is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Orders to minimize entries, carried out where they are given or by a worker of their own.
+//! Minimizes entries one after the other: all pending ones of an output directory, those that a
+//! campaign sends to its minimizing thread, and hangs within a time budget.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -6,39 +7,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
-use ddfuzz_store as store;
 
-use super::desk::Shelf;
-use super::disk_full::Fullness;
-use super::error::CampaignError;
-use super::ledger::lock;
-use super::minimizing::{Minimizing, Variants};
-use super::rebuild::{Rebuild, Watch};
-use super::schedule::{MetInputs, pending};
-use super::screen::{Progress, Screen};
+use crate::{
+    BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
+    StoreWriter, Variants,
+    campaign_state::lock,
+    schedule::{SlippedInputs, pending},
+};
 use ddfuzz_minimize::{MinimizeError, Options};
+use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// Hangs are minimized after fuzzing for this fraction of its time: one of so many parts.
-const HANGS: u32 = 5;
-/// The least time for all of them.
-const LEAST: Duration = Duration::from_secs(5);
-/// With less time than that none is begun.
-const ENOUGH: Duration = Duration::from_secs(1);
+/// All hangs and memory blow-ups together are minimized after fuzzing for at most its time divided
+/// by this number.
+const HANG_DIVISOR: u32 = 5;
+/// Time that all hangs and memory blow-ups together have at least.
+const MIN_TOTAL: Duration = Duration::from_secs(5);
+/// With less time left than this, no minimization of a hang is begun.
+const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// The reply of the minimizing worker about an entry: how long it took, and how it ended.
+/// The reply of the minimizing thread: the entry, how long it took, and how it ended.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
-/// The minimizing worker: minimizes entries until the orders end.
-pub(crate) fn minimize_orders(
+/// The minimizing thread of a campaign: minimizes the entries that it receives until the queue is
+/// closed.
+pub(crate) fn run_minimizer(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
     stop: &AtomicBool,
-    orders: &Receiver<EntryId>,
+    queue: &Receiver<EntryId>,
     reply: &Sender<MinimizerReply>,
 ) {
-    for id in orders {
+    for id in queue {
         let since = Instant::now();
         let result = minimize_entry(store, minimizing, stop, &id, &mut || ());
         if reply.send((id, since.elapsed(), result)).is_err() {
@@ -47,14 +48,14 @@ pub(crate) fn minimize_orders(
     }
 }
 
-/// Minimizes the groups of an output directory that are not minimized yet, or not by their smallest
-/// inputs, one after the other; with `resume` also those whose budget had ended. Leaks stay as they
-/// are, and what a study has found: that is minimized by the call that resumes it.
+/// Minimizes the groups of an output directory that have no result, or smaller inputs than their
+/// result, one after the other; with `resume` also those whose budget had ended. Leaks are not
+/// minimized, nor crashes that a study has found: the call that resumes the study minimizes those.
 ///
 /// # Errors
-/// When the target cannot be run, or something cannot be written; what was minimized until then is
-/// kept, and the same call goes on.
-pub fn minimize_left(
+/// When the target cannot be run, or a file cannot be written; earlier results are kept, and the
+/// same call continues.
+pub fn minimize_pending(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
     known: &KnownGroups,
@@ -62,22 +63,22 @@ pub fn minimize_left(
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<(), CampaignError> {
-    let rebuild = Rebuild {
+    let rebuild = BuildCheck {
         store,
         minimizing,
         jobs: minimizing.jobs,
         stop,
     };
-    rebuild.begin(&Watch::of(&minimizing.target)?, screen)?;
+    rebuild.begin(&ProgramWatch::of(&minimizing.target)?, screen)?;
     let reader = lock(store).reader().clone();
-    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), MetInputs::default());
+    let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     let unfinished = match resume {
         true => unfinished(&reader, known)?,
         false => Vec::new(),
     };
     while !stop.load(Ordering::Relaxed) {
-        let mut left = left_to_minimize(&reader, minimizing.variants, known)?;
+        let mut left = pending_entries(&reader, minimizing.variants, known)?;
         left.extend_from_slice(&unfinished);
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
@@ -105,7 +106,7 @@ pub fn minimize_left(
     Ok(())
 }
 
-/// Entries whose minimization a budget has ended.
+/// Entries whose minimization was ended by its budget.
 fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
     let mut unfinished = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
@@ -128,11 +129,11 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
     Ok(unfinished)
 }
 
-/// What [`minimize_left`] would minimize next, as far as it is known before.
+/// Entries that [`minimize_pending`] would minimize, as far as the output directory tells.
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn left_to_minimize(
+pub fn pending_entries(
     reader: &Reader,
     variants: Variants,
     known: &KnownGroups,
@@ -149,9 +150,9 @@ pub fn left_to_minimize(
     Ok(left)
 }
 
-/// Minimizes one entry; one whose crash is not seen again stays as it is. `watch` is called
-/// meanwhile, ten times a second at most.
-pub(crate) fn minimize_entry<S: Shelf>(
+/// Minimizes one entry; if its crash does not happen again, the entry stays as it is. Calls `watch`
+/// at most ten times a second meanwhile.
+pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
     stop: &AtomicBool,
@@ -162,37 +163,50 @@ pub(crate) fn minimize_entry<S: Shelf>(
         on_status: Some(Box::new(|_| watch())),
         ..minimizing.options(stop)
     };
+    minimize_with(store, minimizing, id, options).map(drop)
+}
+
+/// Minimizes one entry with these options; `None` if its crash did not happen again, which is
+/// recorded for the entry.
+pub(crate) fn minimize_with<S: StoreWriter>(
+    store: &Mutex<S>,
+    minimizing: &Minimizing,
+    id: &EntryId,
+    options: Options<'_>,
+) -> Result<Option<Finished>, CampaignError> {
+    let stop = options.stop;
     match minimizing.entry_with(store, id, options) {
-        Ok(_) => Ok(()),
+        Ok(finished) => Ok(Some(finished)),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
-            if !stop.load(Ordering::Relaxed) =>
+            if !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) =>
         {
-            minimizing.give_up(store, id, tries)
+            minimizing.give_up(store, id, tries)?;
+            Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-/// Time that hangs and memory blow-ups have when the fuzzing is over, all of them together: each
-/// run that fails takes all that it may.
+/// Time for minimizing all hangs and memory blow-ups when fuzzing is over; each of their failing
+/// runs takes all its permitted time or memory.
 pub(crate) struct HangBudget {
-    /// `None`: as much as their budgets say.
+    /// Time that is left; `None` if only the budget of each entry limits it.
     left: Option<Duration>,
 }
 
 impl HangBudget {
-    /// The budget after so much fuzzing.
+    /// Makes the budget after the time `fuzzed` of fuzzing.
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
         let left = minimizing.hurried;
         HangBudget {
-            left: left.then(|| (fuzzed / HANGS).max(LEAST)),
+            left: left.then(|| (fuzzed / HANG_DIVISOR).max(MIN_TOTAL)),
         }
     }
 
-    /// How an entry is minimized; `None` where there is no time for it.
+    /// The settings for minimizing an entry, with its time limit; `None` if there is no time for it.
     pub(crate) fn of(&self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
-        let budget_time = match self.left.filter(|_| HangBudget::is_for(id)) {
-            Some(left) if left < ENOUGH => return None,
+        let budget_time = match self.left.filter(|_| is_slow(id)) {
+            Some(left) if left < MIN_ENTRY => return None,
             Some(left) => Some(
                 minimizing
                     .budget_time
@@ -206,20 +220,21 @@ impl HangBudget {
         })
     }
 
-    /// Records the time that an entry took.
+    /// Records that the minimization of an entry took the time `taken`.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
-        if let Some(left) = self.left.as_mut().filter(|_| HangBudget::is_for(id)) {
+        if let Some(left) = self.left.as_mut().filter(|_| is_slow(id)) {
             *left = left.saturating_sub(taken);
         }
     }
-
-    fn is_for(id: &EntryId) -> bool {
-        matches!(id.kind(), Kind::Hang | Kind::Oom)
-    }
 }
 
-/// The note about hangs and memory blow-ups for which there is no time.
-pub(crate) fn left_for_later(groups: usize) -> String {
+/// Whether each failing run of the entry takes all its permitted time or memory.
+pub(crate) fn is_slow(id: &EntryId) -> bool {
+    matches!(id.kind(), Kind::Hang | Kind::Oom)
+}
+
+/// Text that tells the user how many hangs and memory blow-ups there was no time to minimize.
+pub(crate) fn hangs_left_note(groups: usize) -> String {
     let (groups, are) = match groups {
         1 => ("1 hang".to_owned(), "is"),
         groups => (format!("{groups} hangs"), "are"),
@@ -230,8 +245,8 @@ pub(crate) fn left_for_later(groups: usize) -> String {
     )
 }
 
-/// Whether a minimization has ended as one does; not where it was interrupted, nor where it failed
-/// by what is no news once the user has `stopped`: a full disk, and what Ctrl-C did to the target.
+/// Whether a minimization is complete; false if it was interrupted. After Ctrl-C (`stopped`), a full
+/// disk and an error of the target are interruptions too.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,
@@ -244,7 +259,7 @@ pub(crate) fn is_done(
     }
 }
 
-/// Whether this is about the target, which the user's Ctrl-C may have reached as well.
+/// Whether the target has failed, which Ctrl-C may have killed as well.
 pub(crate) fn is_of_target(error: &CampaignError) -> bool {
     matches!(
         error,

@@ -4,19 +4,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ddfuzz::campaign::{Desk as Handing, LocalDesk, Report, SharedStore, Shelf, Variants};
+use ddfuzz::campaign::{CrashSink, GroupRegistry, Report, SharedStore, StoreWriter, Variants};
 use ddfuzz::store::{EntryId, Kind, KnownGroups, Minimized, Reader, Store};
 use ddfuzz::triage::{Crash, Found};
 
 use super::sample::{campaign, crash, key, outcome};
 
-fn open(root: &Path) -> LocalDesk {
+fn open(root: &Path) -> GroupRegistry {
     let store = Store::create_or_resume(root, campaign("c1")).unwrap();
-    LocalDesk::new(store, "c1").unwrap()
+    GroupRegistry::new(store, "c1").unwrap()
 }
 
 fn hand_in(
-    desk: &mut impl Handing,
+    desk: &mut impl CrashSink,
     kind: Kind,
     (major, minor): (&str, &str),
     input: &[u8],
@@ -28,14 +28,14 @@ fn hand_in(
         run: 7,
         name: "7",
     };
-    desk.hand_in(&report).unwrap()
+    desk.submit(&report).unwrap()
 }
 
 fn majors(claimed: &[EntryId]) -> Vec<&str> {
     claimed.iter().map(EntryId::major).collect()
 }
 
-fn claims(desk: &mut impl Handing) -> Vec<EntryId> {
+fn claims(desk: &mut impl CrashSink) -> Vec<EntryId> {
     std::iter::from_fn(|| desk.claim().unwrap()).collect()
 }
 
@@ -102,9 +102,9 @@ fn each_group_is_claimed_once_and_what_has_an_outcome_never() {
     assert_eq!(majors(&claimed), expected);
     // One ends, one is given back, and two are cut off with the process.
     desk.write_outcome(&claimed[0], &outcome(1, true)).unwrap();
-    desk.give_back(&claimed[0], true, Duration::from_secs(1))
+    desk.release(&claimed[0], true, Duration::from_secs(1))
         .unwrap();
-    desk.give_back(&claimed[1], false, Duration::from_secs(1))
+    desk.release(&claimed[1], false, Duration::from_secs(1))
         .unwrap();
     hand_in(&mut desk, Kind::Crash, ("a", "other"), b"another way");
     hand_in(&mut desk, Kind::Crash, ("d", "m"), b"d");
@@ -131,7 +131,7 @@ fn each_group_is_claimed_once_and_what_has_an_outcome_never() {
 fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
     let folder = tempfile::tempdir().unwrap();
     let mut desk = open(folder.path());
-    let hand = |desk: &mut LocalDesk, minor: &str, size: usize| {
+    let hand = |desk: &mut GroupRegistry, minor: &str, size: usize| {
         hand_in(desk, Kind::Crash, ("a", minor), &vec![7; size])
     };
     let founder = hand(&mut desk, "one", 5000).unwrap();
@@ -145,7 +145,7 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         ..outcome(90, true)
     };
     desk.write_outcome(&founder, &ended).unwrap();
-    desk.give_back(&founder, true, Duration::from_secs(1))
+    desk.release(&founder, true, Duration::from_secs(1))
         .unwrap();
     // Neither smaller than the result nor a tenth of its input.
     assert!(claims(&mut desk).is_empty());
@@ -167,8 +167,7 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
         ..outcome(40, true)
     };
     desk.write_outcome(&least, &ended).unwrap();
-    desk.give_back(&least, true, Duration::from_secs(1))
-        .unwrap();
+    desk.release(&least, true, Duration::from_secs(1)).unwrap();
     assert!(
         claims(&mut desk).is_empty(),
         "{tenth:?} and {waiting:?} stay"
@@ -187,20 +186,20 @@ fn smaller_inputs_of_a_group_with_an_outcome_are_stored_and_claimed() {
 #[test]
 fn variants_are_claimed_when_nothing_else_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut desk = open(folder.path()).varying(Variants::Most(1));
+    let mut desk = open(folder.path()).with_variants(Variants::Most(1));
     let ids = ["one", "two", "three"].map(|minor| {
         let input = minor.repeat(10);
         hand_in(&mut desk, Kind::Crash, ("a", minor), input.as_bytes()).unwrap()
     });
     hand_in(&mut desk, Kind::Hang, ("h", "m"), b"hang");
     let mut claimed = claims(&mut desk);
-    let end = |desk: &mut LocalDesk, id: &EntryId| {
+    let end = |desk: &mut GroupRegistry, id: &EntryId| {
         let ended = Minimized {
             minor_after: None,
             ..outcome(10, true)
         };
         desk.write_outcome(id, &ended).unwrap();
-        desk.give_back(id, true, Duration::from_secs(1)).unwrap();
+        desk.release(id, true, Duration::from_secs(1)).unwrap();
         claims(desk)
     };
     assert_eq!(claimed.len(), 2, "the hang waits for no variant");
@@ -216,7 +215,7 @@ fn variants_are_claimed_when_nothing_else_waits() {
 fn muted_groups_are_stored_and_not_claimed() {
     let folder = tempfile::tempdir().unwrap();
     let muted = KnownGroups::parse(&key("a").to_string()).unwrap();
-    let mut desk = open(folder.path()).muting(muted);
+    let mut desk = open(folder.path()).with_muted(muted);
     assert!(hand_in(&mut desk, Kind::Crash, ("a", "m"), b"a").is_some());
     assert!(hand_in(&mut desk, Kind::Crash, ("b", "m"), b"b").is_some());
     assert_eq!(majors(&claims(&mut desk)), [key("b").short()]);
@@ -246,12 +245,12 @@ fn a_store_that_others_write_to_is_shared() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create_or_resume(folder.path(), campaign("c1")).unwrap();
     let store = Arc::new(Mutex::new(store));
-    let shelf = SharedStore::new(Arc::clone(&store));
-    let mut desk = LocalDesk::new(shelf, "c1").unwrap();
+    let writer = SharedStore::new(Arc::clone(&store));
+    let mut desk = GroupRegistry::new(writer, "c1").unwrap();
     hand_in(&mut desk, Kind::Crash, ("a", "m"), b"a");
     store.lock().unwrap().add_to_corpus(b"kept").unwrap();
     drop(desk);
-    let borrowed = LocalDesk::new(SharedStore::new(&*store), "c1");
+    let borrowed = GroupRegistry::new(SharedStore::new(&*store), "c1");
     assert_eq!(borrowed.unwrap().known().unwrap().len(), 1);
     let groups = store.lock().unwrap().reader().groups(Kind::Crash).unwrap();
     assert_eq!(groups[0].record.seen["c1"], 1);

@@ -1,5 +1,5 @@
-//! The socket at which workers reach the main process, and the main process's answers. It lies in a
-//! directory that only this user can enter.
+//! [`WorkerServer`], the socket on which the main process receives the requests of its workers, and
+//! its answers. The socket is in a directory that only this user can enter.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,66 +13,57 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::engine::GuidedEngine;
-use super::examiner::SuspectedHang;
-use super::wire::{self, Heartbeat, Reply, Request};
-use crate::desk::Shelf;
-use crate::ledger::lock;
+use super::hang_examiner::SuspectedHang;
+use super::messages::{self, Heartbeat, Reply, Request};
+use crate::campaign_state::lock;
+use crate::crash_sink::StoreWriter;
 use crate::session::CampaignSession;
 use crate::settings::When;
-use crate::{CampaignError, Desk, Fullness, Report};
+use crate::{CampaignError, CrashSink, DiskFullError, Report};
 use ddfuzz_exec::{PrivateDir, Signature};
 use ddfuzz_store::report::size;
 use ddfuzz_store::{EntryId, Kind, StoreError};
 use ddfuzz_triage::Key;
 
-/// How long a worker may take to send a message that it has begun.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time that a worker may take to send or receive one message.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The role of a peer. Workers are numbered from one on.
+/// The role of a connected process. Workers are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has not sent it yet.
+    /// The process has not sent its role yet.
     Unknown,
-    /// The process that starts this worker, again where it has died.
+    /// The process that starts this worker, and restarts it after a crash.
     Supervisor(usize),
     Worker(usize),
 }
 
-/// A worker, as the hub sees it.
+/// A connection to a worker or a supervisor.
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Runs that it was granted and has not reported.
+    /// Number of runs that were granted to the worker and that it has not reported.
     pub(super) granted: u64,
-    /// What it is minimizing.
+    /// Entries that the worker is minimizing.
     pub(super) claimed: Vec<EntryId>,
-    /// Its last heartbeat.
+    /// The worker's last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// How many verdicts it has received.
+    /// Number of verdicts about hangs that were sent to the worker.
     pub(super) judged: usize,
 }
 
-/// Answers the requests of workers.
-pub(super) trait RequestHandler {
-    /// The answer; `None` where the worker does not wait for one.
-    fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply>;
-
-    /// The connection to a worker is closed.
-    fn lost(&mut self, peer: Peer);
-}
-
-/// The socket of the main process, and the workers that are connected.
-pub(super) struct Hub {
+/// The socket of the main process, and the connected workers.
+pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// The directory of the socket; removed with its last user, or by the next ddfuzz.
+    /// The directory of the socket, which is removed with its last user or by the next ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
-impl Hub {
-    /// Listens where no other user can connect.
-    pub(super) fn open() -> Result<Hub, CampaignError> {
+impl WorkerServer {
+    /// Opens a socket to which no other user can connect.
+    pub(super) fn open() -> Result<WorkerServer, CampaignError> {
         let folder = PrivateDir::get()?;
         let socket = folder.fresh("hub");
         let listen = || {
@@ -85,7 +76,7 @@ impl Hub {
             what: format!("listening for workers at {}", socket.display()),
             source,
         })?;
-        Ok(Hub {
+        Ok(WorkerServer {
             listener,
             socket,
             peers: Vec::new(),
@@ -93,29 +84,29 @@ impl Hub {
         })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Answers requests; waits for `time` at most where there are none.
+    /// Answers requests and accepts connections; waits for at most `time` if there are none.
     pub(super) fn serve(
         &mut self,
         time: Duration,
-        answer: &mut impl RequestHandler,
+        engine: &mut GuidedEngine<'_>,
     ) -> io::Result<()> {
         let ready = self.wait(time)?;
         for (at, _) in ready.iter().enumerate().rev().filter(|(_, ready)| **ready) {
             let mut peer = self.peers.swap_remove(at);
-            match serve_one(&mut peer, answer) {
+            match engine.serve_peer(&mut peer) {
                 Ok(()) => self.peers.push(peer),
-                Err(_) => answer.lost(peer),
+                Err(_) => engine.lost(peer),
             }
         }
         while let Ok((stream, _)) = self.listener.accept() {
             stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+            stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
             self.peers.push(Peer {
                 stream,
                 role: Role::Unknown,
@@ -128,7 +119,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Which of the peers have something to say.
+    /// Waits for requests. Returns for each peer whether it has sent one.
     fn wait(&self, time: Duration) -> io::Result<Vec<bool>> {
         let listener = std::iter::once(self.listener.as_fd());
         let fds = self
@@ -147,17 +138,18 @@ impl Hub {
     }
 }
 
-fn serve_one(peer: &mut Peer, answer: &mut impl RequestHandler) -> io::Result<()> {
-    let (request, body) = wire::receive::<Request>(&mut peer.stream)?;
-    match answer.answer(peer, request, body) {
-        Some(reply) => wire::send(&mut peer.stream, &reply, &[]),
-        None => Ok(()),
-    }
-}
-
 impl GuidedEngine<'_> {
-    /// Where the disk is full, the worker waits for its answer until there is room.
-    fn respond_when_there_is_room(
+    /// Receives and answers one request.
+    fn serve_peer(&mut self, peer: &mut Peer) -> io::Result<()> {
+        let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
+        match self.answer(peer, request, body) {
+            Some(reply) => messages::send(&mut peer.stream, &reply, &[]),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers a request. While the disk is full, the worker waits for its answer.
+    fn respond_when_space(
         &mut self,
         peer: &mut Peer,
         request: &Request,
@@ -166,14 +158,16 @@ impl GuidedEngine<'_> {
         let mut failed = false;
         loop {
             let answer = self.respond(peer, request, body);
-            // Now: until there is room, nothing else is done here.
-            let CampaignSession { room, screen, .. } = &mut self.session;
+            // While the disk is full, the main process does nothing else.
+            let CampaignSession {
+                disk_wait, screen, ..
+            } = &mut self.session;
             let say = &mut |text: &str| screen.note(text);
             match answer {
-                Err(error) if room.goes_on_after(&error, say) => failed = true,
+                Err(error) if disk_wait.wait_after(&error, say) => failed = true,
                 Err(error) => return Err(error),
                 Ok(reply) => {
-                    room.is_written(failed, say);
+                    disk_wait.note_written(failed, say);
                     return Ok(reply);
                 }
             }
@@ -188,20 +182,20 @@ impl GuidedEngine<'_> {
     ) -> Result<Reply, StoreError> {
         Ok(match request {
             Request::Supervisor { .. }
-            | Request::Hello { .. }
+            | Request::Worker { .. }
             | Request::Note(_)
             | Request::Failed(_) => Reply::Done,
-            Request::Keep => {
-                // Workers give each other what they find.
+            Request::AddToCorpus => {
+                // Another worker may have sent the same input.
                 let mut store = lock(self.session.store);
                 let is_new = !store.reader().has_in_corpus(body);
                 store.add_to_corpus(body)?;
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
-            Request::Hang { .. } => self.suspect(peer, request, body)?,
-            Request::Known => Reply::Known(self.registry.desk.known()?),
-            Request::HandIn {
+            Request::Hang { .. } => self.take_suspect(peer, request, body)?,
+            Request::Known => Reply::Known(self.groups.known()?),
+            Request::Submit {
                 kind,
                 crash,
                 run,
@@ -214,19 +208,19 @@ impl GuidedEngine<'_> {
                     run: *run,
                     name,
                 };
-                self.take_in(&report)?
+                self.store(&report)?
             }
             Request::Count { kind, major, runs } => {
                 self.count(*kind, *major, *runs)?;
                 Reply::Done
             }
-            Request::CountUnnamed { signatures, runs } => {
-                self.count_unnamed(signatures, *runs)?;
+            Request::CountUnclassified { signatures, runs } => {
+                self.count_unclassified(signatures, *runs)?;
                 Reply::Done
             }
             Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
-            Request::GiveBack {
+            Request::Release {
                 id,
                 ended,
                 spent_us,
@@ -234,24 +228,28 @@ impl GuidedEngine<'_> {
                 peer.claimed.retain(|claimed| claimed != id);
                 let spent = Duration::from_micros(*spent_us);
                 self.minimized += spent;
-                self.registry.desk.give_back(id, *ended, spent)?;
+                self.groups.release(id, *ended, spent)?;
                 Reply::Done
             }
             writing => self.write(writing, body)?,
         })
     }
 
-    /// Counts runs of a group that the worker does not know, or keeps their count until it is
-    /// known.
-    fn count_unnamed(&mut self, signatures: &[Signature], runs: u64) -> Result<(), StoreError> {
+    /// Counts runs that hung with these signatures; if their group is not known yet, the examiner
+    /// keeps the count.
+    fn count_unclassified(
+        &mut self,
+        signatures: &[Signature],
+        runs: u64,
+    ) -> Result<(), StoreError> {
         match self.examiner.count(signatures, runs) {
             Some((kind, major)) => self.count(kind, major, runs),
             None => Ok(()),
         }
     }
 
-    /// Hands a run that seems to hang to the examiner, and counts it where its group is known.
-    fn suspect(
+    /// Passes a run that may hang to the examiner, or counts it in its group if it is not examined.
+    fn take_suspect(
         &mut self,
         peer: &Peer,
         request: &Request,
@@ -284,27 +282,28 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Ends the campaign, by an error; or by its time, where that was over before there was room.
+    /// Ends the campaign with an error. If its time was over while the disk was full, only counts the
+    /// crash that could not be stored.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
-        if !self.session.room.is_given_up() || error.full_at().is_none() {
+        if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
         }
-        let finding = matches!(request, Request::HandIn { .. } | Request::File { .. });
-        self.unstored += u64::from(finding);
+        let crash = matches!(request, Request::Submit { .. } | Request::File { .. });
+        self.unstored += u64::from(crash);
     }
 
-    /// Counts runs of a group.
+    /// Counts runs that ended in a group.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
-        self.registry.desk.count(kind, major, runs)?;
-        self.registry.count(kind, major, runs);
+        self.groups.count(kind, major, runs)?;
+        self.state.checkpoint.count_runs(kind, major.short(), runs);
         self.session.note_return(kind, &major.short())
     }
 
-    /// Files a finding, where it is to be.
-    pub(super) fn take_in(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
-        let entry = self.registry.desk.hand_in(report)?;
+    /// Counts a crash, and stores its input if it is new or smaller.
+    pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
+        let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
-        self.registry.count(report.kind, major, 1);
+        self.state.checkpoint.count(report.kind, major.short());
         self.session.note_return(report.kind, &major.short())?;
         if let Some(id) = &entry {
             self.show(id, false)?;
@@ -312,22 +311,23 @@ impl GuidedEngine<'_> {
         Ok(Reply::Entry(entry))
     }
 
+    /// The next entry that a worker minimizes.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
             return Ok(None);
         }
-        let id = self.registry.desk.claim()?;
+        let id = self.groups.claim()?;
         peer.claimed.extend(id.clone());
         Ok(id)
     }
 
-    /// What a minimization writes.
+    /// Stores a file that a minimization writes.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
-        let desk = &mut self.registry.desk;
+        let groups = &mut self.groups;
         match request {
             Request::File { kind, crash } => {
-                let filed = desk.file(*kind, crash, body)?;
+                let filed = groups.file(*kind, crash, body)?;
                 return Ok(Reply::Filed {
                     id: filed.id,
                     new_major: filed.new_major,
@@ -335,34 +335,34 @@ impl GuidedEngine<'_> {
                     already: filed.already,
                 });
             }
-            Request::Minimized { id } => {
-                desk.write_minimized(id, body)?;
+            Request::WriteMinimized { id } => {
+                groups.write_minimized(id, body)?;
                 self.show(id, false)?;
             }
-            Request::Reproduce { id } => {
-                desk.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+            Request::WriteReproduce { id } => {
+                groups.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
             }
-            Request::Outcome { id, outcome } => {
-                desk.write_outcome(id, outcome)?;
+            Request::WriteOutcome { id, outcome } => {
+                groups.write_outcome(id, outcome)?;
                 self.show(id, true)?;
             }
             _ => {}
         }
         Ok(Reply::Done)
     }
-}
 
-impl RequestHandler for GuidedEngine<'_> {
+    /// Handles a request and returns the answer; `None` if the worker does not wait for one.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
             Request::Supervisor { worker } => {
                 peer.role = Role::Supervisor(worker);
-                self.workers.begin(worker);
+                self.workers.begun.insert(worker);
+                self.workers.supervised.insert(worker);
                 return None;
             }
-            Request::Hello { worker } => {
+            Request::Worker { worker } => {
                 peer.role = Role::Worker(worker);
-                if self.workers.is_another(worker) {
+                if !self.workers.met.insert(worker) {
                     self.tell(format!("worker {worker} is restarted"));
                 }
                 return None;
@@ -378,7 +378,7 @@ impl RequestHandler for GuidedEngine<'_> {
             }
             _ => {}
         }
-        let reply = match self.respond_when_there_is_room(peer, &request, &body) {
+        let reply = match self.respond_when_space(peer, &request, &body) {
             Ok(reply) => reply,
             Err(error) => {
                 let (path, why) = (error.path().to_owned(), error.to_string());
@@ -386,18 +386,19 @@ impl RequestHandler for GuidedEngine<'_> {
                 Reply::Failed { path, why }
             }
         };
-        // Workers do not wait for an answer to those.
-        (!matches!(request, Request::Keep | Request::Hang { .. })).then_some(reply)
+        // Workers do not wait for an answer to these.
+        (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
     }
 
-    fn lost(&mut self, peer: Peer) {
+    /// Handles a closed connection.
+    pub(super) fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {
-            // It waits in memory only, where nothing can fail.
-            let _ = self.registry.desk.give_back(id, false, Duration::ZERO);
+            // The queue is in memory, so this cannot fail.
+            let _ = self.groups.release(id, false, Duration::ZERO);
         }
         if let Role::Supervisor(worker) = peer.role {
-            self.workers.end(worker);
+            self.workers.supervised.remove(&worker);
         }
         if self.is_over() {
             return;
@@ -405,7 +406,7 @@ impl RequestHandler for GuidedEngine<'_> {
         match peer.role {
             Role::Worker(worker) => self.tell(format!("worker {worker} has died")),
             Role::Supervisor(worker) => {
-                let left = self.workers.count();
+                let left = self.workers.supervised.len();
                 let are = if left == 1 { "is" } else { "are" };
                 let left = size::counted(left as u64, "worker");
                 self.tell(format!(

@@ -1,5 +1,5 @@
-//! Where fuzzers store what they find and get groups to minimize: [`Shelf`] writes into an output
-//! directory, [`Desk`] also knows its groups, [`Counting`] also counts runs.
+//! The traits by which fuzzers store crashes and get groups to minimize: [`StoreWriter`] writes into
+//! an output directory, [`CrashSink`] also knows its groups, [`RunCounter`] also counts runs.
 
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -7,111 +7,88 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::lock;
+use crate::lock;
 use ddfuzz_exec::Target;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// A way into a bug of which inputs are stored.
+/// The keys of a group of which inputs are stored, and the size from which on more inputs are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownKey {
-    /// What kind of group it is in.
+    /// Kind of the group.
     pub kind: Kind,
-    /// The group's major key.
+    /// Major key of the group.
     pub major: Key,
-    /// Its minor key.
+    /// Minor key of the inputs.
     pub minor: Key,
-    /// An input of so many bytes is not stored: it is not smaller than the smallest one stored,
-    /// reproducers included, and no smaller result is expected of it.
+    /// Inputs of at least this many bytes are not stored: they are not smaller than the smallest
+    /// stored input or reproducer, and minimizing them is not expected to give a smaller one.
     pub least: u64,
 }
 
-/// A finding whose keys are known: it did not pass, and its record is complete.
+/// A finding with its complete crash record.
 pub struct Report<'a> {
-    /// What kind of group it belongs to.
+    /// Kind of the group that the finding belongs to.
     pub kind: Kind,
-    /// Triage's record.
+    /// Crash record made by triage.
     pub crash: &'a Crash,
-    /// The input.
+    /// Bytes of the input.
     pub input: &'a [u8],
-    /// Which run of the fuzzer, from 0.
+    /// Number of the fuzzer's run, from 0.
     pub run: u64,
-    /// What the fuzzer calls the input.
+    /// Name that the fuzzer gives the input.
     pub name: &'a str,
 }
 
-/// An output directory that knows its groups. Several fuzzers may share it: one desk knows what
-/// was handed in at another.
+/// Stores findings in an output directory and hands out entries to minimize. Several fuzzers may
+/// share one directory: each sink knows what was submitted to the others.
 ///
-/// **No crash is ever lost.** What [`Desk::hand_in`] has filed when it returns is synced.
-pub trait Desk: Shelf {
-    /// All ways into bugs that inputs are stored of.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
+/// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
+pub trait CrashSink: StoreWriter {
+    /// The keys of all groups of which inputs are stored.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding, and files it where it is the first of its minor key, smaller than all that
-    /// is stored of it, or so small that it may end smaller; then gives its entry. The founder of a
-    /// new group, and a smaller input of one that has an outcome, wait to be [claimed](Desk::claim)
-    /// from then on.
+    /// Counts a finding. Stores its input and returns the entry if the input is the first of its
+    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized to
+    /// a smaller result. The founder of a new group, and a smaller input of a minimized group, can
+    /// then be [claimed](CrashSink::claim).
     ///
     /// # Errors
-    /// When it cannot be written; it is not counted then, and may be handed in again.
-    fn hand_in(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
+    /// When the finding cannot be written; then it is not counted and may be submitted again.
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
     /// Counts `runs` more runs that ended in a known group.
-    ///
-    /// # Errors
-    /// When the owner of the directory cannot be reached.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
-    /// The next entry to minimize; no other worker gets it until it is given back.
-    ///
-    /// # Errors
-    /// When that cannot be asked.
+    /// Returns the next entry to minimize, reserved for the caller until it is
+    /// [released](CrashSink::release); `None` if there is none.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
-    /// Gives a claimed entry back: minimized to the end, or with its state in its log. `spent`:
-    /// how long it was worked on.
-    ///
-    /// # Errors
-    /// When the owner of the directory cannot be reached.
-    fn give_back(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
+    /// Releases a claimed entry. `ended`: its minimization is complete, and is not continued from its
+    /// log. `spent`: how long the caller has worked on it.
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 
-/// An output directory that findings and reproducers go to: the [`Store`] itself, or one that
-/// another process writes.
-pub trait Shelf: Send {
-    /// The directory for reading.
+/// Writes findings and reproducers into an output directory: by a [`Store`], or through another
+/// process that owns the directory.
+pub trait StoreWriter: Send {
+    /// Reader of the output directory.
     fn reader(&self) -> &Reader;
 
     /// Files a crash ([`Store::file`]).
-    ///
-    /// # Errors
-    /// As [`Store::file`].
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
     /// Replaces an entry's reproducer ([`Store::write_minimized`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_minimized`].
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Writes the script that shows an entry's crash ([`Store::write_reproduce`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_reproduce`].
+    /// Writes the script that reproduces an entry's crash ([`Store::write_reproduce`]).
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError>;
 
     /// Records how an entry's minimization ended ([`Store::write_outcome`]).
-    ///
-    /// # Errors
-    /// As [`Store::write_outcome`].
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError>;
 }
 
-impl Shelf for Store {
+impl StoreWriter for Store {
     fn reader(&self) -> &Reader {
         Store::reader(self)
     }
@@ -133,12 +110,9 @@ impl Shelf for Store {
     }
 }
 
-/// A shelf that counts how often groups were seen.
-pub trait Counting: Shelf {
+/// A [`StoreWriter`] that records how many runs ended in each group.
+pub trait RunCounter: StoreWriter {
     /// Sets how many runs of a campaign ended in a group ([`Store::set_seen`]).
-    ///
-    /// # Errors
-    /// As [`Store::set_seen`].
     fn set_seen(
         &mut self,
         kind: Kind,
@@ -148,7 +122,7 @@ pub trait Counting: Shelf {
     ) -> Result<(), StoreError>;
 }
 
-impl Counting for Store {
+impl RunCounter for Store {
     fn set_seen(
         &mut self,
         kind: Kind,
@@ -160,22 +134,22 @@ impl Counting for Store {
     }
 }
 
-/// A store that others in this process write to as well (`&Mutex<Store>`, `Arc<Mutex<Store>>`).
-/// It is locked only for moments.
+/// Writes through a store that other threads write to as well (`&Mutex<Store>`, `Arc<Mutex<Store>>`).
+/// The mutex is locked only for the time of each call.
 pub struct SharedStore<B> {
     store: B,
     reader: Reader,
 }
 
 impl<B: Deref<Target = Mutex<Store>> + Send> SharedStore<B> {
-    /// The shelf of that store.
+    /// Creates a writer for `store`.
     pub fn new(store: B) -> SharedStore<B> {
         let reader = lock(&*store).reader().clone();
         SharedStore { store, reader }
     }
 }
 
-impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
+impl<B: Deref<Target = Mutex<Store>> + Send> StoreWriter for SharedStore<B> {
     fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -189,7 +163,7 @@ impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
     }
 
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
-        Shelf::write_reproduce(&mut *lock(&*self.store), id, target)
+        StoreWriter::write_reproduce(&mut *lock(&*self.store), id, target)
     }
 
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
@@ -197,7 +171,7 @@ impl<B: Deref<Target = Mutex<Store>> + Send> Shelf for SharedStore<B> {
     }
 }
 
-impl<B: Deref<Target = Mutex<Store>> + Send> Counting for SharedStore<B> {
+impl<B: Deref<Target = Mutex<Store>> + Send> RunCounter for SharedStore<B> {
     fn set_seen(
         &mut self,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! Finds out beside the fuzzing whether what workers hand in hangs, and where: each such run takes
-//! the whole limit, and more.
+//! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs do
+//! hang, and in which group. Each examination takes several times the time limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread::JoinHandle;
@@ -8,31 +8,30 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
 use super::engine::GuidedEngine;
-use super::wire::{HangVerdict, JudgedHang};
-use crate::Report;
-use crate::ledger::lock;
+use super::messages::{HangVerdict, JudgedHang};
+use crate::{Report, campaign_state::lock};
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// The part of the fuzzing's time that examining may take, where it is not of the first hangs: one
-/// of so many.
-const SHARE: u32 = 32;
-/// How many that hang at a new place are examined at any cost.
-const FREE: u32 = 8;
-/// How many wait at most; others are only counted, where their groups are known.
-const MOST_WAITING: usize = 64;
-/// The same where none has hung before.
-const MOST_FIRST: usize = 1024;
-/// Signatures that are remembered.
-const MOST_KNOWN: usize = 1 << 20;
+/// Examinations may take the fuzzing's time divided by this number, in addition to those of the
+/// first hangs.
+const SHARE_DIVISOR: u32 = 32;
+/// Number of hangs at a new site that are examined in any case.
+const MAX_FREE: u32 = 8;
+/// Most inputs that wait; further ones are only counted, if their groups are known.
+const MAX_WAITING: usize = 64;
+/// Most inputs that wait, if they hang at a new site.
+const MAX_WAITING_FIRST: usize = 1024;
+/// Most signatures of hangs whose groups are kept.
+const MAX_KNOWN: usize = 1 << 20;
 
-/// An input whose run took too long.
+/// An input whose run took too long at a worker.
 #[derive(Clone)]
 pub(super) struct SuspectedHang {
-    /// The worker that has handed it in, and the number that it has there.
+    /// Number of the worker, and number of the submission at that worker.
     pub(super) from: (usize, u64),
-    /// Whether it hung where none has before, as far as that worker knows.
+    /// Whether the worker knew no other hang with these signatures.
     pub(super) first: bool,
     pub(super) signatures: Vec<Signature>,
     pub(super) run: u64,
@@ -40,29 +39,32 @@ pub(super) struct SuspectedHang {
     pub(super) input: Vec<u8>,
 }
 
-/// A suspect that was examined; `None`: the target could not be run.
+/// A suspected hang that was examined.
 pub(super) struct ExaminedHang {
     suspect: SuspectedHang,
+    /// The result; `None` if the target could not be run.
     verdict: Option<Verdict>,
 }
 
-/// The thread that examines, and what waits for it.
+/// The examining thread, the suspected hangs that wait for it, and the signatures of known hangs.
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
     waiting: VecDeque<SuspectedHang>,
-    /// Which group has hangs of this signature; `None` while that is being found out.
+    /// The group of each signature; `None` while a run with it is being examined.
     known: HashMap<Signature, Option<(Kind, Key)>>,
-    /// Runs of workers that have ended, to be counted when it is found out.
-    uncounted: Vec<(Signature, u64)>,
+    /// Numbers of runs to be counted when the group of their signature is known.
+    pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
-    /// What the thread is busy with, if it is, and since when.
+    /// The suspect that the thread examines, and since when.
     busy: Option<(SuspectedHang, Instant)>,
-    /// How long it was busy, and how many hung where none had before.
+    /// Time that examinations have taken.
     spent: Duration,
+    /// Number of suspected hangs so far whose signatures no other had.
     first: u32,
 }
 
+/// The examining thread with its channels.
 struct ExaminerThread {
     tasks: Sender<SuspectedHang>,
     done: Receiver<ExaminedHang>,
@@ -70,14 +72,15 @@ struct ExaminerThread {
 }
 
 impl HangExaminer {
-    /// An examiner for runs of `target` by `way`, which starts with the first suspect.
+    /// Makes an examiner for `target`, which is executed in the way `way`. Its thread starts with the
+    /// first suspect.
     pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
         HangExaminer {
             target: target.clone(),
             way,
             waiting: VecDeque::new(),
             known: HashMap::new(),
-            uncounted: Vec::new(),
+            pending_counts: Vec::new(),
             thread: None,
             busy: None,
             spent: Duration::ZERO,
@@ -85,16 +88,17 @@ impl HangExaminer {
         }
     }
 
-    /// Takes a suspect; gives the group that it is to be counted in, where it is not examined.
+    /// Queues a suspect. If too many wait, returns the group in which its run is only counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
-        // Another worker may have met the same.
+        // Another worker may have submitted the same hang.
         suspect.first &= known.is_none();
-        if self.waiting.len() >= MOST_WAITING && !suspect.first || self.waiting.len() >= MOST_FIRST
+        if self.waiting.len() >= MAX_WAITING && !suspect.first
+            || self.waiting.len() >= MAX_WAITING_FIRST
         {
             return known.flatten();
         }
-        if suspect.first && self.known.len() < MOST_KNOWN {
+        if suspect.first && self.known.len() < MAX_KNOWN {
             self.first += 1;
             for signature in &suspect.signatures {
                 self.known.insert(*signature, None);
@@ -107,47 +111,48 @@ impl HangExaminer {
         None
     }
 
-    /// What is known of one of these signatures.
+    /// The group of one of these signatures: `Some(None)` while it is being examined, `None` if no
+    /// signature is known.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// The group in which runs with these signatures are to be counted; where that is being found
-    /// out, they are counted with it.
+    /// The group in which runs with these signatures are counted; `None` if it is not known yet: then
+    /// the number is kept until it is.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
-            self.uncounted.push((*signature, runs));
+            self.pending_counts.push((*signature, runs));
         }
         group
     }
 
-    /// Takes the runs that are to be counted in the group of these signatures.
-    fn take_uncounted(&mut self, signatures: &[Signature]) -> u64 {
+    /// Removes the runs with these signatures from the pending counts, and returns their number.
+    fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
-        let taken = self.uncounted.extract_if(.., of_it);
+        let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// How many hang where none has before, and are not examined yet.
+    /// Number of suspects at new sites that are not examined yet.
     pub(super) fn pending(&self) -> usize {
         let waiting = self.waiting.iter().filter(|suspect| suspect.first);
         let busy = self.busy.iter().filter(|(suspect, _)| suspect.first);
         waiting.count() + busy.count()
     }
 
-    /// Goes on, where there is time for that; gives what is done. `fuzzed`: how long all workers
-    /// together have fuzzed; `None` after the fuzzing: only hangs are examined then
-    /// that are the first of theirs.
-    pub(super) fn go_on(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
+    /// Returns a finished examination, or begins the next if there is time for it. `fuzzed`: time
+    /// that all workers together have fuzzed; `None` after fuzzing, when only suspects at new sites
+    /// are examined.
+    pub(super) fn poll(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
             return Some(done);
         }
         let first = self.waiting.front().is_some_and(|next| next.first);
         let goes_on = match fuzzed {
-            Some(fuzzed) => first && self.first <= FREE || self.spent < fuzzed / SHARE,
+            Some(fuzzed) => first && self.first <= MAX_FREE || self.spent < fuzzed / SHARE_DIVISOR,
             None => first,
         };
         if self.busy.is_none() && goes_on {
@@ -156,8 +161,8 @@ impl HangExaminer {
         None
     }
 
-    /// Takes away what is not examined, each with the group that it is to be counted in: all
-    /// but those that are the first of theirs, or of whom nothing is known, hang where others do.
+    /// Removes the suspects that were not examined, each with its group if that is known. Suspects
+    /// whose site another suspect has, but no group, are dropped.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -172,12 +177,12 @@ impl HangExaminer {
             .collect()
     }
 
-    /// Ends the thread, and forgets what another build of the program makes wrong. What waits is
-    /// examined on that build.
+    /// Ends the thread and drops all known signatures, since the program was rebuilt. Waiting
+    /// suspects stay, and are examined with the new build. Returns a finished examination.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
-        self.uncounted.clear();
+        self.pending_counts.clear();
         self.busy = None;
         let ExaminerThread {
             tasks,
@@ -185,17 +190,17 @@ impl HangExaminer {
             handle,
         } = thread?;
         drop(tasks);
-        // A thread that has panicked has nothing to say.
+        // A panic of the thread was printed already.
         let _ = handle.join();
         done.try_recv().ok()
     }
 
-    /// What the thread has done, if it has.
+    /// The finished examination of the thread, if there is one.
     fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
             Ok(done) => Some(done),
             Err(TryRecvError::Empty) => return None,
-            // It has panicked.
+            // The thread has panicked.
             Err(TryRecvError::Disconnected) => {
                 self.thread = None;
                 None
@@ -207,6 +212,7 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
+    /// Records the group of an examined suspect for its signatures.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -215,7 +221,7 @@ impl HangExaminer {
         for signature in &done.suspect.signatures {
             match (group, self.known.get(signature)) {
                 (Some(_), _) => drop(self.known.insert(*signature, group)),
-                // It is not known what hangs there: the next one is examined, too.
+                // The group stays unknown, so the next suspect with it is examined.
                 (None, Some(None)) => drop(self.known.remove(signature)),
                 (None, _) => {}
             }
@@ -232,7 +238,7 @@ impl HangExaminer {
             .get_or_insert_with(|| ExaminerThread::begin(target.clone(), way));
         match thread.tasks.send(suspect.clone()) {
             Ok(()) => self.busy = Some((suspect, Instant::now())),
-            // It has panicked: another one takes what comes next.
+            // The thread has panicked; the next call starts another one.
             Err(_) => {
                 self.waiting.push_front(suspect);
                 self.thread = None;
@@ -262,6 +268,7 @@ impl ExaminerThread {
     }
 }
 
+/// Examines whether and where an input hangs. Makes the triager at the first call.
 fn examine(
     triager: &mut Option<Triager>,
     target: &Target,
@@ -276,35 +283,35 @@ fn examine(
 }
 
 impl GuidedEngine<'_> {
-    /// Goes on with examining, and files what was found.
+    /// Continues the examinations, and stores a finished one.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
         let fuzzed = self.fuzzed().saturating_mul(workers);
-        match self.examiner.go_on(self.ended.is_none().then_some(fuzzed)) {
+        match self.examiner.poll(self.ended.is_none().then_some(fuzzed)) {
             Some(examined) => self.take_examined(examined),
             None => Ok(()),
         }
     }
 
-    /// Files what was found out about a suspect, and lets the workers know.
+    /// Stores an examined suspect, and records the verdict for the workers.
     pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
         let ExaminedHang { suspect, verdict } = examined;
         let verdict = match verdict {
             Some(Verdict::Crash(crash)) => {
                 let kind = Kind::of_class(&crash.class);
-                self.file(kind, &crash, &suspect)?;
-                let uncounted = self.examiner.take_uncounted(&suspect.signatures);
-                if uncounted > 0 {
-                    self.count(kind, crash.keys.major, uncounted)?;
+                self.store_suspect(kind, &crash, &suspect)?;
+                let pending_counts = self.examiner.take_pending_counts(&suspect.signatures);
+                if pending_counts > 0 {
+                    self.count(kind, crash.keys.major, pending_counts)?;
                 }
                 HangVerdict::Of(kind, crash.keys.major)
             }
             Some(Verdict::Flaky { .. }) => {
-                self.keep(&suspect)?;
+                self.add_to_corpus(&suspect)?;
                 HangVerdict::Ends
             }
             None => {
-                self.file_unexamined(&suspect)?;
+                self.store_unexamined(&suspect)?;
                 HangVerdict::Unknown
             }
         };
@@ -317,9 +324,9 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Keeps in the corpus what ends by itself after all, where no worker receives the verdict any
-    /// more: the next call sees what it reaches.
-    fn keep(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
+    /// Adds an input that does not hang to the corpus when fuzzing is over and no worker receives the
+    /// verdict any more.
+    fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)
                 .add_to_corpus(&suspect.input)
@@ -328,30 +335,31 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts, or stores, a suspect that was not examined.
-    pub(super) fn leave(
+    /// Counts a suspect that was not examined in its group, or stores it if that is unknown.
+    pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,
         group: Option<(Kind, Key)>,
     ) -> Result<(), StoreError> {
         match group {
             Some((kind, major)) => self.count(kind, major, 1),
-            None => self.file_unexamined(suspect),
+            None => self.store_unexamined(suspect),
         }
     }
 
-    /// Files a suspect that there was no time to examine, or that could not be: as what was seen
-    /// once, so that nothing is lost.
-    fn file_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
+    /// Stores a suspect that could not be examined as a flaky crash, so that it is not lost.
+    fn store_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
-        // Without the program there is no record of the run.
+        // Without the program no record of the run can be made.
         match Triager::of_target(&minimizing.target, minimizing.way) {
-            Ok(triager) => self.file(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect),
+            Ok(triager) => {
+                self.store_suspect(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect)
+            }
             Err(_) => Ok(()),
         }
     }
 
-    fn file(
+    fn store_suspect(
         &mut self,
         kind: Kind,
         crash: &Crash,
@@ -365,8 +373,8 @@ impl GuidedEngine<'_> {
             name: &suspect.name,
         };
         loop {
-            let taken = self.take_in(&report);
-            if !self.session.waits_for_room(&taken) {
+            let taken = self.store(&report);
+            if !self.session.waits_for_space(&taken) {
                 return taken.map(drop);
             }
         }

@@ -1,0 +1,330 @@
+//! The state of a campaign: which groups are known and how many runs ended in each. [`CampaignState`]
+//! commits findings in the order of their runs and stores the inputs that are worth it;
+//! [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::{self, is_slip};
+use crate::{Classified, Finding, Progress, Variants, study::StudyState};
+use ddfuzz_model::files::Base64;
+use ddfuzz_store::{EntryId, Kind, Store, StoreError};
+use ddfuzz_triage::{Crash, Found, Key};
+
+/// Number of minor keys of a group of which an input is stored.
+pub(crate) const MAX_MINORS: usize = 16;
+
+/// A finding whose input is stored.
+pub(crate) struct Stored {
+    pub(crate) id: EntryId,
+    /// Whether the finding founds a group of crashes.
+    pub(crate) founds: bool,
+}
+
+/// The stored inputs of a group, without those that only a minimization slipped into.
+#[derive(Debug, Default)]
+struct StoredInputs {
+    minors: HashSet<String>,
+    /// Size of the smallest input, in bytes.
+    least: Option<u64>,
+}
+
+impl StoredInputs {
+    fn add(&mut self, minor: String, size: u64) {
+        self.minors.insert(minor);
+        self.least = Some(self.least.map_or(size, |least| size.min(least)));
+    }
+
+    /// Whether an input of `size` bytes is stored: each of the first [`MAX_MINORS`] minor keys is,
+    /// and a crash that is smaller than all stored inputs of its group.
+    fn needs(&self, kind: Kind, minor: &str, size: u64) -> bool {
+        let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
+        first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
+    }
+}
+
+/// Name of a group: kind, major key (12 hex digits), and the utility in a study of many utilities.
+type GroupName = (Kind, String, Option<String>);
+
+fn utility(crash: &Crash) -> Option<String> {
+    crash.of.as_ref().map(|subject| subject.utility.clone())
+}
+
+/// Kind and major key (12 hex digits) of the group in which a run ended.
+pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
+    match what {
+        Classified::Known { kind, major } => (*kind, major.short()),
+        Classified::Crash(crash) => (Kind::of_class(&crash.class), crash.keys.major.short()),
+        Classified::Flaky(crash) => (Kind::Flaky, crash.keys.major.short()),
+    }
+}
+
+/// The state of a campaign in memory: its checkpoint, and which groups have a founder.
+pub(crate) struct CampaignState<'a> {
+    store: &'a Mutex<Store>,
+    name: String,
+    pub(crate) checkpoint: Checkpoint,
+    /// Groups that have a founder, because a run of this campaign found them or they existed before
+    /// it. A group that only a minimization slipped into may still get a run as its founder.
+    founded: HashMap<GroupName, StoredInputs>,
+    /// Counts that this process has written to the records of groups.
+    written: BTreeMap<(Kind, String), u64>,
+    unsaved: bool,
+}
+
+impl<'a> CampaignState<'a> {
+    /// Reads the checkpoint and the stored groups of the output directory.
+    pub(crate) fn open(
+        store: &'a Mutex<Store>,
+        campaign: &str,
+    ) -> Result<CampaignState<'a>, StoreError> {
+        let mut founded: HashMap<GroupName, StoredInputs> = HashMap::new();
+        let mut crashes = BTreeSet::new();
+        let reader = lock(store).reader().clone();
+        let checkpoint = reader.load_state::<Checkpoint>()?;
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                let major = group.record.major.short();
+                for entry in reader.entries(kind, &major)? {
+                    if is_slip(entry.crash.found.as_ref()) {
+                        continue;
+                    }
+                    let mut add = |kind| {
+                        let name = (kind, major.clone(), utility(&entry.crash));
+                        let minor = entry.crash.keys.minor.short();
+                        let inputs = founded.entry(name).or_default();
+                        inputs.add(minor, schedule::size(&entry));
+                    };
+                    add(kind);
+                    if kind == Kind::Flaky && entry.minimized.is_some() {
+                        // It was a crash until it did not reproduce.
+                        add(Kind::Crash);
+                    }
+                }
+                if kind == Kind::Crash {
+                    crashes.insert(major);
+                }
+            }
+        }
+        let first_call = checkpoint.is_none();
+        let mut checkpoint = checkpoint.unwrap_or_default();
+        if first_call || checkpoint.reported {
+            checkpoint.known_before = crashes;
+        }
+        // A known group may hold nothing but slips; it has its founder all the same.
+        for major in &checkpoint.known_before {
+            let name = (Kind::Crash, major.clone(), None);
+            founded.entry(name).or_default();
+        }
+        Ok(CampaignState {
+            store,
+            name: campaign.to_owned(),
+            checkpoint,
+            founded,
+            written: BTreeMap::new(),
+            unsaved: false,
+        })
+    }
+
+    /// Commits a finding of a run; returns its entry if the input is stored.
+    pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
+        let found = Found::Run {
+            campaign: self.name.clone(),
+            run: finding.run,
+            input: finding.name.clone(),
+        };
+        self.commit_found(&finding.what, &finding.input, found)
+    }
+
+    /// Commits a finding with its origin; returns its entry if the input is stored.
+    pub(crate) fn commit_found(
+        &mut self,
+        what: &Classified,
+        input: &[u8],
+        found: Found,
+    ) -> Result<Option<Stored>, StoreError> {
+        let (kind, major) = group_of(what);
+        let (Classified::Crash(crash) | Classified::Flaky(crash)) = what else {
+            self.checkpoint.count(kind, major);
+            return Ok(None);
+        };
+        let (minor, size) = (crash.keys.minor.short(), input.len() as u64);
+        let group = (kind, major.clone(), utility(crash));
+        let stored = self.founded.get(&group);
+        let founds = stored.is_none() && kind == Kind::Crash;
+        if stored.is_some_and(|stored| !stored.needs(kind, &minor, size)) {
+            self.checkpoint.count(kind, major);
+            return Ok(None);
+        }
+        let crash = Crash {
+            found: Some(found),
+            ..(**crash).clone()
+        };
+        let id = lock(self.store).file(kind, &crash, input)?.id;
+        // Counted only now: after the error of a full disk, the whole commit is repeated.
+        self.checkpoint.count(kind, major);
+        self.founded.entry(group).or_default().add(minor, size);
+        self.unsaved = true;
+        Ok(Some(Stored { id, founds }))
+    }
+
+    pub(crate) fn is_unsaved(&self) -> bool {
+        self.unsaved
+    }
+
+    /// Saves the checkpoint, and the counts in the records of groups.
+    pub(crate) fn save(&mut self) -> Result<(), StoreError> {
+        let mut store = lock(self.store);
+        for (kind, groups) in &self.checkpoint.seen {
+            for (major, runs) in groups {
+                let name = (*kind, major.clone());
+                if self.written.get(&name) == Some(runs) {
+                    continue;
+                }
+                if let Some(group) = store.reader().group(*kind, major)? {
+                    store.set_seen(*kind, group.record.major, &self.name, *runs)?;
+                    self.written.insert(name, *runs);
+                }
+            }
+        }
+        store.save_state(&self.checkpoint)?;
+        self.unsaved = false;
+        Ok(())
+    }
+
+    /// Records that the call is complete; ends the count if its last run is committed.
+    pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.reported = true;
+        checkpoint.goal.take_if(|goal| *goal == checkpoint.next);
+        self.save()
+    }
+
+    /// The entries to minimize next, in order, over all groups ([`schedule::pending`]).
+    pub(crate) fn pending(
+        &self,
+        variants: Variants,
+        last: bool,
+    ) -> Result<Vec<EntryId>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        schedule::pending(&reader, variants, last)
+    }
+
+    /// Number of groups of crashes that are not `muted`, did not exist before the campaign, and were
+    /// not reported by an earlier call.
+    pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
+        let groups = lock(self.store).reader().groups(Kind::Crash)?;
+        let majors = groups.iter().map(|group| group.record.major);
+        let known = &self.checkpoint.known_before;
+        let new = majors.filter(|major| !known.contains(&major.short()) && !muted(*major));
+        Ok(new.count() as u64)
+    }
+}
+
+/// Locks a mutex, also one that a panicking thread has left locked.
+pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The checkpoint of a campaign (`state.json`): everything that no other file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// Number of the first run that is not committed.
+    pub(crate) next: u64,
+    /// Number of the first run of the present count.
+    pub(crate) count_start: u64,
+    /// Number of the first run after the present count; `None` if the count is complete or has no end.
+    pub(crate) goal: Option<u64>,
+    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex digits).
+    pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
+    /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
+    /// change.
+    #[serde(default)]
+    pub(crate) max_len: Option<u64>,
+    /// Hash of the seeds; `None` without seeds. The input of a run depends on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seeds: Option<String>,
+    /// Hash of the words of the dictionaries; `None` without a dictionary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dictionary: Option<String>,
+    /// Words taken from the program; a rebuilt program does not change them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) words: Vec<Base64>,
+    /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
+    /// completed call has reported.
+    pub(crate) known_before: BTreeSet<String>,
+    /// Number of runs before the present count that crashed in each group, by major key.
+    #[serde(default)]
+    pub(crate) seen_before: BTreeMap<String, u64>,
+    /// Whether the last call was completed, and so has reported the new groups.
+    #[serde(default, rename = "told")]
+    pub(crate) reported: bool,
+    /// State of a study of many utilities; `None` in other campaigns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) study: Option<StudyState>,
+}
+
+impl Checkpoint {
+    /// Begins a count of `runs` runs (`None`: without end), or continues an unfinished one with the
+    /// same goal. So a campaign that was killed and resumed makes the same runs, and finds the same
+    /// groups new, as one that was not.
+    pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
+        let unfinished = self.goal.is_some_and(|goal| {
+            runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
+        });
+        if !unfinished {
+            self.count_start = self.next;
+            self.goal = runs.map(|runs| self.next.saturating_add(runs));
+            self.seen_before = self.seen.get(&Kind::Crash).cloned().unwrap_or_default();
+        }
+        self.reported = false;
+    }
+
+    pub(crate) fn count(&mut self, kind: Kind, major: String) {
+        self.count_runs(kind, major, 1);
+    }
+
+    /// Counts `runs` runs that ended in a group.
+    pub(crate) fn count_runs(&mut self, kind: Kind, major: String, runs: u64) {
+        *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
+    }
+
+    /// Raises the count of a group to `runs`, if it is lower.
+    pub(crate) fn raise_count(&mut self, kind: Kind, major: String, runs: u64) {
+        if runs > 0 {
+            let seen = self.seen.entry(kind).or_default().entry(major).or_default();
+            *seen = runs.max(*seen);
+        }
+    }
+
+    /// Number of runs of this count that crashed in a group known before or for which `is_known`.
+    pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
+        let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
+        crashes
+            .filter(|(major, _)| self.known_before.contains(*major) || is_known(major))
+            .map(|(major, runs)| runs - self.seen_before.get(major).unwrap_or(&0).min(runs))
+            .sum()
+    }
+
+    /// Progress with the counts of this checkpoint; times and rates are 0.
+    pub(crate) fn progress(&self) -> Progress {
+        let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
+        Progress {
+            runs: self.next - self.count_start,
+            groups: groups as u64,
+            crashes: self.total(Kind::Crash),
+            hangs: self.total(Kind::Hang),
+            ooms: self.total(Kind::Oom),
+            ..Progress::default()
+        }
+    }
+
+    /// Number of all runs that ended in a group of this kind.
+    pub(crate) fn total(&self, kind: Kind) -> u64 {
+        self.seen
+            .get(&kind)
+            .map_or(0, |groups| groups.values().sum())
+    }
+}

@@ -1,0 +1,453 @@
+//! The messages between the main process and its workers, and a worker's end of the connection:
+//! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame of
+//! a JSON head and a body of bytes.
+
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{CrashSink, KnownKey, Report, StoreWriter, campaign_state::lock};
+use ddfuzz_exec::{Signature, Target};
+use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
+use ddfuzz_triage::{Crash, Key};
+
+/// Largest head or body of a valid message, in bytes.
+const MAX_LEN: u32 = 1 << 30;
+
+/// The requests of a worker. The body of the message is the input or the reproducer, if the request
+/// has one.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Request {
+    /// First message of a supervisor: the number of the worker that it starts.
+    Supervisor { worker: usize },
+    /// First message of a worker: its number.
+    Worker { worker: usize },
+    /// Asks for the keys of which inputs are stored ([`CrashSink::known`]).
+    Known,
+    /// Submits a classified crash ([`CrashSink::submit`]).
+    Submit {
+        kind: Kind,
+        crash: Box<Crash>,
+        run: u64,
+        name: String,
+    },
+    /// Counts runs that ended in a known group ([`CrashSink::count`]).
+    Count { kind: Kind, major: Key, runs: u64 },
+    /// Stores a crash that a minimization has found ([`StoreWriter::file`]).
+    File { kind: Kind, crash: Box<Crash> },
+    /// Replaces the reproducer of an entry ([`StoreWriter::write_minimized`]).
+    WriteMinimized { id: EntryId },
+    /// Writes the script that reproduces a crash ([`StoreWriter::write_reproduce`]).
+    WriteReproduce { id: EntryId },
+    /// Records the outcome of a minimization ([`StoreWriter::write_outcome`]).
+    WriteOutcome { id: EntryId, outcome: Minimized },
+    /// Asks for the next entry to minimize ([`CrashSink::claim`]).
+    Claim,
+    /// Releases an entry that was claimed ([`CrashSink::release`]).
+    Release {
+        id: EntryId,
+        ended: bool,
+        spent_us: u64,
+    },
+    /// Number of runs that were stopped at a hang whose group the worker does not know yet.
+    CountUnclassified {
+        signatures: Vec<Signature>,
+        runs: u64,
+    },
+    /// An input for the corpus of the output directory.
+    AddToCorpus,
+    /// An input whose run took too long.
+    Hang {
+        /// Number of this submission at the worker.
+        number: u64,
+        /// Whether the worker knows no other hang with one of these signatures.
+        first: bool,
+        signatures: Vec<Signature>,
+        run: u64,
+        name: String,
+    },
+    /// The status of the worker, which asks for an [`Order`].
+    Heartbeat(Heartbeat),
+    /// Text for the user.
+    Note(String),
+    /// Why the worker cannot continue.
+    Failed(String),
+}
+
+/// The status of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Heartbeat {
+    /// Number of runs since the last heartbeat.
+    pub(super) runs: u64,
+    /// Number of inputs in the worker's corpus.
+    pub(super) corpus: u64,
+    /// Number of the target's edges that the worker's runs have covered.
+    pub(super) edges: u64,
+    /// Number of edges of the target.
+    pub(super) edges_of: u64,
+    /// Number of covered edges whose counts change when an input is run again.
+    pub(super) unstable: u64,
+    /// Time in microseconds that the worker has minimized since the last heartbeat.
+    pub(super) minimized_us: u64,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// Whether the worker must end.
+    pub(super) stop: bool,
+    /// Number of runs that the worker may make until it asks again.
+    pub(super) runs: u64,
+    /// Verdicts about hangs since the last heartbeat.
+    pub(super) judged: Vec<JudgedHang>,
+}
+
+/// The verdict of the main process about an input that a worker submitted as a hang.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct JudgedHang {
+    /// Number of the worker, and number of the submission at that worker.
+    pub(super) from: (usize, u64),
+    pub(super) signatures: Vec<Signature>,
+    /// Size of the input in bytes.
+    pub(super) size: usize,
+    pub(super) verdict: HangVerdict,
+}
+
+/// Whether an input hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum HangVerdict {
+    /// The input hangs, or fails in another way, and belongs to this group.
+    Of(Kind, Key),
+    /// The run ends by itself.
+    Ends,
+    /// Whether the input hangs is unknown, because the target could not be run.
+    Unknown,
+}
+
+/// The answers of the main process to requests.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Reply {
+    Done,
+    Known(Vec<KnownKey>),
+    Entry(Option<EntryId>),
+    Filed {
+        id: EntryId,
+        new_major: bool,
+        new_minor: bool,
+        already: bool,
+    },
+    Order(Order),
+    Failed {
+        path: PathBuf,
+        why: String,
+    },
+}
+
+/// Sends a message with the head `head`, as JSON, and the bytes `body`.
+pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) -> io::Result<()> {
+    let head = serde_json::to_vec(head)?;
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| ErrorKind::InvalidInput);
+    let mut frame = Vec::with_capacity(8 + head.len() + body.len());
+    frame.extend(length(&head)?.to_le_bytes());
+    frame.extend(length(body)?.to_le_bytes());
+    frame.extend(head);
+    frame.extend(body);
+    stream.write_all(&frame)
+}
+
+/// Waits for a message, and returns its head and its body.
+pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<(T, Vec<u8>)> {
+    let mut lengths = [0; 8];
+    stream.read_exact(&mut lengths)?;
+    let [head, body] = [0, 4].map(|at| {
+        let mut word = [0; 4];
+        word.copy_from_slice(&lengths[at..at + 4]);
+        u32::from_le_bytes(word)
+    });
+    if head.max(body) > MAX_LEN {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; head as usize];
+    stream.read_exact(&mut text)?;
+    let mut bytes = vec![0; body as usize];
+    stream.read_exact(&mut bytes)?;
+    Ok((serde_json::from_slice(&text)?, bytes))
+}
+
+/// A worker's connection to the main process, with which it stores crashes. Clones share the
+/// connection.
+#[derive(Clone)]
+pub(super) struct MainProcess {
+    reader: Reader,
+    stream: Arc<Mutex<UnixStream>>,
+    /// Number of this worker.
+    worker: usize,
+    /// Number of runs by group that are not reported yet.
+    counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
+}
+
+impl MainProcess {
+    /// Connects to the main process at the socket `socket`, as worker number `worker`.
+    pub(super) fn connect(
+        socket: &Path,
+        root: &Path,
+        worker: usize,
+    ) -> Result<MainProcess, StoreError> {
+        let reader = Reader::open(root)?;
+        let stream = UnixStream::connect(socket).map_err(|error| lost(&reader, &error))?;
+        let main_process = MainProcess {
+            reader,
+            stream: Arc::new(Mutex::new(stream)),
+            worker,
+            counts: Arc::default(),
+        };
+        main_process.tell(&Request::Worker { worker }, &[])?;
+        Ok(main_process)
+    }
+
+    /// The number of a submission, if this worker has made it; else `None`.
+    pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
+        (worker == self.worker).then_some(number)
+    }
+
+    /// Sends a request that has no answer.
+    pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+        send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
+    }
+
+    /// Sends a request and waits for the answer.
+    fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
+        let mut line = lock(&self.stream);
+        let answer = send(&mut line, request, body).and_then(|()| receive(&mut line));
+        match answer.map_err(|error| lost(&self.reader, &error))? {
+            (Reply::Failed { path, why }, _) => Err(StoreError::Unwritable { path, why }),
+            (reply, _) => Ok(reply),
+        }
+    }
+
+    /// Sends a request that is answered by [`Reply::Done`].
+    pub(super) fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+        match self.ask(request, body)? {
+            Reply::Done => Ok(()),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// The error for an answer of the wrong type.
+    fn nonsense(&self) -> StoreError {
+        lost(&self.reader, &io::ErrorKind::InvalidData.into())
+    }
+
+    /// Sends the counts of runs and the worker's status, and returns the answer.
+    pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
+        for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
+            self.have(&Request::Count { kind, major, runs }, &[])?;
+        }
+        match self.ask(&Request::Heartbeat(heartbeat), &[])? {
+            Reply::Order(order) => Ok(order),
+            _ => Err(self.nonsense()),
+        }
+    }
+}
+
+/// The error when the main process has closed the connection.
+fn lost(reader: &Reader, error: &io::Error) -> StoreError {
+    StoreError::Unwritable {
+        path: reader.root().to_owned(),
+        why: format!("the process that writes it cannot be reached: {error}"),
+    }
+}
+
+impl StoreWriter for MainProcess {
+    fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        let crash = Box::new(crash.clone());
+        match self.ask(&Request::File { kind, crash }, input)? {
+            Reply::Filed {
+                id,
+                new_major,
+                new_minor,
+                already,
+            } => Ok(Filed {
+                path: id.folder(self.reader.root()),
+                id,
+                new_major,
+                new_minor,
+                already,
+            }),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        self.have(&Request::WriteMinimized { id: id.clone() }, bytes)
+    }
+
+    /// Has the script written that reproduces the crash of an entry. `_target` is not sent, since the
+    /// main process knows the target.
+    fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
+        self.have(&Request::WriteReproduce { id: id.clone() }, &[])
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        let (id, outcome) = (id.clone(), outcome.clone());
+        self.have(&Request::WriteOutcome { id, outcome }, &[])
+    }
+}
+
+impl CrashSink for MainProcess {
+    fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
+        match self.ask(&Request::Known, &[])? {
+            Reply::Known(known) => Ok(known),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+        let request = Request::Submit {
+            kind: report.kind,
+            crash: Box::new(report.crash.clone()),
+            run: report.run,
+            name: report.name.to_owned(),
+        };
+        match self.ask(&request, report.input)? {
+            Reply::Entry(entry) => Ok(entry),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    /// Adds runs of a group to the counts that the next heartbeat sends.
+    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        *lock(&self.counts).entry((kind, major)).or_default() += runs;
+        Ok(())
+    }
+
+    fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
+        match self.ask(&Request::Claim, &[])? {
+            Reply::Entry(entry) => Ok(entry),
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+        let spent_us = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
+        let id = id.clone();
+        self.have(
+            &Request::Release {
+                id,
+                ended,
+                spent_us,
+            },
+            &[],
+        )
+    }
+}
+
+/// Time between two heartbeats.
+const HEARTBEAT_EVERY: Duration = Duration::from_millis(100);
+/// Pause of a worker that may make no runs, while other workers finish theirs.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// Sends the heartbeats of a worker when they are due.
+pub(super) struct HeartbeatTimer {
+    pub(super) main_process: MainProcess,
+    order: Order,
+    last: Instant,
+    /// Number of runs since the last heartbeat.
+    pub(super) runs: u64,
+    /// Verdicts about hangs that are not applied yet.
+    judged: Vec<JudgedHang>,
+    /// The values of the next heartbeat, except the number of runs.
+    pub(super) status: Heartbeat,
+}
+
+impl HeartbeatTimer {
+    /// Sends the first heartbeat, which asks for runs.
+    pub(super) fn begin(main_process: MainProcess) -> Result<HeartbeatTimer, StoreError> {
+        let mut order = main_process.send_heartbeat(Heartbeat::default())?;
+        Ok(HeartbeatTimer {
+            main_process,
+            judged: std::mem::take(&mut order.judged),
+            order,
+            last: Instant::now(),
+            runs: 0,
+            status: Heartbeat::default(),
+        })
+    }
+
+    /// Number of runs that the worker may make now; 0 if it must end. Sends a heartbeat when it is
+    /// due, and waits while no runs are granted.
+    pub(super) fn left(&mut self) -> Result<u64, StoreError> {
+        loop {
+            if self.order.stop {
+                return Ok(0);
+            }
+            let left = self.order.runs.saturating_sub(self.runs);
+            if left > 0 && self.last.elapsed() < HEARTBEAT_EVERY {
+                return Ok(left);
+            }
+            if left == 0 && self.runs == 0 {
+                std::thread::sleep(IDLE);
+            }
+            self.send_heartbeat()?;
+        }
+    }
+
+    /// Takes the verdicts about hangs that were received.
+    pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
+        std::mem::take(&mut self.judged)
+    }
+
+    /// Sends a heartbeat now.
+    pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
+        let heartbeat = Heartbeat {
+            runs: self.runs,
+            ..self.status
+        };
+        self.order = self.main_process.send_heartbeat(heartbeat)?;
+        self.judged.append(&mut self.order.judged);
+        self.runs = 0;
+        self.status.minimized_us = 0;
+        self.last = Instant::now();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_comes_out_as_it_went_in() {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        send(&mut here, &Request::Worker { worker: 7 }, b"body").unwrap();
+        send(&mut here, &Request::AddToCorpus, b"").unwrap();
+        let (request, body) = receive::<Request>(&mut there).unwrap();
+        assert!(matches!(request, Request::Worker { worker: 7 }));
+        assert_eq!(body, b"body");
+        let (request, body) = receive::<Request>(&mut there).unwrap();
+        assert!(matches!(request, Request::AddToCorpus));
+        assert!(body.is_empty());
+    }
+
+    #[test]
+    fn nonsense_and_a_cut_frame_are_errors() {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.write_all(&[0xff; 8]).unwrap();
+        assert!(receive::<Request>(&mut there).is_err());
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.write_all(&[9, 0, 0, 0, 0, 0, 0, 0, b'{']).unwrap();
+        drop(here);
+        assert!(receive::<Request>(&mut there).is_err());
+    }
+}

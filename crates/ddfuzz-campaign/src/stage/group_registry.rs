@@ -1,0 +1,567 @@
+//! [`GroupRegistry`]: which inputs of a group are stored, how many runs it has, and which group is
+//! minimized next; for the process that owns the output directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::campaign_state::MAX_MINORS;
+use crate::crash_sink::RunCounter;
+use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use crate::{CampaignError, CrashSink, KnownKey, Report, StoreWriter, Variants};
+use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
+use ddfuzz_model::files::OsText;
+use ddfuzz_store::{
+    Campaign, Entry, EntryId, Filed, Kind, KnownGroups, Minimized, Reader, Store, StoreError,
+    hash_of, rfc3339,
+};
+use ddfuzz_triage::{Crash, Found, Key, Keys};
+
+/// Time between two writes of the counts.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
+
+/// Sizes of the inputs of a group, from which it follows whether a further input is stored.
+struct Group {
+    major: Key,
+    /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
+    /// in bytes.
+    minors: BTreeMap<String, (Key, u64)>,
+    /// Sizes that the minimizations of the group have reached.
+    reached: SmallestSizes,
+    /// Size in bytes of the smallest input that is not minimized; `None` if there is none.
+    open: Option<u64>,
+}
+
+impl Group {
+    /// Size in bytes from which on an input is not stored, for a minor key whose smallest stored
+    /// input has `least` bytes: it is neither smaller nor worth a separate minimization.
+    fn size_limit(&self, least: u64) -> u64 {
+        let worth = self.reached.most().map_or(0, |most| most + 1);
+        least.max(self.open.map_or(worth, |open| open.min(worth)))
+    }
+
+    /// Records that an input of `size` bytes is stored.
+    fn add_input(&mut self, minor: &Key, size: u64) {
+        let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
+        *least = size.min(*least);
+    }
+}
+
+/// A [`CrashSink`] for the process that owns the output directory.
+///
+/// It stores the first input of each minor key (at most 16 keys of a group), and each input that is
+/// smaller than all stored ones of its key, or than a tenth of the smallest input that was
+/// minimized. It counts runs in memory, and writes the counts every 2 seconds, in
+/// [`GroupRegistry::flush`] and when it is dropped: a process that is killed loses the counts of
+/// some seconds, and nothing else.
+pub struct GroupRegistry<S: RunCounter = Store> {
+    writer: S,
+    muted: KnownGroups,
+    variants: Variants,
+    groups: BTreeMap<GroupName, Group>,
+    /// Id of the campaign whose runs are counted.
+    campaign: String,
+    /// Number of runs of the campaign that ended in each group.
+    runs: BTreeMap<(Kind, Key), u64>,
+    /// Groups whose numbers of runs are not written yet.
+    unwritten: BTreeSet<(Kind, Key)>,
+    /// When the counts were last written.
+    written: Instant,
+    queue: PendingGroups,
+}
+
+impl<S: RunCounter> GroupRegistry<S> {
+    /// Reads all groups of the output directory, and queues those that have no outcome: first
+    /// interrupted minimizations, then groups in the order of the runs that found them, then groups
+    /// that only a minimization has found, then smaller inputs of groups that have an outcome, then
+    /// hangs and memory blow-ups. `campaign`: the id under which runs are counted.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn new(writer: S, campaign: &str) -> Result<GroupRegistry<S>, StoreError> {
+        let mut registry = GroupRegistry {
+            writer,
+            muted: KnownGroups::default(),
+            variants: Variants::None,
+            groups: BTreeMap::new(),
+            campaign: campaign.to_owned(),
+            runs: BTreeMap::new(),
+            unwritten: BTreeSet::new(),
+            written: Instant::now(),
+            queue: PendingGroups::default(),
+        };
+        let reader = registry.writer.reader().clone();
+        for kind in Kind::ALL {
+            let mut pending = Vec::new();
+            for group in reader.groups(kind)? {
+                let major = group.record.major;
+                if let Some(runs) = group.record.seen.get(campaign) {
+                    registry.runs.insert((kind, major), *runs);
+                }
+                let entries = reader.entries(kind, &major.short())?;
+                for entry in &entries {
+                    registry.add_input(kind, &entry.crash.keys, smallest_size(entry));
+                }
+                let name = (kind, major.short());
+                registry.update_reached(&name, &entries);
+                if let Some((priority, entry)) = registry.next_of(&name, &reader, &entries) {
+                    let found = entry.crash.found.as_ref();
+                    pending.push((priority, rank(found), name, entry.log().exists()));
+                }
+            }
+            pending.sort();
+            for (priority, _, group, begun) in pending {
+                registry.queue.enqueue(group, priority, begun);
+            }
+        }
+        Ok(registry)
+    }
+
+    /// Excludes groups from minimization; they are still counted and stored.
+    #[must_use]
+    pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
+        self.muted = muted;
+        self
+    }
+
+    /// Sets how many further minor keys of a group are minimized when no other group waits.
+    #[must_use]
+    pub fn with_variants(mut self, variants: Variants) -> GroupRegistry<S> {
+        self.variants = variants;
+        let reader = self.writer.reader().clone();
+        let names: Vec<GroupName> = self.groups.keys().cloned().collect();
+        for name in names {
+            // A group that cannot be read now is queued with its next stored input.
+            let _ = self.enqueue_more(&name, &reader);
+        }
+        self
+    }
+
+    /// Writes the counts of runs to the output directory.
+    ///
+    /// # Errors
+    /// When a count cannot be written; the next call writes it.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.written = Instant::now();
+        while let Some((kind, major)) = self.unwritten.first().copied() {
+            let runs = self.runs.get(&(kind, major)).copied().unwrap_or_default();
+            let written = self.writer.set_seen(kind, major, &self.campaign, runs);
+            match written {
+                // The group was removed; it is counted when it is stored again.
+                Ok(()) | Err(StoreError::NoSuch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.unwritten.remove(&(kind, major));
+        }
+        Ok(())
+    }
+
+    /// Number of groups that wait to be minimized or are being minimized.
+    pub fn pending(&self) -> usize {
+        self.queue.groups.len()
+    }
+
+    /// Id of the campaign whose runs are counted.
+    pub fn campaign(&self) -> &str {
+        &self.campaign
+    }
+
+    /// The store that the registry writes to.
+    pub fn writer(&mut self) -> &mut S {
+        &mut self.writer
+    }
+
+    /// Records that an input of `size` bytes with these keys is stored.
+    fn add_input(&mut self, kind: Kind, keys: &Keys, size: u64) {
+        let group = self.groups.entry((kind, keys.major.short()));
+        let group = group.or_insert_with(|| Group {
+            major: keys.major,
+            minors: BTreeMap::new(),
+            reached: SmallestSizes::default(),
+            open: None,
+        });
+        group.add_input(&keys.minor, size);
+    }
+
+    /// Updates the sizes that the minimizations of a group have reached, and the size of its
+    /// smallest input that is not minimized.
+    fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
+        if let Some(group) = self.groups.get_mut(name)
+            && name.0 == Kind::Crash
+        {
+            group.reached = SmallestSizes::of(entries);
+            let open = entries.iter().filter(|entry| entry.minimized.is_none());
+            group.open = open.map(size).min();
+        }
+    }
+
+    /// Whether an input of `size` bytes with these keys is to be stored.
+    fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
+        let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
+            return true;
+        };
+        match group.minors.get(&keys.minor.short()) {
+            Some((_, least)) => size < group.size_limit(*least),
+            None => group.minors.len() < MAX_MINORS || size < group.size_limit(0),
+        }
+    }
+
+    /// The entry of a group that is minimized next, and its priority; `None` if no entry is.
+    fn next_of<'a>(
+        &self,
+        (kind, _): &GroupName,
+        reader: &'a Reader,
+        entries: &'a [Entry],
+    ) -> Option<(Priority, &'a Entry)> {
+        let bug = Bug::of(reader, entries);
+        if let Some(founder) = bug.founder_or_begun() {
+            let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
+            return Some((priority, founder));
+        }
+        if *kind != Kind::Crash {
+            return None;
+        }
+        let class = entries.first().map(|entry| &entry.crash.class)?;
+        let smaller = bug.smaller().map(|entry| (Priority::Smaller, entry));
+        let variant = || bug.variant(self.variants.most(class));
+        smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
+    }
+
+    /// Queues a group that has an outcome, if another of its entries is to be minimized.
+    fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
+        let entries = reader.entries(name.0, &name.1)?;
+        self.update_reached(name, &entries);
+        if let Some((priority, entry)) = self.next_of(name, reader, &entries) {
+            self.queue
+                .enqueue(name.clone(), priority, entry.log().exists());
+        }
+        Ok(())
+    }
+
+    fn store_input(
+        &mut self,
+        kind: Kind,
+        crash: &Crash,
+        input: &[u8],
+    ) -> Result<Filed, StoreError> {
+        let filed = self.writer.file(kind, crash, input)?;
+        let name = (kind, crash.keys.major.short());
+        self.add_input(kind, &crash.keys, input.len() as u64);
+        let slipped = is_slip(crash.found.as_ref());
+        if self.is_ended(&name)? {
+            let reader = self.writer.reader().clone();
+            self.enqueue_more(&name, &reader)?;
+        } else if let Some(priority) = Priority::of(kind, slipped)
+            && (filed.new_major || !slipped)
+        {
+            // A group that only a minimization had found moves up when a run finds it.
+            self.queue.enqueue(name, priority, false);
+        }
+        Ok(filed)
+    }
+
+    /// Whether an entry of the group has an outcome, so that the group was minimized.
+    fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
+        let entries = self.writer.reader().entries(group.0, &group.1)?;
+        Ok(entries.iter().any(|entry| entry.minimized.is_some()))
+    }
+
+    fn is_muted(&self, (kind, major): &GroupName) -> bool {
+        self.writer.reader().is_muted(*kind, major, &self.muted)
+    }
+
+    fn write_if_due(&mut self) {
+        if !self.unwritten.is_empty() && self.written.elapsed() >= WRITE_EVERY {
+            // What cannot be written now is written later, and is no reason to file nothing.
+            let _ = self.flush();
+        }
+    }
+}
+
+impl<S: RunCounter> StoreWriter for GroupRegistry<S> {
+    fn reader(&self) -> &Reader {
+        self.writer.reader()
+    }
+
+    fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        self.store_input(kind, crash, input)
+    }
+
+    fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
+        self.writer.write_minimized(id, bytes)?;
+        let group = self.groups.get_mut(&(id.kind(), id.major().to_owned()));
+        if let Some((_, least)) = group.and_then(|group| group.minors.get_mut(id.minor())) {
+            *least = (bytes.len() as u64).min(*least);
+        }
+        Ok(())
+    }
+
+    fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError> {
+        self.writer.write_reproduce(id, target)
+    }
+
+    fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
+        self.writer.write_outcome(id, outcome)
+    }
+}
+
+impl<S: RunCounter> CrashSink for GroupRegistry<S> {
+    fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
+        let groups = self.groups.iter();
+        let keys = groups.flat_map(|((kind, _), group)| {
+            group.minors.values().map(|(minor, least)| KnownKey {
+                kind: *kind,
+                major: group.major,
+                minor: *minor,
+                least: group.size_limit(*least),
+            })
+        });
+        Ok(keys.collect())
+    }
+
+    fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError> {
+        let keys = &report.crash.keys;
+        let mut filed = None;
+        if self.stores(report.kind, keys, report.input.len() as u64) {
+            let found = Found::Run {
+                campaign: self.campaign().to_owned(),
+                run: report.run,
+                input: report.name.to_owned(),
+            };
+            let crash = Crash {
+                found: Some(found),
+                ..report.crash.clone()
+            };
+            filed = Some(self.store_input(report.kind, &crash, report.input)?.id);
+        }
+        self.count(report.kind, keys.major, 1)?;
+        Ok(filed)
+    }
+
+    fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
+        let counted = self.runs.entry((kind, major)).or_default();
+        *counted = counted.saturating_add(runs);
+        self.unwritten.insert((kind, major));
+        self.write_if_due();
+        Ok(())
+    }
+
+    fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
+        self.write_if_due();
+        while let Some(group) = self.queue.next() {
+            let reader = self.writer.reader();
+            let entries = reader.entries(group.0, &group.1)?;
+            let next = self.next_of(&group, reader, &entries);
+            let next = next.map(|(_, entry)| entry.id.clone());
+            match next.filter(|_| !self.is_muted(&group)) {
+                Some(id) => {
+                    self.queue.claim(&group);
+                    return Ok(Some(id));
+                }
+                None => drop(self.queue.groups.remove(&group)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
+        let group = (id.kind(), id.major().to_owned());
+        if ended {
+            self.queue.groups.remove(&group);
+            let reader = self.writer.reader().clone();
+            self.enqueue_more(&group, &reader)?;
+        } else {
+            self.queue.release(&group, spent);
+        }
+        Ok(())
+    }
+}
+
+impl<S: RunCounter> Drop for GroupRegistry<S> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// Size in bytes of the smaller of an entry's input and its reproducer; `u64::MAX` if there is
+/// neither.
+fn smallest_size(entry: &Entry) -> u64 {
+    let files = [entry.original(), entry.reproducer()];
+    let sizes = files.iter().filter_map(|file| file.metadata().ok());
+    sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
+}
+
+/// Kind of a group, and the first 12 hex digits of its major key.
+type GroupName = (Kind, String);
+
+/// A group's rank in the queue; the least is minimized next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PendingGroup {
+    /// Whether the group is being minimized: unclaimed groups come first.
+    claimed: bool,
+    priority: Priority,
+    /// How long the group was minimized before it was released: hard groups come last.
+    spent: Duration,
+    /// Whether no minimization was begun: interrupted ones come first after a restart.
+    not_begun: bool,
+    /// Order in which the groups were queued.
+    number: u64,
+}
+
+/// The queue of the groups to minimize, by group. Claimed groups stay in the queue.
+#[derive(Debug, Default)]
+struct PendingGroups {
+    groups: BTreeMap<GroupName, PendingGroup>,
+    /// Number of groups that were queued so far, which orders them.
+    numbers: u64,
+}
+
+impl PendingGroups {
+    /// Queues a group after the others of its priority. A group that waits already keeps its rank,
+    /// or gets the new priority if that is higher. `begun`: its minimization was interrupted.
+    fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
+        self.numbers += 1;
+        let pending = self.groups.entry(group).or_insert(PendingGroup {
+            claimed: false,
+            priority,
+            spent: Duration::ZERO,
+            not_begun: !begun,
+            number: self.numbers,
+        });
+        if !pending.claimed {
+            pending.priority = pending.priority.min(priority);
+        }
+    }
+
+    /// The group that is minimized next; `None` if all are claimed.
+    fn next(&self) -> Option<GroupName> {
+        let least = self.groups.iter().min_by_key(|(_, pending)| **pending);
+        let unclaimed = least.filter(|(_, pending)| !pending.claimed);
+        unclaimed.map(|(group, _)| group.clone())
+    }
+
+    /// Marks a group of the queue as being minimized.
+    fn claim(&mut self, group: &GroupName) {
+        if let Some(pending) = self.groups.get_mut(group) {
+            pending.claimed = true;
+        }
+    }
+
+    /// Queues a claimed group again, which has no result after the further time `spent`.
+    fn release(&mut self, group: &GroupName, spent: Duration) {
+        let pending = self.groups.get_mut(group);
+        if let Some(pending) = pending.filter(|pending| pending.claimed) {
+            pending.claimed = false;
+            pending.spent += spent;
+            pending.not_begun &= spent.is_zero();
+        }
+    }
+}
+
+impl GroupRegistry<Store> {
+    /// Opens or creates the output directory `root`; a directory of the same target is continued.
+    ///
+    /// # Errors
+    /// When `root` is no output directory, belongs to another target, is in use by another process,
+    /// or cannot be read or written. It is not changed then.
+    pub fn open(
+        root: &Path,
+        target: &Target,
+        way: Way,
+    ) -> Result<GroupRegistry<Store>, CampaignError> {
+        let mut store = Store::create_or_resume(root, new_campaign(target, way))?;
+        let campaign = match &store.campaigns().current {
+            Some(campaign) => campaign.clone(),
+            // The directory is new.
+            None => new_campaign(target, way),
+        };
+        let now = TargetRecord::new(target, way);
+        let same = |record: &TargetRecord| now.same_target(record);
+        if !campaign.target.as_ref().is_none_or(same) {
+            return Err(CampaignError::OtherTarget {
+                path: root.to_owned(),
+            });
+        }
+        if let Program::Bundled(name) = &target.program
+            && let Some(program) = bundled::program(name)
+        {
+            store.install_program(name, program)?;
+        }
+        Ok(GroupRegistry::new(store, &campaign.id)?)
+    }
+}
+
+/// Makes the record of a new campaign of this process on one target, with a unique id.
+pub fn new_campaign(target: &Target, way: Way) -> Campaign {
+    Campaign {
+        target: Some(TargetRecord::new(target, way)),
+        ways: vec![way],
+        ..new_study(target.limits)
+    }
+}
+
+/// Makes the record of a new campaign of this process on many targets, with a unique id.
+pub fn new_study(limits: Limits) -> Campaign {
+    let now = SystemTime::now();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim().to_owned();
+    let moment = now.duration_since(SystemTime::UNIX_EPOCH);
+    let moment = moment.unwrap_or_default().as_nanos();
+    let unique = format!("{host} {} {moment}", std::process::id());
+    Campaign {
+        id: hash_of(unique.as_bytes()),
+        command_line: std::env::args_os().map(OsText).collect(),
+        target: None,
+        limits: Some(limits),
+        ways: Vec::new(),
+        builds: Vec::new(),
+        settings: None,
+        seed: None,
+        started: rfc3339(now),
+        host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str) -> GroupName {
+        (Kind::Crash, name.to_owned())
+    }
+
+    fn claim(queue: &mut PendingGroups) -> Option<String> {
+        let group = queue.next()?;
+        queue.claim(&group);
+        Some(group.1)
+    }
+
+    #[test]
+    fn what_was_cut_off_comes_first_and_hangs_come_last() {
+        let mut queue = PendingGroups::default();
+        queue.enqueue((Kind::Hang, "hang".to_owned()), Priority::Hang, true);
+        queue.enqueue(group("slip"), Priority::Slipped, true);
+        queue.enqueue(group("first"), Priority::Found, false);
+        queue.enqueue(group("second"), Priority::Found, false);
+        queue.enqueue(group("begun"), Priority::Found, true);
+        let order: Vec<String> = std::iter::from_fn(|| claim(&mut queue)).collect();
+        assert_eq!(order, ["begun", "first", "second", "slip", "hang"]);
+    }
+
+    #[test]
+    fn what_is_given_back_waits_after_what_nobody_has_tried() {
+        let mut queue = PendingGroups::default();
+        queue.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut queue).as_deref(), Some("hard"));
+        // It is found again meanwhile.
+        queue.enqueue(group("hard"), Priority::Found, false);
+        assert_eq!(claim(&mut queue), None);
+        queue.release(&group("hard"), Duration::from_secs(3));
+        queue.enqueue(group("new"), Priority::Found, false);
+        assert_eq!(claim(&mut queue).as_deref(), Some("new"));
+        assert_eq!(claim(&mut queue).as_deref(), Some("hard"));
+        queue.groups.remove(&group("hard"));
+        queue.release(&group("hard"), Duration::ZERO);
+        assert_eq!(claim(&mut queue), None);
+    }
+}
