@@ -14,7 +14,7 @@ pub struct ContentId {
 }
 
 impl ContentId {
-    /// The id of these bytes.
+    /// Computes the id of a file with these bytes.
     pub fn of(bytes: &[u8]) -> ContentId {
         ContentId {
             size: bytes.len() as u64,

@@ -32,13 +32,13 @@ pub enum CleanError {
     /// The journal cannot be read or written.
     #[error("the journal of what each content reaches: {source}")]
     Journal {
-        /// Error of the system.
+        /// Error of the system call.
         source: io::Error,
     },
     /// No file would be kept.
     #[error("nothing would be left of the corpus: {why}")]
     Empty {
-        /// The reason.
+        /// The reason, as a sentence for the user.
         why: String,
     },
     /// A file that was to be kept no longer exists or was changed.

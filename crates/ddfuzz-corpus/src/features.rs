@@ -32,7 +32,7 @@ impl Feature {
         count.is_some_and(|count| (least..=greatest).contains(count))
     }
 
-    /// Number of the instrumented place.
+    /// Number of the instrumented place (edge) that the feature belongs to.
     pub fn place(self) -> u32 {
         self.0 / 8
     }
@@ -118,7 +118,7 @@ impl Features {
         Features(reached.copied().collect())
     }
 
-    /// Intersection of both sets.
+    /// Returns the features that are in both sets.
     pub fn and(&self, other: &Features) -> Features {
         let mut left = self.0.as_slice();
         let mut both = Vec::new();
@@ -131,7 +131,7 @@ impl Features {
         Features(both)
     }
 
-    /// Union of both sets.
+    /// Returns the features that are in at least one of both sets.
     pub fn or(&self, other: &Features) -> Features {
         let mut all = self.0.clone();
         all.extend_from_slice(&other.0);

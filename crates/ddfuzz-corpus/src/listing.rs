@@ -25,7 +25,7 @@ const MAX_RECOGNISED: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be cleaned: {why}", path.display())]
 pub struct NotListed {
-    /// The path.
+    /// The path, as given on the command line.
     pub path: PathBuf,
     /// Why it cannot be listed.
     pub why: Unread,
@@ -75,6 +75,7 @@ impl Listing {
     /// Lists the inputs at `roots`: files, and directories with everything below them. Links to
     /// files are followed; links to directories only if they are roots, because they may form a
     /// loop. The output directory `out` is skipped below a root.
+    /// Fails if a root does not exist, is neither a file nor a directory, or is `out`.
     pub fn new(roots: &[PathBuf], out: Option<&Path>) -> Result<Listing, NotListed> {
         let out = out.and_then(|out| out.metadata().ok()).as_ref().map(place);
         let mut listing = Listing {
@@ -313,7 +314,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Reads the names in a directory.
+    /// Reads the names of all entries of a directory.
     fn of(directory: &Path) -> io::Result<Marks> {
         let mut marks = Marks::default();
         for entry in std::fs::read_dir(directory)? {
@@ -420,7 +421,7 @@ impl Layout {
     }
 }
 
-/// Whether AFL++ gives such names.
+/// Whether a file name has the form that AFL++ gives to its inputs.
 fn is_afl(name: &str) -> bool {
     CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
 }

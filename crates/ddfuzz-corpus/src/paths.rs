@@ -112,7 +112,7 @@ impl CleanPaths {
     /// Records the names of the files that are about to be written, so that a later call may
     /// replace them.
     pub fn announce(&self, names: &[PathBuf]) -> Result<(), FileError> {
-        let next = sorted(names.iter().map(|name| OsText::from(name)).collect());
+        let next = sorted(names.iter().map(OsText::from).collect());
         let there = names_below(&self.corpus())?;
         // Older cleanups have been replaced.
         let mut manifest = self.read();

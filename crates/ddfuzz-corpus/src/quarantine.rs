@@ -50,16 +50,16 @@ pub struct FiledGroup {
     pub amount: Amount,
 }
 
-/// Result of storing failing inputs.
+/// What became of failing inputs: their number by kind, and their groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
-    /// Inputs that crash.
+    /// Number and size of inputs that crash.
     pub crashes: Amount,
-    /// Inputs that exceed the time limit.
+    /// Number and size of inputs that exceed the time limit.
     pub hangs: Amount,
-    /// Inputs that exceed the memory limit.
+    /// Number and size of inputs that exceed the memory limit.
     pub ooms: Amount,
-    /// Inputs that fail in some runs only.
+    /// Number and size of inputs that fail in some runs only.
     pub flaky: Amount,
     /// The groups of these inputs, sorted by kind and key.
     pub groups: Vec<FiledGroup>,
@@ -247,7 +247,7 @@ pub struct FailingInput {
     pub content: ContentHash,
     /// Length of the content, in bytes.
     pub size: u64,
-    /// How it ended.
+    /// How the input's run ended.
     pub ended: Ended,
     /// Whether triage already ran the input and it did not fail; an input that fails after that is
     /// flaky, and is not triaged again.

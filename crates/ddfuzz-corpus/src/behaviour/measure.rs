@@ -33,7 +33,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The target to measure, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
-    /// The target.
+    /// The program to run, with its arguments and limits.
     pub target: Target,
     /// How the target is executed.
     pub way: Way,
@@ -48,11 +48,11 @@ pub struct CorpusInput {
     pub path: PathBuf,
     /// Hash of its content.
     pub content: ContentHash,
-    /// Its length, in bytes.
+    /// Length of the input, in bytes.
     pub size: u64,
 }
 
-/// Result of measuring one input.
+/// Whether and how the target behaved on one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// How the target behaves; a failing run is the last run of its input.
@@ -117,7 +117,7 @@ pub fn measure(
     }
 }
 
-/// State of one input of a batch.
+/// Progress of measuring one input of a batch.
 enum InputState {
     /// Observations of the runs so far.
     Runs(Vec<Observed>),
@@ -149,7 +149,7 @@ impl InputState {
     }
 }
 
-/// Inputs that are measured together.
+/// A group of inputs that are run once each before any is run again.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -250,7 +250,7 @@ impl Batch {
     }
 }
 
-/// How inputs are run in one round.
+/// How the target is run in one of the three rounds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// Without a tracer, and with randomized addresses.
@@ -297,7 +297,7 @@ impl BehaviourRunner {
         })
     }
 
-    /// Runs an input once.
+    /// Runs the target once on an input, and returns what it did.
     pub(super) fn run(&mut self, input: &[u8], round: Round) -> Result<Observed, ExecError> {
         let asks = round == Round::Watched;
         (self.target).limit_time(if asks { self.patient } else { self.time });
@@ -400,7 +400,7 @@ impl BehaviourJournal {
         })
     }
 
-    /// Whether the journal has a content.
+    /// Whether the journal has the behaviour of a content.
     pub fn has(&self, content: ContentHash) -> bool {
         self.known.contains_key(&content)
     }

@@ -37,7 +37,7 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// All aspects.
+    /// All aspects of a behaviour.
     pub const ALL: [Aspect; 5] = [
         Aspect::Ended,
         Aspect::Stdout,
@@ -59,7 +59,7 @@ impl std::fmt::Display for Aspect {
     }
 }
 
-/// The output of a run to one stream.
+/// Length and hash of a run's output to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
     /// Length of the output, in bytes.
@@ -120,7 +120,7 @@ impl Behaviour {
     }
 }
 
-/// The observation of one run.
+/// What one run of the target on an input showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     pub(super) ended: Ended,
@@ -139,7 +139,7 @@ pub(super) enum Stacks {
     Asked(Option<ContentHash>),
 }
 
-/// Orders endings by severity.
+/// Orders endings by severity: exit, timeout, out of memory, signal.
 fn badness(ended: Ended) -> (u8, i32) {
     match ended {
         Ended::Exit(status) => (0, status),

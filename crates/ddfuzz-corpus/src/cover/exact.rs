@@ -202,7 +202,7 @@ impl Search {
     }
 }
 
-/// Result of fixing columns.
+/// The rest of a matrix after columns were fixed by their reduced costs.
 enum FixedColumns {
     /// No cover has less weight than the best known one.
     Nothing,
@@ -238,7 +238,7 @@ pub(super) struct Bound {
     pub lower: u64,
     /// The best cover that was found, ascending.
     pub cover: Vec<usize>,
-    /// Weight of that cover.
+    /// Total weight of the columns of `cover`.
     pub weight: u64,
     /// Value of the relaxed problem at the best prices, scaled.
     pub value: i64,
@@ -247,7 +247,8 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// For `names` rows and columns of this total weight.
+    /// Makes empty prices for `names` rows; the scale depends on `total`, the weight of all
+    /// columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -396,7 +397,7 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
     true
 }
 
-/// Number of passes over all columns.
+/// How often the dual ascent raises the prices of all rows.
 const PASSES: usize = 4;
 /// Prices have 16 fractional bits.
 const PARTS: u64 = 16;

@@ -138,10 +138,10 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// Most passes over all columns.
+/// Most passes of the local improvement over all columns.
 const PASSES: usize = 4;
 
-/// A cover that is being improved.
+/// A cover during its local improvement.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
     /// Number of chosen columns that have each row.

@@ -47,7 +47,7 @@ pub(super) struct Survey {
 /// Hash of an input's rows, and the input's number.
 type RowHash = ([u64; 2], u32);
 
-/// Reads all inputs once.
+/// Reads all inputs once, and counts the inputs of each row.
 pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
     let height = reader.universe.len();
     let mut survey = Survey {
@@ -156,7 +156,7 @@ impl<S: Sets> Columns for Streamed<'_, '_, S> {
 
 /// Result of loading an instance into memory.
 pub(super) enum Loaded {
-    /// The matrix.
+    /// The instance fits into memory, as this matrix.
     Whole(Matrix),
     /// The instance is too large; these inputs are the only ones that have some row.
     TooLarge { sole: Vec<u32> },

@@ -37,7 +37,7 @@ enum Rest {
     },
 }
 
-/// A cover at one price.
+/// A cover with its weight at one price of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     /// Numbers of the chosen inputs, ascending.
@@ -298,7 +298,7 @@ fn at(
 
 /// Number of entries beyond which column generation is better than solving the whole matrix.
 pub(super) const LARGE: usize = 100_000;
-/// Rounds of column generation.
+/// How often columns are added to those in memory.
 const TURNS: usize = 3;
 /// Rounds of the bound in each round of column generation.
 const ROUNDS: u32 = 200;
@@ -428,7 +428,7 @@ fn best_of_rows(
 ///
 /// - `libFuzzer -merge=1` and `cargo fuzz cmin`: in order of size, each input that adds a feature.
 /// - `afl-cmin`: for each uncovered feature, those with the fewest inputs first, its smallest
-/// input.
+///   input.
 pub(super) fn least_of_other_tools(
     reader: &mut Reader<'_, impl Sets>,
     survey: &Survey,

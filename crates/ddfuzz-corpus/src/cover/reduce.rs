@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::exact::Steps;
 use super::matrix::{Column, Matrix};
 
-/// Result of reducing a matrix.
+/// A reduced matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
     /// Columns of some best cover; together with a best cover of `rest` they are one.
     pub forced: Vec<Column>,

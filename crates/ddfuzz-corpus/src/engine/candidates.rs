@@ -17,9 +17,9 @@ const HELD: usize = 8 << 20;
 
 /// The contents that did not fail, from which the kept ones are chosen.
 pub(super) struct Candidates<'a> {
-    /// All measured contents.
+    /// All measured contents, including those that failed.
     pub contents: &'a mut Contents,
-    /// How contents are run.
+    /// Target, workers and limits for running contents again.
     pub settings: &'a MeasureSettings<'a>,
     /// Number of runs of each kept content, including the first.
     pub repeats: u32,
@@ -35,7 +35,7 @@ pub(super) struct Candidates<'a> {
     pub gone: Vec<usize>,
     /// Features and CPU time of the first candidates, cached.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// Number of features in the cache.
+    /// Number of features in the cache `held`.
     held_features: usize,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Checked {
     pub missing: Features,
     /// Features that the written files reach in every run and no earlier run reached.
     pub gained: Features,
-    /// Number of runs.
+    /// Number of runs that the check took.
     pub runs: u64,
 }
 

@@ -531,13 +531,15 @@ mod tests {
     }
 
     fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
+        choose_beside(script, covered, &[]).unwrap()
+    }
+
+    fn choose_beside(script: &mut Script, covered: &[u32], seen: &[u32]) -> Option<Choice> {
         let already = AlreadyCovered {
             covered: &set(covered),
-            seen: &Features::default(),
+            seen: &set(seen),
         };
-        choose(script, already, &Effort::default())
-            .unwrap()
-            .unwrap()
+        choose(script, already, &Effort::default()).unwrap()
     }
 
     #[test]
@@ -580,11 +582,7 @@ mod tests {
     #[test]
     fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
         let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
-        let already = AlreadyCovered {
-            covered: &Features::default(),
-            seen: &set(&[7]),
-        };
-        let choice = choose(&mut all, already, &Effort::default()).unwrap();
+        let choice = choose_beside(&mut all, &[], &[7]);
         assert!(choice.unwrap().sometimes.is_empty());
     }
 
@@ -616,16 +614,7 @@ mod tests {
             alone: Some((0..60).map(|own| vec![own, own + 100]).collect()),
             ..Script::default()
         };
-        let none = Features::default();
-        let already = AlreadyCovered {
-            covered: &none,
-            seen: &none,
-        };
-        assert!(
-            choose(&mut all, already, &Effort::default())
-                .unwrap()
-                .is_none()
-        );
+        assert!(choose_beside(&mut all, &[], &[]).is_none());
     }
 
     #[test]

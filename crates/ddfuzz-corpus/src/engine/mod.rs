@@ -30,7 +30,7 @@ use subset::{KeptSet, Reserve};
 
 pub use check::{FuzzerMerge, MergeOutcome};
 
-/// State that all steps share.
+/// State that all steps of a cleanup share.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     /// Id of the campaign that crashes are counted for.
@@ -244,9 +244,9 @@ pub enum TrimBy {
 pub enum CleanPhase {
     /// Reads files, and runs new contents.
     Reading {
-        /// Number of files read so far.
+        /// Number of files that were read so far.
         files: u64,
-        /// Number of runs so far.
+        /// Number of inputs that were run so far.
         runs: u64,
     },
     /// Triages, stores and minimizes failing inputs.
@@ -254,19 +254,19 @@ pub enum CleanPhase {
         /// Number of failing inputs.
         inputs: u64,
     },
-    /// Chooses the subset.
+    /// Chooses the subset of inputs to keep.
     Choosing {
-        /// Number of contents to choose from.
+        /// Number of distinct file contents to choose from.
         contents: u64,
     },
-    /// Runs contents again.
+    /// Runs inputs again, to find which features every run reaches.
     Repeating {
-        /// Number of contents.
+        /// Number of inputs that are run again.
         contents: u64,
     },
-    /// Trims kept files.
+    /// Trims kept files by delta debugging.
     Trimming {
-        /// Number of the round, from 1.
+        /// Number of the trimming round, from 1.
         round: u32,
         /// Number of files trimmed so far in this round.
         done: u64,
@@ -275,12 +275,12 @@ pub enum CleanPhase {
     },
     /// The target's own fuzzer counts the coverage of the corpus and of the kept files.
     Counting {
-        /// Number of files it runs.
+        /// Number of files that the fuzzer runs.
         files: u64,
     },
     /// Runs the written files again, as a check.
     Checking {
-        /// Number of files.
+        /// Number of files that are run again.
         files: u64,
     },
 }

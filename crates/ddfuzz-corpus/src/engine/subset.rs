@@ -277,14 +277,14 @@ pub(super) struct KeptFile {
     pub size_before: u64,
     /// Features that every run of the current content reaches.
     pub features: Features,
-    /// The shortest CPU time of its runs.
+    /// The shortest CPU time of the file's runs.
     pub time: Duration,
     /// Number of features that no other input of the corpus reaches.
     pub only_here: u64,
     /// Whether the file is not trimmed, because it is kept for flaky features, which trimming could
     /// lose.
     pub whole: bool,
-    /// The reason shown to the user.
+    /// Why the file is kept, as a sentence for the user.
     pub why: String,
     /// The guarantee that trimming gives for the result, such as 1-minimal.
     pub claim: Option<String>,
@@ -397,7 +397,7 @@ impl<'a> Reserve<'a> {
         excluded.collect()
     }
 
-    /// Returns the files of these inputs.
+    /// Returns the paths of the inputs with these numbers.
     pub fn paths_of(&self, numbers: &[usize]) -> Result<Vec<PathBuf>, CleanError> {
         let paths = numbers.iter().map(|one| self.contents.path(*one));
         Ok(paths.collect::<Result<_, _>>()?)

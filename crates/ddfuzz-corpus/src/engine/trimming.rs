@@ -54,7 +54,7 @@ pub(super) struct TrimRounds<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What trimming did, for the result.
+/// Number of runs of trimming, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
     /// Number of runs that trimming took.
@@ -65,7 +65,7 @@ pub(super) struct TrimRuns {
 
 /// A kept file that is trimmed in this round.
 struct TrimTask {
-    /// Index among the kept files.
+    /// Index of the file among the kept files.
     at: usize,
     /// Features that the file must keep.
     owned: Features,

@@ -129,7 +129,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the record at a position.
+    /// Reads the head and the observation of the run whose record is at a position.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
@@ -138,7 +138,7 @@ impl Journal {
     /// the returned observation.
     ///
     /// # Errors
-    /// Those of [`Journal::read`].
+    /// As [`Journal::read`].
     pub fn read_into(
         &self,
         place: RecordPosition,

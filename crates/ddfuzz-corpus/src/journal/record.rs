@@ -27,7 +27,7 @@ const TOLD: u8 = 8;
 /// The part of a run's record before its observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
-    /// The content that was run.
+    /// Size and hash of the content that was run.
     pub content: ContentId,
     /// Number of the run: 0 is the first run, higher ones are reruns.
     pub round: u32,
@@ -222,7 +222,7 @@ pub struct Observation {
     pub features: Option<Features>,
 }
 
-/// Appends a LEB128 number.
+/// Appends a number to `bytes`, in LEB128 encoding.
 fn push(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);

@@ -60,7 +60,7 @@ impl Inputs for Files<'_> {
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
-/// Like [`Each`], for several inputs at once.
+/// Called with the numbers of several inputs, and their observations or why they could not be read.
 type EachSome<'a> =
     dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
@@ -287,7 +287,7 @@ pub struct Repeated {
     pub runs: u32,
     /// The shortest CPU time of all runs.
     pub least: Duration,
-    /// How the reruns ended.
+    /// How each rerun ended, in order.
     pub ended: Vec<Ended>,
     /// Whether any rerun may have failed.
     pub suspicious: bool,
@@ -454,7 +454,7 @@ impl Contents {
 }
 
 impl Repeated {
-    /// Adds the features of one more run.
+    /// Updates the feature sets by the features of one more run.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
             self.sometimes.insert(*lost, self.runs - 1);

@@ -26,9 +26,9 @@ pub struct Contents {
     pub(super) spool: PathSpool,
     /// Positions of the records of reruns, by content and round.
     pub(super) repeats: HashMap<(ContentId, u32), RecordPosition>,
-    /// Counts of the files.
+    /// Counts of the corpus's files: duplicates, oversized, unreadable and vanished ones.
     pub tally: FileCounts,
-    /// Counts of contents and runs.
+    /// Counts of the files read, the contents found, and the runs made.
     pub progress: MeasureProgress,
     /// State of the journal when it was opened.
     pub opened: JournalState,
@@ -41,7 +41,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Number of contents.
+    /// Number of distinct contents in the corpus.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -135,7 +135,7 @@ pub(super) fn read_entry(
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
-    /// Bytes of the first contents.
+    /// Cached bytes of the first contents.
     pub(super) held: ContentCache,
     pub(super) spool: PathSpool,
     pub(super) tally: FileCounts,
@@ -164,7 +164,7 @@ impl ContentIndex {
         }
     }
 
-    /// Adds a file with this content.
+    /// Adds a file with this content; counts it as a duplicate if the content is known.
     pub(super) fn add_file(
         &mut self,
         content: &ContentId,
@@ -220,7 +220,7 @@ impl ContentIndex {
         }
     }
 
-    /// Adds the results of runs.
+    /// Records the results of runs in the entries of the contents.
     pub(super) fn take(&mut self, ran: RunResults) {
         for (number, place, suspicious) in ran.records {
             self.progress.runs += 1;

@@ -54,14 +54,7 @@ pub fn gather(
         index: Mutex::new(ContentIndex::new(spool)),
         failed: AtomicBool::new(false),
     };
-    let worker = || {
-        let worker = Worker {
-            shared: &shared,
-            read: Vec::new(),
-            spare: Vec::new(),
-        };
-        worker.work()
-    };
+    let worker = || shared.work();
     run_workers(settings.jobs, &shared.failed, &worker, &mut || {
         let now = lock(&shared.index).progress;
         progress(&now);
@@ -80,7 +73,7 @@ pub fn gather(
 }
 
 impl Gathered {
-    /// Number of different contents.
+    /// Number of distinct contents in the corpus.
     pub fn len(&self) -> usize {
         self.index.table.entries().len()
     }
@@ -151,7 +144,7 @@ fn run_unknown(
     numbers.sort_unstable_by_key(|number| entries[*number].content);
     let is_unknown = |at: usize| entries[numbers[at]].record().is_none();
     let inputs = UnknownContents {
-        index: index,
+        index,
         numbers: &numbers,
     };
     let now = Mutex::new(index.progress);
@@ -235,81 +228,44 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn goes_on(&self) -> bool {
-        !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// A worker that reads and hashes files.
-struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    /// Files that were read and are not in the index yet.
-    read: Vec<(PathBuf, ContentId, Vec<u8>)>,
-    /// Buffers for the next files.
-    spare: Vec<Vec<u8>>,
-}
-
-impl Worker<'_> {
-    /// Reads files until none is left, or the worker must stop.
-    fn work(mut self) -> Result<(), MeasureError> {
-        while self.shared.goes_on() {
-            let found: Vec<_> = lock(&self.shared.listing).by_ref().take(MANY).collect();
+    /// Reads and hashes files until none is left, or the worker must stop.
+    fn work(&self) -> Result<(), MeasureError> {
+        while !self.settings.stopped() && !self.failed.load(Ordering::Relaxed) {
+            let found: Vec<_> = lock(&self.listing).by_ref().take(MANY).collect();
             if found.is_empty() {
                 break;
             }
-            let mut bytes = 0;
-            for found in found {
-                bytes += self.read(found);
-                if bytes >= WAITING {
-                    self.note()?;
-                    bytes = 0;
+            let (mut contents, mut size) = (Vec::new(), 0);
+            for path in found {
+                let mut bytes = Vec::new();
+                match read(&path, self.settings.max_len, &mut bytes) {
+                    Ok(()) => {
+                        size += bytes.len();
+                        contents.push((path, ContentId::of(&bytes), bytes));
+                    }
+                    Err(why) => lock(&self.index).exclude(&path, &why),
+                }
+                if size >= WAITING {
+                    self.add(&mut contents)?;
+                    size = 0;
                 }
             }
-            self.note()?;
+            self.add(&mut contents)?;
         }
         Ok(())
     }
 
-    /// Reads and hashes a file, and returns its size in bytes.
-    fn read(&mut self, path: PathBuf) -> usize {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        match read(&path, self.shared.settings.max_len, &mut bytes) {
-            Ok(()) => {
-                let length = bytes.len();
-                self.read.push((path, ContentId::of(&bytes), bytes));
-                length
-            }
-            Err(why) => {
-                lock(&self.shared.index).exclude(&path, &why);
-                self.give_back(bytes);
-                0
-            }
+    /// Moves contents that were read into the index.
+    fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
+        let mut index = lock(&self.index);
+        for (path, content, bytes) in contents.drain(..) {
+            index.add_file(&content, &path, &bytes)?;
         }
-    }
-
-    fn note(&mut self) -> Result<(), MeasureError> {
-        let mut read = std::mem::take(&mut self.read);
-        let mut index = lock(&self.shared.index);
-        for (path, content, bytes) in &read {
-            index.add_file(content, path, bytes)?;
-        }
-        drop(index);
-        for (_, _, bytes) in read.drain(..) {
-            self.give_back(bytes);
-        }
-        self.read = read;
         Ok(())
-    }
-
-    /// Keeps a buffer for the next file, unless it is large or there are many.
-    fn give_back(&mut self, bytes: Vec<u8>) {
-        if self.spare.len() < MANY && bytes.capacity() <= WAITING / MANY {
-            self.spare.push(bytes);
-        }
     }
 }
 
-/// Time between two calls of `look`.
+/// Time between two calls of the callback `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs `jobs` workers in threads until all have ended, and calls `look` ten times a second and

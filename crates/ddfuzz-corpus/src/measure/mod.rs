@@ -40,7 +40,7 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
 /// directory `out`: [`gather()`] followed by [`Gathered::run`].
 ///
 /// # Errors
-/// Those of both functions.
+/// As [`gather()`] and [`Gathered::run`].
 pub fn measure(
     roots: &[PathBuf],
     out: &Path,
@@ -104,13 +104,13 @@ pub struct MeasureProgress {
     pub files: u64,
     /// Total size of these files, as far as it is known.
     pub bytes: u64,
-    /// Different contents of these files.
+    /// Number of distinct contents of these files.
     pub contents: u64,
-    /// Contents that were run in this call.
+    /// Number of contents that were run in this call.
     pub runs: u64,
-    /// Contents that were in the journal.
+    /// Number of contents whose result was in the journal.
     pub reused: u64,
-    /// Contents whose run may have failed.
+    /// Number of contents whose run may have failed.
     pub suspicious: u64,
 }
 

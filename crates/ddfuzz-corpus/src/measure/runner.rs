@@ -77,7 +77,7 @@ impl Runners {
     }
 }
 
-/// A started target.
+/// A started target with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
     timeout: AdaptiveTimeout,
@@ -281,7 +281,7 @@ impl AdaptiveTimeout {
         };
     }
 
-    /// Returns the full limit.
+    /// Returns the full limit, which decides whether an input hangs.
     pub(super) fn full(&self) -> TimeLimit {
         self.full
     }

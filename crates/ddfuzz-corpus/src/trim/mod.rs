@@ -61,7 +61,7 @@ impl TrimSettings {
         }
     }
 
-    /// Starts the target.
+    /// Starts the target, and returns a trimmer for it.
     ///
     /// # Errors
     /// As [`CoverageOracle::start`].
@@ -84,7 +84,7 @@ pub struct Trimmed {
     pub tests: Counts,
     /// Guarantee for the result; [`Claim::BestSoFar`] if the file was skipped.
     pub claim: Claim,
-    /// Extent of the guarantee.
+    /// How many of the removals that the guarantee is about were tested.
     pub proved: Proved,
     /// Features that every one of several runs in fresh processes reached.
     pub features: Features,
@@ -100,9 +100,9 @@ pub struct Trimmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// Its run fails or may be a failure.
+    /// The file's run fails or may be a failure.
     EndsBadly,
-    /// Its runs in fresh processes do not all end in the same way, or do not all reach the required
+    /// The file's runs in fresh processes differ in their ending, or do not all reach the required
     /// features.
     Unsteady,
     /// Not all runs of the result reach the required features.
@@ -143,7 +143,7 @@ pub enum TrimError {
     /// The caller asked to stop, between two files.
     #[error("interrupted; files that are trimmed already are not trimmed again")]
     Interrupted,
-    /// The caller's callback failed.
+    /// A callback of the caller, which takes a trimmed file or a crash, failed.
     #[error("a trimmed file could not be stored: {0}")]
     Callback(CallbackError),
 }

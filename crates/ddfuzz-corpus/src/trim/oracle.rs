@@ -16,7 +16,7 @@ use ddfuzz_minimize::{
 use ddfuzz_triage::{Crash, Quick, Triager};
 
 /// The features that a trimmed file must reach, and those that it may reach.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredFeatures {
     /// Features that every run must reach. A file whose runs do not is skipped.
     pub must: Features,
@@ -44,18 +44,12 @@ impl RequiredFeatures {
             may: Some(universe.into()),
         }
     }
-
-    /// Whether a run with these features meets the requirement.
-    pub fn is_met_by(&self, found: &Features) -> bool {
-        let allowed = |may: &Arc<Features>| may.has_all(&found.less(&self.must));
-        found.has_all(&self.must) && self.may.as_ref().is_none_or(allowed)
-    }
 }
 
 /// The condition for each candidate of a file: exit status and features of its runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrimCondition {
-    /// The required exit status.
+    /// Exit status that each run of a candidate must have.
     pub exit: i32,
     /// The required and the allowed features.
     pub wanted: RequiredFeatures,
@@ -64,18 +58,6 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
-    /// The empty condition: any run that exits with 0 meets it.
-    pub(super) fn nothing() -> TrimCondition {
-        TrimCondition {
-            exit: 0,
-            wanted: RequiredFeatures {
-                must: Features::default(),
-                may: None,
-            },
-            allowed: Features::default(),
-        }
-    }
-
     /// Whether a run with the required exit status and these features meets the condition.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let must = &self.wanted.must;
@@ -150,11 +132,13 @@ pub struct CoverageOracle {
 
 /// How far the quick executor decides.
 enum Prefilter {
-    /// It decides everything, since each of its runs has a separate process.
+    /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
-    /// It rejects candidates that do not reach these features; others are run in a fresh process.
+    /// The quick executor rejects candidates that do not reach these features; others are run in a
+    /// fresh process.
     Coarse(Features),
-    /// It decides nothing, because the original does not behave the same in all of its runs.
+    /// The quick executor decides nothing, because the original does not behave the same in all of
+    /// its runs.
     Unusable,
 }
 
@@ -179,7 +163,7 @@ impl CoverageOracle {
             fresh,
             slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
-            held: TrimCondition::nothing(),
+            held: TrimCondition::default(),
         })
     }
 
@@ -421,9 +405,16 @@ mod tests {
     use super::*;
     use crate::features::set;
 
+    fn condition(wanted: RequiredFeatures) -> TrimCondition {
+        TrimCondition {
+            wanted,
+            ..TrimCondition::default()
+        }
+    }
+
     #[test]
     fn the_same_signature_is_all_of_it_and_nothing_else() {
-        let wanted = RequiredFeatures::signature(set(&[1, 9]), &set(&[20]));
+        let wanted = condition(RequiredFeatures::signature(set(&[1, 9]), &set(&[20])));
         assert!(wanted.is_met_by(&set(&[1, 9])));
         assert!(wanted.is_met_by(&set(&[1, 9, 20])));
         assert!(!wanted.is_met_by(&set(&[1])));
@@ -432,14 +423,14 @@ mod tests {
 
     #[test]
     fn what_a_file_is_worth_may_come_with_anything_known() {
-        let wanted = RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9]));
+        let wanted = condition(RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9])));
         assert!(wanted.is_met_by(&set(&[2, 9])));
         assert!(!wanted.is_met_by(&set(&[1, 2])));
         assert!(!wanted.is_met_by(&set(&[9, 10])));
-        let anything = RequiredFeatures {
+        let anything = condition(RequiredFeatures {
             may: None,
-            ..wanted
-        };
+            ..wanted.wanted
+        });
         assert!(anything.is_met_by(&set(&[9, 10])));
     }
 

@@ -32,9 +32,9 @@ pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError
 /// A file to be trimmed.
 #[derive(Clone, Debug)]
 pub struct ToTrim {
-    /// Content of the file.
+    /// The file's bytes, which trimming makes fewer.
     pub input: Vec<u8>,
-    /// The required features.
+    /// Features that the trimmed file must, and may, reach.
     pub wanted: RequiredFeatures,
     /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json`; no other file may use
     /// it.
@@ -271,7 +271,7 @@ pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     })
 }
 
-/// Stores the result.
+/// Writes the result of trimming a file into the file's folder.
 pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
     let record = TrimRecord {
         asked,
@@ -389,7 +389,7 @@ where
     };
     let work = || trim_some().inspect_err(|_| failed.store(true, Ordering::Relaxed));
     let results: Vec<Result<(), TrimError>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(&work)).collect();
+        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
         let mut results = vec![work()];
         results.extend(others.into_iter().map(|other| match other.join() {
             Ok(result) => result,
@@ -412,3 +412,36 @@ pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), Callba
 /// Called with the number of a file, a crash, and the index of its test (`None` for a check).
 pub type OnSlipOf<'a> =
     &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::set;
+
+    #[test]
+    fn a_stored_result_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = ContentHash::of(b"request");
+        let mut trimmed = Trimmed {
+            size_before: 9,
+            size_after: 3,
+            blake3: ContentHash::of(b"abc"),
+            tests: Counts::default(),
+            claim: Claim::OneMinimal,
+            proved: Proved::default(),
+            features: set(&[3, 800]),
+            left: None,
+            reused: false,
+        };
+        std::fs::write(folder.path().join("minimized"), b"abc").unwrap();
+        write(folder.path(), asked, &trimmed).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
+        assert!(
+            text.starts_with("{\"asked\":\"") && !text.contains("reused"),
+            "{text}"
+        );
+        trimmed.reused = true;
+        assert_eq!(read(folder.path(), asked), Some(trimmed));
+        assert_eq!(read(folder.path(), ContentHash::of(b"other")), None);
+    }
+}
