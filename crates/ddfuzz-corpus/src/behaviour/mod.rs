@@ -64,7 +64,7 @@ impl std::fmt::Display for Aspect {
 pub struct Output {
     /// Length of the output, in bytes.
     pub bytes: u64,
-    /// Hash of the output.
+    /// Hash of the bytes that the run wrote to the stream.
     pub hash: ContentHash,
 }
 
@@ -130,7 +130,7 @@ pub(super) struct Observed {
     pub(super) stacks: Stacks,
 }
 
-/// The call stacks of a run's reads.
+/// The call stacks from which a run read its input, if they were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stacks {
     /// The run was not traced.

@@ -23,7 +23,7 @@ const ROUNDS: (u32, u32) = (400, 40);
 /// Greatest depth of the search, which is recursive.
 const DEEPEST: u32 = 150;
 
-/// A cover with a lower bound of its weight.
+/// A cover, and a lower bound of the weight of any cover.
 pub(super) struct Solved {
     /// Columns of the cover, in no order.
     pub cover: Vec<Column>,
@@ -399,7 +399,7 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
 
 /// How often the dual ascent raises the prices of all rows.
 const PASSES: usize = 4;
-/// Prices have 16 fractional bits.
+/// Number of fractional bits of a price.
 const PARTS: u64 = 16;
 
 /// Prices of rows for an instance that is not in memory, raised pass by pass to a lower bound.

@@ -30,7 +30,7 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// Result of a first pass over all inputs.
+/// Counts from a first pass over all inputs: distinct inputs, and the inputs that have each row.
 pub(super) struct Survey {
     /// Inputs with at least one row, without those that another input with the same rows replaces:
     /// it is neither larger nor slower.
@@ -240,7 +240,7 @@ impl Universe {
         self.features.len()
     }
 
-    /// Returns the feature of a row.
+    /// Returns the feature that a row stands for.
     pub fn feature(&self, row: usize) -> Feature {
         self.features[row]
     }

@@ -11,7 +11,7 @@ use super::matrix::{Column, Matrix};
 
 /// A reduced matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
-    /// Columns of some best cover; together with a best cover of `rest` they are one.
+    /// Columns that the reduction forces into the cover; they complete any best cover of `rest`.
     pub forced: Vec<Column>,
     pub rest: Matrix,
 }

@@ -417,7 +417,7 @@ impl CleanTotals {
         }
     }
 
-    /// Adds a group; if it is already counted, adds its number of inputs.
+    /// Adds a crash group to the result; if it is already counted, adds its number of inputs.
     fn group(&mut self, new: CleanGroup) {
         match self.groups.iter_mut().find(|known| is_same(known, &new)) {
             Some(known) => known.count += new.count,

@@ -40,7 +40,7 @@ pub(super) struct TrimRounds<'a> {
     pub trimming: &'a TrimSettings,
     /// Number of workers.
     pub jobs: usize,
-    /// Folder for logs and results.
+    /// Folder for the logs and results of all trimmed files.
     pub folder: &'a Path,
     /// Features that the kept files must reach together.
     pub wanted: &'a Features,

@@ -11,12 +11,12 @@ use ddfuzz_exec::Ended;
 /// Bytes before the body: its length and checksum.
 pub(super) const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
-/// Longest body, in bytes.
+/// Longest body of a record, in bytes; a longer one is damaged.
 const LONGEST: usize = 1 << 30;
 
 /// Kind of the first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
-/// Kind of the record of a run.
+/// Kind of the records that describe runs.
 const SEEN: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;

@@ -46,7 +46,7 @@ impl Contents {
         self.entries.len()
     }
 
-    /// Whether there is no content.
+    /// Whether the corpus has no content.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
