@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ddfuzz::corpus::journal::{
-    Head, Journal, JournalIdentity, Observation, Opened, RecordPosition, encode,
+    Journal, JournalIdentity, JournalState, Observation, RecordHead, RecordPosition, encode,
 };
 use ddfuzz::corpus::{ContentId, Feature, Features};
 use ddfuzz::exec::{Ended, Way};
@@ -16,7 +16,7 @@ fn identity(places: usize) -> JournalIdentity {
     JournalIdentity::of(&bundled("ul"), Way::Harness, Some(places)).unwrap()
 }
 
-fn open(path: &Path) -> (Journal, Opened, Vec<(RecordPosition, Head)>) {
+fn open(path: &Path) -> (Journal, JournalState, Vec<(RecordPosition, RecordHead)>) {
     let mut found = Vec::new();
     let each = &mut |place, head| found.push((place, head));
     let (journal, opened) = Journal::open(path, &identity(3), each).unwrap();
@@ -150,7 +150,7 @@ fn another_build_begins_a_new_journal() {
     assert!(opened.replaced);
     drop(journal);
     let (_, opened) = Journal::open(&path, &identity(4), none).unwrap();
-    assert_eq!(opened, Opened::default());
+    assert_eq!(opened, JournalState::default());
 }
 
 #[test]

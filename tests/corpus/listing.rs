@@ -21,7 +21,7 @@ fn list(roots: &[PathBuf], seats: &Seats) -> (BTreeSet<PathBuf>, ListingReport) 
     let mut listing = Listing::new(roots, Some(&seats.out())).unwrap();
     let mut found = BTreeSet::new();
     for one in &mut listing {
-        let path = one.path.strip_prefix(seats.corpus()).unwrap().to_owned();
+        let path = one.strip_prefix(seats.corpus()).unwrap().to_owned();
         assert!(found.insert(path), "{one:?} is listed twice");
     }
     (found, listing.into_report())

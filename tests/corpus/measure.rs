@@ -55,9 +55,9 @@ fn workers_and_names_do_not_change_what_is_measured() {
         lines
     };
     assert_eq!(relative(&one, &single), relative(&other, &many));
-    assert_eq!(single.tally().duplicates.files, 200);
-    assert_eq!(many.tally().duplicates, Amount::default());
-    assert_eq!(single.places(), many.places());
+    assert_eq!(single.tally.duplicates.files, 200);
+    assert_eq!(many.tally.duplicates, Amount::default());
+    assert_eq!(single.places, many.places);
     let ids: Vec<ContentId> = (0..600).map(|number| single.id(number)).collect();
     assert!(ids.is_sorted());
     assert_eq!(single.find(&ids[77]), Some(77));
@@ -74,21 +74,21 @@ fn a_second_call_runs_nothing() {
     }
     let target = bundled("units");
     let first = seats.measure(&target, 2);
-    assert_eq!((first.progress().runs, first.progress().reused), (300, 0));
+    assert_eq!((first.progress.runs, first.progress.reused), (300, 0));
     let before = lines(&first);
     drop(first);
     let second = seats.measure(&target, 2);
-    assert_eq!((second.progress().runs, second.progress().reused), (0, 300));
+    assert_eq!((second.progress.runs, second.progress.reused), (0, 300));
     assert_eq!(lines(&second), before);
     drop(second);
     seats.put("new", "something else");
     std::fs::remove_file(seats.corpus().join("7")).unwrap();
     let third = seats.measure(&target, 2);
-    assert_eq!((third.len(), third.progress().runs), (300, 1));
+    assert_eq!((third.len(), third.progress.runs), (300, 1));
     drop(third);
     let other = seats.measure(&bundled("units-fixed"), 2);
-    assert_eq!((other.progress().runs, other.progress().reused), (300, 0));
-    assert!(other.opened().replaced);
+    assert_eq!((other.progress.runs, other.progress.reused), (300, 0));
+    assert!(other.opened.replaced);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn the_least_path_stands_for_a_content() {
             files: 3,
             bytes: 12,
         };
-        assert_eq!(contents.tally().duplicates, duplicates);
+        assert_eq!(contents.tally.duplicates, duplicates);
     }
 }
 
@@ -117,9 +117,9 @@ fn fifty_thousand_empty_files_are_one_content() {
         std::fs::File::create(seats.corpus().join(number.to_string())).unwrap();
     }
     let contents = seats.measure(&bundled("units"), 2);
-    assert_eq!((contents.len(), contents.progress().runs), (1, 1));
-    assert_eq!(contents.tally().before.files, 50_000);
-    assert_eq!(contents.tally().duplicates.files, 49_999);
+    assert_eq!((contents.len(), contents.progress.runs), (1, 1));
+    assert_eq!(contents.tally.before.files, 50_000);
+    assert_eq!(contents.tally.duplicates.files, 49_999);
     assert_eq!(contents.path(0).unwrap(), seats.corpus().join("0"));
 }
 
@@ -137,7 +137,7 @@ fn what_cannot_be_read_or_is_too_long_is_told_of() {
     settings.max_len = 4096;
     let contents = measure(&[seats.corpus()], &seats.out(), &settings, &mut |_| {}).unwrap();
     assert_eq!(contents.len(), 2);
-    let tally = contents.tally();
+    let tally = &contents.tally;
     assert_eq!(tally.before.files, 4);
     assert_eq!(
         tally.oversized.amount(),
@@ -171,7 +171,7 @@ fn files_that_vanish_meanwhile_are_counted_and_harm_nothing() {
         });
         seats.measure(&bundled("units"), 2)
     });
-    let tally = contents.tally();
+    let tally = &contents.tally;
     let read = contents.len() as u64 + tally.duplicates.files;
     assert_eq!(tally.before.files, read);
     assert!(read + tally.vanished.amount().files <= 3000);
@@ -215,9 +215,9 @@ fn what_was_stopped_goes_on_where_it_was() {
         .unwrap()
     };
     let stopped = call(&stop);
-    assert!(stopped.is_interrupted() && stopped.is_empty());
+    assert!(stopped.interrupted && stopped.is_empty());
     drop(stopped);
     let whole = seats.measure(&target, 1);
-    assert!(!whole.is_interrupted());
+    assert!(!whole.interrupted);
     assert_eq!(whole.len(), 2000);
 }

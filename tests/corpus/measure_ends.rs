@@ -55,7 +55,7 @@ fn a_run_that_ends_badly_gives_no_other_a_wrong_coverage() {
     }
     let (mixed, good) = (mixed.measure(&target, 2), good.measure(&target, 1));
     assert_eq!((mixed.len(), good.len()), (215, 200));
-    assert_eq!(mixed.progress().suspicious, 10);
+    assert_eq!(mixed.progress.suspicious, 10);
     for line in lines(&good) {
         assert_eq!(line.seen.ended, Ended::Exit(0));
         assert!(line.seen.features.as_ref().is_some_and(|f| !f.is_empty()));
@@ -100,7 +100,7 @@ fn what_others_left_in_a_process_is_no_fault_of_the_next() {
         seats.put(format!("{number}"), format!("{number}"));
     }
     let contents = seats.measure(&target, 1);
-    assert_eq!((contents.len(), contents.progress().suspicious), (150, 0));
+    assert_eq!((contents.len(), contents.progress.suspicious), (150, 0));
     let steady: Vec<Option<Features>> = lines(&contents)
         .into_iter()
         .map(|line| line.seen.features)
@@ -119,7 +119,7 @@ fn a_crash_that_does_not_come_alone_is_kept_with_what_it_reaches_alone() {
         seats.put(format!("{number}"), format!("{number}"));
     }
     let contents = seats.measure(&target, 1);
-    assert!(contents.progress().suspicious > 0);
+    assert!(contents.progress.suspicious > 0);
     for line in lines(&contents) {
         assert!(
             line.seen
@@ -148,7 +148,7 @@ fn a_fork_server_of_afl_tells_the_coverage_of_what_comes_back() {
         seats.put(format!("queue/{text}").replace('<', "lt"), text);
     }
     let contents = by(Way::Forkserver, &target, &seats);
-    assert!(contents.places().is_some_and(|places| places > 0));
+    assert!(contents.places.is_some_and(|places| places > 0));
     let features = |bytes: &[u8]| seen(&contents, bytes).features;
     assert_ne!(features(b"ab"), features(b"ac"));
     assert_ne!(features(b"ab"), None);
@@ -157,7 +157,7 @@ fn a_fork_server_of_afl_tells_the_coverage_of_what_comes_back() {
     let crash = seen(&contents, b"<");
     assert_eq!((crash.ended, crash.alone), (Ended::Signal(6), None));
     assert_eq!(seen(&contents, b"h").ended, Ended::Timeout);
-    assert_eq!(contents.progress().suspicious, 2);
+    assert_eq!(contents.progress.suspicious, 2);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_way_without_coverage_tells_how_runs_end() {
     seats.put("long", &line);
     seats.put("good", "text\n");
     let contents = by(Way::Command, &bundled("ul"), &seats);
-    assert_eq!(contents.places(), None);
+    assert_eq!(contents.places, None);
     let (good, long) = (seen(&contents, b"text\n"), seen(&contents, line.as_bytes()));
     assert_eq!((good.features, good.ended), (None, Ended::Exit(0)));
     assert_eq!(good.read, Some(5));

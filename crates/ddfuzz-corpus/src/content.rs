@@ -1,12 +1,12 @@
-//! The identity of a content: what a file holds, whatever its name is.
+//! The identity of a content: size and hash of a file's bytes.
 
 use std::fmt::{Display, Formatter};
 
-/// Bytes of a hash that name a file.
+/// Length of the hash in file names, in bytes.
 const NAME_BYTES: usize = 8;
 
-/// Names a content: its length and its blake3. The order, shorter first, is the one in which all
-/// results of a cleanup stand; it depends on no file name and no order of a directory.
+/// Identifies a content by its size and blake3 hash, whatever its file is called. Results of a
+/// cleanup are sorted by it, so by size first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId {
     size: u64,
@@ -14,7 +14,7 @@ pub struct ContentId {
 }
 
 impl ContentId {
-    /// The id of these bytes.
+    /// Computes the id of a file with these bytes.
     pub fn of(bytes: &[u8]) -> ContentId {
         ContentId {
             size: bytes.len() as u64,
@@ -22,30 +22,29 @@ impl ContentId {
         }
     }
 
-    /// The id of a content of this size with this blake3.
+    /// The id of a content with this size and hash.
     pub fn new(size: u64, blake3: [u8; 32]) -> ContentId {
         ContentId { size, blake3 }
     }
 
-    /// The id of a content of this size with the blake3 of 64 hex digits; `None` where `digits` is
-    /// no hash.
+    /// The id of a content with this size and a hash of 64 hex digits; `None` if `digits` is no
+    /// hash.
     pub fn parse(size: u64, digits: &str) -> Option<ContentId> {
         let blake3 = blake3::Hash::from_hex(digits).ok()?;
         Some(ContentId::new(size, *blake3.as_bytes()))
     }
 
-    /// The length of the content, in bytes.
+    /// Length of the content, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The blake3 of the content.
+    /// blake3 hash of the content.
     pub fn blake3(&self) -> &[u8; 32] {
         &self.blake3
     }
 
-    /// The name that output directories give a file of this content: the first 16 hex digits of
-    /// its blake3.
+    /// File name of the content in output directories: the first 16 hex digits of its hash.
     pub fn name(&self) -> String {
         let digits = self.blake3[..NAME_BYTES].iter();
         digits.map(|byte| format!("{byte:02x}")).collect()

@@ -11,7 +11,7 @@ use ddfuzz_exec::ExecError;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::StoreError;
 
-/// Why a cleanup could not be finished. The corpus stands as it was.
+/// Why a cleanup failed. The corpus is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     /// The target cannot be run.
@@ -20,51 +20,51 @@ pub enum CleanError {
     /// The output directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Crashes cannot be filed.
+    /// A crash cannot be stored or minimized.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
     /// A file cannot be trimmed.
     #[error(transparent)]
     Trim(TrimError),
-    /// A path that was named cannot be listed.
+    /// A path of the command line cannot be listed.
     #[error(transparent)]
     NotListed(NotListed),
-    /// The journal, or memory for it, cannot be used.
+    /// The journal cannot be read or written.
     #[error("the journal of what each content reaches: {source}")]
     Journal {
-        /// What went wrong.
+        /// Error of the system call.
         source: io::Error,
     },
     /// No file would be kept.
     #[error("nothing would be left of the corpus: {why}")]
     Empty {
-        /// Why not.
+        /// The reason, as a sentence for the user.
         why: String,
     },
-    /// A file that was to be kept is gone, or was changed.
+    /// A file that was to be kept no longer exists or was changed.
     #[error("{} changed while the corpus was cleaned", path.display())]
     Changed {
-        /// Its file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The folder of kept files holds what no cleanup has written.
+    /// The folder of kept files contains files that no cleanup has written.
     #[error("{} contains files that were not written by a cleanup", path.display())]
     Occupied {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// The user stopped it.
+    /// The user stopped the cleanup.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl CleanError {
-    /// An error of the journal.
+    /// Makes the error for a failed access to the journal.
     pub fn journal(source: io::Error) -> CleanError {
         CleanError::Journal { source }
     }
 
-    /// No input could be read.
+    /// Makes the error for a corpus without a readable input.
     pub(super) fn unread() -> CleanError {
         CleanError::Empty {
             why: "there is no input that can be read".to_owned(),

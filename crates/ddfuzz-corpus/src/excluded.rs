@@ -1,16 +1,15 @@
-//! Files that a cleanup does not use, and why.
+//! Counts of files that a cleanup does not use, with examples and reasons.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::Amount;
 
-/// Examples that are kept at most.
+/// Most examples that are kept.
 const EXAMPLES: usize = 16;
 
-/// Files, or other things, that are excluded for one kind of reason: how many, and some examples
-/// with the exact reason. The examples are those with the least paths, whatever the order of the
-/// calls.
+/// Number and size of files that are not used for one kind of reason, and up to 16 examples with
+/// the exact reason: those with the least paths, in any order of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excluded {
     amount: Amount,
@@ -18,7 +17,7 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// Counts one more, of `bytes` bytes (0 where the size is unknown).
+    /// Counts a file of `bytes` bytes (0 if unknown).
     pub fn add(&mut self, path: &Path, bytes: u64, why: impl FnOnce() -> String) {
         self.amount.add(bytes);
         let last = self.examples.last_key_value();
@@ -32,28 +31,17 @@ impl Excluded {
         }
     }
 
-    /// Adds what another one has excluded.
-    pub fn join(&mut self, other: Excluded) {
-        let Excluded { amount, examples } = other;
-        self.amount.files += amount.files;
-        self.amount.bytes += amount.bytes;
-        self.examples.extend(examples);
-        while self.examples.len() > EXAMPLES {
-            self.examples.pop_last();
-        }
-    }
-
-    /// How many, and their bytes as far as these are known.
+    /// Number of the files, and their total size as far as it is known.
     pub fn amount(&self) -> Amount {
         self.amount
     }
 
-    /// Whether there are none.
+    /// Whether no file was counted.
     pub fn is_empty(&self) -> bool {
         self.amount.files == 0
     }
 
-    /// At most 16 of them by path, each with its reason.
+    /// Returns up to 16 files in the order of their paths, each with the reason.
     pub fn examples(&self) -> impl Iterator<Item = (&Path, &str)> {
         let examples = self.examples.iter();
         examples.map(|(path, why)| (path.as_path(), why.as_str()))
@@ -72,18 +60,10 @@ mod tests {
             forth.add(path, 2, || "gone".to_owned());
         }
         for path in paths.iter().rev() {
-            let mut one = Excluded::default();
-            one.add(path, 2, || "gone".to_owned());
-            back.join(one);
+            back.add(path, 2, || "gone".to_owned());
         }
         assert_eq!(forth, back);
-        assert_eq!(
-            forth.amount(),
-            Amount {
-                files: 100,
-                bytes: 200
-            }
-        );
+        assert_eq!((forth.amount().files, forth.amount().bytes), (100, 200));
         assert_eq!(forth.examples().count(), EXAMPLES);
         assert_eq!(forth.examples().next(), Some((Path::new("000"), "gone")));
     }

@@ -1,62 +1,42 @@
-//! Why a file was kept, or left out.
+//! Explains why a cleanup kept a file or left it out (`ddfuzz clean --explain`).
 
 use std::path::Path;
 
 use super::journal::JournalView;
 use super::measure::{JOURNAL_OF_FRESH, NotRead, read_input};
-use super::{CleanError, ContentId, Features, Place};
+use super::{CleanError, CleanPaths, ContentId, Features};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::report::clean::{CleanResult, KeptFile};
 use ddfuzz_store::{Reader, hash_of};
 
-/// What became of a file.
+/// Whether a cleanup kept a file, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether it was kept, as it was or trimmed.
+    /// Whether the file was kept, in its original or trimmed form.
     pub kept: bool,
-    /// Whether it was in the corpus, as far as that is on record.
+    /// Whether the file was in the corpus, as far as the result and the journal tell.
     pub in_corpus: bool,
-    /// Why.
+    /// The reason, as a sentence for the user.
     pub why: String,
 }
 
 impl Fate {
-    fn kept(why: String) -> Fate {
+    fn new(kept: bool, in_corpus: bool, why: String) -> Fate {
         Fate {
-            kept: true,
-            in_corpus: true,
-            why,
-        }
-    }
-
-    fn left_out(why: String) -> Fate {
-        Fate {
-            kept: false,
-            in_corpus: true,
-            why,
-        }
-    }
-
-    fn not_in_corpus(why: String) -> Fate {
-        Fate {
-            kept: false,
-            in_corpus: false,
+            kept,
+            in_corpus,
             why,
         }
     }
 }
 
-/// Kept files that are named, at most, as those that reach what another file does.
+/// Most kept files that are named as reaching the features of another file.
 const NAMED: usize = 3;
 
-/// Tells what became of `file` in the cleanup with this result and output directory. Only the file,
-/// the result and the journal are read.
-///
-/// # Errors
-/// When the journal or the groups cannot be read.
-pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
-    let out = |why: String| Ok(Fate::left_out(why));
+/// Explains what became of `file` in a cleanup. Reads only the file, the result and the journal.
+pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
+    let out = |why: String| Ok(Fate::new(false, true, why));
     let mut bytes = Vec::new();
     match read_input(file, result.max_len, &mut bytes) {
         Ok(()) => {}
@@ -67,15 +47,19 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     let id = ContentId::of(&bytes);
     let content = id.to_string();
     if let Some(kept) = written_as(result, file) {
-        return Ok(Fate::kept(format!(
-            "it is the kept copy of {}: {}",
-            shown(&kept.from),
-            said(kept)
-        )));
+        return Ok(Fate::new(
+            true,
+            true,
+            format!(
+                "it is the kept copy of {}: {}",
+                shown(&kept.from),
+                said(kept)
+            ),
+        ));
     }
     if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
         return match is_same(&kept.from, file) {
-            true => Ok(Fate::kept(said(kept))),
+            true => Ok(Fate::new(true, true, said(kept))),
             false => out(format!(
                 "it is a duplicate of {}, which is kept",
                 shown(&kept.from)
@@ -95,7 +79,7 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     out(match view.seen(&id)? {
         None => {
             let why = "no file of its content was run".to_owned();
-            return Ok(Fate::not_in_corpus(why));
+            return Ok(Fate::new(false, false, why));
         }
         Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
         Some(seen) => match seen.features {
@@ -109,29 +93,38 @@ pub fn explain(place: &Place, result: &CleanResult, file: &Path) -> Result<Fate,
     })
 }
 
-/// What became of a file that does not exist. Only kept files, and examples of unreadable ones, are
-/// on record by name.
+/// Explains a file that does not exist; only kept files and examples of unreadable ones are
+/// recorded by name.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
-        return Fate::kept(format!(
-            "as {}; the file itself no longer exists: {}",
-            shown(&kept.file),
-            said(kept)
-        ));
+        return Fate::new(
+            true,
+            true,
+            format!(
+                "as {}; the file itself no longer exists: {}",
+                shown(&kept.file),
+                said(kept)
+            ),
+        );
     }
     let unread = result.unread.iter().find(|one| is_same(&one.file, file));
     match unread {
-        Some(unread) => Fate::left_out(format!("it could not be read: {}", unread.why)),
-        None => Fate::not_in_corpus(
-            "there is no such file, and none of this name was kept (of files that were removed since, \
-             only the kept ones are on record)"
-                .to_owned(),
-        ),
+        Some(unread) => Fate::new(false, true, format!("it could not be read: {}", unread.why)),
+        None => {
+            let why = "there is no such file, and none of this name was kept (of files that were \
+                       removed since, only the kept ones are on record)";
+            Fate::new(false, false, why.to_owned())
+        }
     }
 }
 
+<<<<<<< HEAD
 /// The kept file at this path, in the output directory or in the cleaned corpus.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
+=======
+/// Returns the kept file at this path, in the output directory or in the cleaned corpus.
+fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
+>>>>>>> h18-corpus
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
     let corpus = result.corpus.first().filter(|_| result.in_place);
@@ -160,7 +153,7 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Names the kept files that reach what this file reaches.
+/// Returns a text that names the kept files that reach the features of this file.
 fn covered(
     view: &JournalView,
     result: &CleanResult,
@@ -176,7 +169,7 @@ fn covered(
         others.push((kept, reached.unwrap_or_default()));
     }
     let mut named = Vec::new();
-    // The ones that reach the most of what is left, one after the other.
+    // Greedily, the kept file that reaches most of the remaining features.
     while !left.is_empty() {
         let best = others
             .iter()
@@ -201,7 +194,8 @@ fn covered(
     Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
 }
 
-/// `all` features are reached by the kept files `by`, but for `left` of them; `onto` was added to.
+/// Returns the text for a file with `all` features, of which the kept files `by` reach all but
+/// `left`; the others may be reached by the `--onto` corpus.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();
@@ -218,8 +212,8 @@ fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     }
 }
 
-/// In which group its crash is.
-fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
+/// Returns the text for a failing file, which names its group; `None` if the file is in no group.
+fn group_of(place: &CleanPaths, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let hash = hash_of(bytes);
     let reader = Reader::open(place.root())?;
     let found = reader.originals()?.into_iter().find(|id| id.hash() == hash);
@@ -228,7 +222,7 @@ fn group_of(place: &Place, bytes: &[u8]) -> Result<Option<String>, CleanError> {
         let why = format!("it fails, and is stored in {folder}/{major}/{minor}/{hash}");
         return Ok(Some(why));
     }
-    // Of inputs that fail alike one is filed.
+    // Of inputs with the same crash only one is stored.
     let content = ContentHash::of(bytes);
     let lines = reader.triaged()?.into_iter().rev();
     let crash = (lines.filter(|line| line.input == content)).find_map(|line| line.crash);

@@ -1,12 +1,16 @@
-//! Coverage features: what one run reaches, and what many reach together.
+//! Coverage features: sets of the edges that runs reach, with hit counts as in AFL and libFuzzer.
 
-/// An instrumented place, together with a range of how often it was passed (1, 2, 3, 4 to 7, 8 to
-/// 15, 16 to 31, 32 to 127, and more): eight times the number of the place, plus that of the range.
+use serde::{Deserialize, Serialize};
+
+use ddfuzz_minimize::log::Numbers;
+
+/// An instrumented place (edge) with a range of hit counts (1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128
+/// and more): eight times the number of the place plus the number of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Feature(pub u32);
 
 impl Feature {
-    /// The feature of a place that was passed `count` times; `None` for 0.
+    /// Returns the feature of a place with this hit count; `None` for 0.
     fn of(place: usize, count: u8) -> Option<Feature> {
         let range = match count {
             0 => return None,
@@ -21,19 +25,19 @@ impl Feature {
         Some(Feature(place.checked_mul(8)? + range))
     }
 
-    /// Whether a run with these counters has reached it.
+    /// Whether a run with these counters reached the feature.
     fn is_in(self, counters: &[u8]) -> bool {
         let (least, greatest) = self.counts();
         let count = counters.get(self.place() as usize);
         count.is_some_and(|count| (least..=greatest).contains(count))
     }
 
-    /// The number of the place.
+    /// Number of the instrumented place (edge) that the feature belongs to.
     pub fn place(self) -> u32 {
         self.0 / 8
     }
 
-    /// The least and the greatest count of its range.
+    /// The least and the greatest hit count of the range.
     pub fn counts(self) -> (u8, u8) {
         const RANGES: [(u8, u8); 8] = [
             (1, 1),
@@ -50,15 +54,16 @@ impl Feature {
 }
 
 /// A set of features, in ascending order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Numbers", into = "Numbers")]
 pub struct Features(Vec<Feature>);
 
 impl Features {
-    /// What a run has reached whose counters (modulo 256) are these.
+    /// The features of a run with these counters (modulo 256).
     pub fn of_counters(counters: &[u8]) -> Features {
         let mut features = Vec::new();
         for (eighth, eight) in counters.chunks(8).enumerate() {
-            // Most places are not passed by most runs.
+            // Most places are not reached by most runs.
             if eight.iter().all(|count| *count == 0) {
                 continue;
             }
@@ -68,52 +73,52 @@ impl Features {
         Features(features)
     }
 
-    /// The set of these, in whatever order.
+    /// Makes a set of features in any order, with duplicates.
     pub fn from_unsorted(mut features: Vec<Feature>) -> Features {
         features.sort_unstable();
         features.dedup();
         Features(features)
     }
 
-    /// In ascending order.
+    /// The features in ascending order.
     pub fn as_slice(&self) -> &[Feature] {
         &self.0
     }
 
-    /// How many there are.
+    /// Number of features.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the set has this feature.
+    /// Whether the set contains a feature.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
 
-    /// Whether the set has all of `others`.
+    /// Whether the set contains all features of `others`.
     pub fn has_all(&self, others: &Features) -> bool {
         let mut own = self.0.iter();
         others.0.iter().all(|other| own.any(|one| one == other))
     }
 
-    /// Whether a run whose counters (modulo 256) are these has reached all of it: the same as
-    /// asking [`Features::of_counters`], without looking at any other counter.
+    /// Whether a run with these counters (modulo 256) reached all features of the set. Faster than
+    /// [`Features::of_counters`], since it reads only these counters.
     pub fn are_in(&self, counters: &[u8]) -> bool {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// The subset that a run with these counters has reached.
+    /// Returns the features of the set that a run with these counters reached.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())
     }
 
-    /// Those that are in both.
+    /// Returns the features that are in both sets.
     pub fn and(&self, other: &Features) -> Features {
         let mut left = self.0.as_slice();
         let mut both = Vec::new();
@@ -126,24 +131,43 @@ impl Features {
         Features(both)
     }
 
-    /// Those that are in either.
+    /// Returns the features that are in at least one of both sets.
     pub fn or(&self, other: &Features) -> Features {
         let mut all = self.0.clone();
         all.extend_from_slice(&other.0);
         Features::from_unsorted(all)
     }
 
-    /// Those that are not in `other`.
+    /// Difference: the features that are not in `other`.
     pub fn less(&self, other: &Features) -> Features {
         let rest = self.0.iter().copied();
         Features(rest.filter(|one| !other.contains(*one)).collect())
     }
 }
 
-/// Features that wait to be joined at most, not counting those of the last run.
+impl From<&Features> for Numbers {
+    fn from(features: &Features) -> Numbers {
+        Numbers(features.0.iter().map(|one| one.0).collect())
+    }
+}
+
+impl From<Features> for Numbers {
+    fn from(features: Features) -> Numbers {
+        Numbers::from(&features)
+    }
+}
+
+impl From<Numbers> for Features {
+    fn from(numbers: Numbers) -> Features {
+        Features::from_unsorted(numbers.0.into_iter().map(Feature).collect())
+    }
+}
+
+/// Number of features that are buffered before they are merged into the union.
 const WAITING: usize = 1 << 20;
 
-/// The features that many runs reach together. Memory grows with them, not with the runs.
+/// The union of the features of many runs. Memory grows with the union, not with the number of
+/// runs.
 #[derive(Debug, Default)]
 pub struct FeatureUnion {
     joined: Features,
@@ -151,7 +175,7 @@ pub struct FeatureUnion {
 }
 
 impl FeatureUnion {
-    /// Adds the features of one more run.
+    /// Adds the features of a run.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
         if self.waiting.len() > WAITING {
@@ -159,7 +183,7 @@ impl FeatureUnion {
         }
     }
 
-    /// The features of all runs.
+    /// Returns the features of all runs.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined
@@ -171,7 +195,7 @@ impl FeatureUnion {
     }
 }
 
-/// The features with these numbers.
+/// Makes a set of features with these numbers.
 #[cfg(test)]
 pub(crate) fn set(numbers: &[u32]) -> Features {
     Features::from_unsorted(numbers.iter().copied().map(Feature).collect())

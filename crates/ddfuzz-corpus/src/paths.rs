@@ -1,7 +1,6 @@
-//! The files and folders of a cleanup in its output directory.
+//! Paths of a cleanup's files and folders in the output directory, and the manifest that protects
+//! the user's files from being replaced.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,21 +13,21 @@ use ddfuzz_model::files::{FileError, OsText};
 
 /// The files and folders of a cleanup in an output directory.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// The file names that the folder of kept files may hold: those of the last cleanup, and of the one
-/// that was about to replace it when this was written.
+/// Sets of file names that the folder of kept files may contain: those of the last cleanup, and
+/// those of the cleanup that was about to replace it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
-    written: Vec<BTreeSet<Name>>,
-    /// The folder that is about to replace a corpus.
+    written: Vec<Vec<OsText>>,
+    /// The folder that is about to replace a corpus (`--in-place`).
     #[serde(default)]
     incoming: Option<Identity>,
 }
 
-/// The identity of a folder, which stays when the folder is moved.
+/// Device and inode of a folder, which do not change when it is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,
@@ -45,26 +44,10 @@ impl Identity {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "OsText", into = "OsText")]
-struct Name(OsString);
-
-impl From<OsText> for Name {
-    fn from(text: OsText) -> Name {
-        Name(text.0)
-    }
-}
-
-impl From<Name> for OsText {
-    fn from(name: Name) -> OsText {
-        OsText(name.0)
-    }
-}
-
-impl Place {
-    /// The files and folders in this output directory.
-    pub fn of(root: &Path) -> Place {
-        Place {
+impl CleanPaths {
+    /// The paths in the output directory `root`.
+    pub fn of(root: &Path) -> CleanPaths {
+        CleanPaths {
             root: root.to_owned(),
         }
     }
@@ -74,42 +57,42 @@ impl Place {
         &self.root
     }
 
-    /// Where the kept files of the last cleanup are moved before they are removed.
-    pub fn aside(&self) -> PathBuf {
+    /// Folder that the kept files of the last cleanup are moved to before they are removed.
+    pub fn replaced_corpus(&self) -> PathBuf {
         self.root.join(format!("{TEMPORARY_PREFIX}old-corpus"))
     }
 
-    /// The journal of what each content reaches.
+    /// Journal of the features that each content reaches.
     pub fn journal(&self) -> PathBuf {
         self.root.join(JOURNAL)
     }
 
-    /// The journal of runs that each have a separate process.
+    /// Journal of runs in separate processes.
     pub fn fresh_journal(&self) -> PathBuf {
         self.root.join(JOURNAL_OF_FRESH)
     }
 
-    /// The journal of how a target without coverage behaves.
+    /// Journal of behaviours of a target without coverage.
     pub fn classes(&self) -> PathBuf {
         self.root.join("clean.classes")
     }
 
-    /// The result.
+    /// Result of the cleanup, as JSON.
     pub fn result(&self) -> PathBuf {
         self.root.join("clean.json")
     }
 
-    /// The result as a page.
+    /// Result of the cleanup, as an HTML page.
     pub fn page(&self) -> PathBuf {
         self.root.join("clean.html")
     }
 
-    /// The folder of trimmed files and their logs.
+    /// Folder of trimmed files and their logs.
     pub fn trimmed(&self) -> PathBuf {
         self.root.join("trimmed")
     }
 
-    /// The folder of the kept files.
+    /// Folder of the kept files.
     pub fn corpus(&self) -> PathBuf {
         self.root.join("corpus")
     }
@@ -118,38 +101,28 @@ impl Place {
         self.root.join("clean.manifest")
     }
 
-    /// Whether `folder` may be replaced: it is not there, is empty, or holds what an earlier
-    /// cleanup of this output directory has written, and nothing else.
-    ///
-    /// # Errors
-    /// When it cannot be listed.
+    /// Whether `folder` may be replaced: it does not exist, is empty, or contains only files that
+    /// an earlier cleanup of this output directory has written.
     pub fn may_replace(&self, folder: &Path) -> Result<bool, FileError> {
         let names = names_below(folder)?;
         let known = self.read();
         Ok(names.is_empty() || known.written.contains(&names))
     }
 
-    /// Records that a folder of these files is about to be written, so that a later call knows it.
-    ///
-    /// # Errors
-    /// When that cannot be written.
+    /// Records the names of the files that are about to be written, so that a later call may
+    /// replace them.
     pub fn announce(&self, names: &[PathBuf]) -> Result<(), FileError> {
-        let next: BTreeSet<Name> = (names.iter())
-            .map(|name| Name(name.clone().into_os_string()))
-            .collect();
+        let next = sorted(names.iter().map(OsText::from).collect());
         let there = names_below(&self.corpus())?;
-        // Others are not there any more.
+        // Older cleanups have been replaced.
         let mut manifest = self.read();
         (manifest.written).retain(|names| *names == there && *names != next);
         manifest.written.push(next);
         self.note(&manifest)
     }
 
-    /// Records that `fresh` is about to replace a corpus, so that a later call knows it wherever a
-    /// kill leaves it.
-    ///
-    /// # Errors
-    /// When that cannot be written, or the folder is not there.
+    /// Records that the folder `fresh` is about to replace a corpus, so that a later call
+    /// recognizes it even after a kill.
     pub fn announce_exchange(&self, fresh: &Path) -> Result<(), FileError> {
         let incoming = Identity::of(fresh).map_err(FileError::at("look at", fresh))?;
         self.note(&Manifest {
@@ -158,7 +131,8 @@ impl Place {
         })
     }
 
-    /// Whether this is the folder that was announced last, which holds nothing but copies.
+    /// Whether the folder is the last one given to [`CleanPaths::announce_exchange`]; it contains
+    /// copies only.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))
@@ -169,17 +143,17 @@ impl Place {
         atomic::write(&self.manifest(), &text)
     }
 
-    /// Reads the manifest. One that cannot be read is empty, so that nothing is replaced.
+    /// Reads the manifest. A damaged one counts as empty, so that nothing is replaced.
     fn read(&self) -> Manifest {
         let bytes = fs::read(self.manifest()).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 }
 
-/// The names of all files below a folder, relative to it; none where it is not there. Links count
-/// as files.
-fn names_below(folder: &Path) -> Result<BTreeSet<Name>, FileError> {
-    let mut names = BTreeSet::new();
+/// Returns the names of all files and links below a folder, relative to it; empty if the folder
+/// does not exist.
+fn names_below(folder: &Path) -> Result<Vec<OsText>, FileError> {
+    let mut names = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
         let path = folder.join(&below);
@@ -192,13 +166,16 @@ fn names_below(folder: &Path) -> Result<BTreeSet<Name>, FileError> {
             let name = below.join(entry.file_name());
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(name),
-                _ => {
-                    names.insert(Name(name.into_os_string()));
-                }
+                _ => names.push(OsText::from(&name)),
             }
         }
     }
-    Ok(names)
+    Ok(sorted(names))
+}
+
+fn sorted(mut names: Vec<OsText>) -> Vec<OsText> {
+    names.sort_by(|one, other| one.0.cmp(&other.0));
+    names
 }
 
 #[cfg(test)]
@@ -208,7 +185,7 @@ mod tests {
     #[test]
     fn only_what_was_announced_may_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::of(dir.path());
+        let place = CleanPaths::of(dir.path());
         let corpus = place.corpus();
         assert!(place.may_replace(&corpus).unwrap());
         fs::create_dir_all(corpus.join("below")).unwrap();
@@ -217,7 +194,7 @@ mod tests {
         assert!(!place.may_replace(&corpus).unwrap());
         place.announce(&[PathBuf::from("below/one")]).unwrap();
         assert!(place.may_replace(&corpus).unwrap());
-        // The next one is announced, and this one still stands there.
+        // The next cleanup is announced, and the files of this one are still there.
         place.announce(&[PathBuf::from("two")]).unwrap();
         assert!(place.may_replace(&corpus).unwrap());
         fs::write(corpus.join("mine"), b"").unwrap();
@@ -227,7 +204,7 @@ mod tests {
     #[test]
     fn an_announced_folder_is_known_where_it_is_moved() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::of(dir.path());
+        let place = CleanPaths::of(dir.path());
         let [fresh, other, moved] = ["fresh", "other", "moved"].map(|name| dir.path().join(name));
         fs::create_dir(&fresh).unwrap();
         fs::create_dir(&other).unwrap();

@@ -14,8 +14,10 @@ use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
-use crate::corpus::health::Quarantining;
-use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
+use crate::corpus::quarantine::QuarantineSettings;
+use crate::corpus::{
+    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, Watcher, clean,
+};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
@@ -91,9 +93,10 @@ impl CleanJob {
         signals::unless_stopped(&self.stop, result.map_err(Failure::from))
     }
 
-    fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> Cleaning {
+    fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> CleanSettings {
         let args = &self.args;
-        let ruler = LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn Ruler>);
+        let own_fuzzer =
+            LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn FuzzerMerge>);
         let jobs = workers(args.jobs);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);
@@ -102,8 +105,8 @@ impl CleanJob {
             TrimArg::Signature => Some(TrimBy::Signature),
             TrimArg::Off => None,
         };
-        Cleaning {
-            groups: (!skips(SkipArg::Groups)).then(|| Quarantining {
+        CleanSettings {
+            groups: (!skips(SkipArg::Groups)).then(|| QuarantineSettings {
                 when: args.shrink.when(),
                 jobs,
                 minimizing: Minimizing {
@@ -132,7 +135,7 @@ impl CleanJob {
                 time: args.trim_time,
             }),
             keep_names: args.keep_names,
-            ruler,
+            own_fuzzer,
         }
     }
 
@@ -143,7 +146,7 @@ impl CleanJob {
 
     /// Writes the result into the output directory, and prints it.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
-        let place = Place::of(self.args.out());
+        let place = CleanPaths::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
             atomic::write(&path, text).map_err(|error| Failure::unwritten(&path, error))
         };
@@ -178,7 +181,7 @@ impl CleanJob {
             let groups = size::counted(result.groups.len() as u64, "group");
             lines += &format!("{groups}: ddfuzz show {}\n", show(self.args.out()));
         }
-        lines + &format!("page: {}\n", show(&Place::of(self.args.out()).page()))
+        lines + &format!("page: {}\n", show(&CleanPaths::of(self.args.out()).page()))
     }
 }
 
@@ -227,32 +230,32 @@ impl CleanScreen {
 }
 
 impl Watcher for CleanScreen {
-    fn doing(&mut self, doing: Doing) {
-        let text = match doing {
-            Doing::Reading { files, runs } => format!(
+    fn phase(&mut self, phase: CleanPhase) {
+        let text = match phase {
+            CleanPhase::Reading { files, runs } => format!(
                 "reading and running: {}, {}",
                 size::counted(files, "file"),
                 size::counted(runs, "run")
             ),
-            Doing::Filing { inputs } => format!(
+            CleanPhase::Filing { inputs } => format!(
                 "triaging and minimizing {} that crash, hang or run out of memory",
                 size::counted(inputs, "input")
             ),
-            Doing::Choosing { contents } => {
+            CleanPhase::Choosing { contents } => {
                 format!("choosing a subset of {}", size::counted(contents, "file"))
             }
-            Doing::Repeating { contents } => {
+            CleanPhase::Repeating { contents } => {
                 format!("running {} again", size::counted(contents, "file"))
             }
-            Doing::Trimming { round, done, of } => format!(
+            CleanPhase::Trimming { round, done, of } => format!(
                 "trimming, round {round}: {} of {}",
                 size::grouped(done),
                 size::counted(of, "file")
             ),
-            Doing::Checking { files } => {
+            CleanPhase::Checking { files } => {
                 format!("checking the coverage of {}", size::counted(files, "file"))
             }
-            Doing::Counting { files } => format!(
+            CleanPhase::Counting { files } => format!(
                 "comparing by libFuzzer's own count: {}",
                 size::counted(files, "file")
             ),

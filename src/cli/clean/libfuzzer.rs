@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::cargo::libfuzzer::{Attached, FuzzerOutput, Process, Scratch, flag};
-use crate::corpus::{Merged, Ruler};
+use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
@@ -95,13 +95,13 @@ impl LibFuzzer {
     }
 }
 
-impl Ruler for LibFuzzer {
+impl FuzzerMerge for LibFuzzer {
     fn merge(
         &self,
         kept: &[PathBuf],
         others: &[PathBuf],
         stop: &AtomicBool,
-    ) -> Result<Merged, String> {
+    ) -> Result<MergeOutcome, String> {
         let scratch = scratch(kept.len() + others.len()).map_err(no_room)?;
         let into = linked(&scratch, "kept", kept).map_err(no_room)?;
         let from = linked(&scratch, "others", others).map_err(no_room)?;
@@ -111,8 +111,13 @@ impl Ruler for LibFuzzer {
         }
         let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
         let added = new_files(&into);
+<<<<<<< HEAD
         Ok(Merged {
             all: LibFuzzerCoverage { cov, ft },
+=======
+        Ok(MergeOutcome {
+            all: Counted { cov, ft },
+>>>>>>> h18-corpus
             added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
         })
     }

@@ -17,7 +17,7 @@ use super::campaign_args::{MinimizationArgs, searches};
 use super::results::absolute;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, values};
-use crate::corpus::{Fate, Place, explain};
+use crate::corpus::{CleanPaths, Fate, explain};
 use crate::files::OsText;
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
@@ -211,7 +211,7 @@ struct Explained {
 
 /// Explains `files` by the cleanup that `out` holds.
 pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failure> {
-    let place = Place::of(out);
+    let place = CleanPaths::of(out);
     let result = read_result(&place.result())?;
     let mut all = Vec::new();
     for file in files {

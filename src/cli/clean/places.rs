@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::CleanArgs;
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure};
-use crate::corpus::Place;
+use crate::corpus::CleanPaths;
 use crate::corpus::listing::Layout;
 use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
@@ -20,7 +20,7 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--delete-old works only with --in-place")
             .hint("add --in-place, or omit --delete-old"));
     }
-    let place = Place::of(args.out());
+    let place = CleanPaths::of(args.out());
     let folder = place.corpus();
     if !place.may_replace(&folder)? {
         let message = format!(
@@ -118,7 +118,7 @@ pub struct ReplacedCorpus {
     aside: PathBuf,
     delete: bool,
     /// Where the kept files are.
-    place: Place,
+    place: CleanPaths,
 }
 
 impl ReplacedCorpus {
@@ -147,7 +147,7 @@ impl ReplacedCorpus {
             aside: old_name(&corpus),
             corpus,
             delete: args.delete_old,
-            place: Place::of(args.out()),
+            place: CleanPaths::of(args.out()),
         };
         old.check_aside()?;
         Ok(old)

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::{Minimizing, Silent, When, new_campaign};
-use ddfuzz::corpus::health::{FailingInput, Quarantine, Quarantining, quarantine};
+use ddfuzz::corpus::quarantine::{FailingInput, Quarantine, QuarantineSettings, quarantine};
 use ddfuzz::exec::{Ended, Program, Target, Way, bundled};
 use ddfuzz::minimize::log::ContentHash;
 use ddfuzz::store::{Kind, KnownGroups, Reader, Store};
@@ -33,8 +33,8 @@ pub fn ill(path: PathBuf, bytes: &[u8]) -> FailingInput {
     }
 }
 
-pub fn settings(target: &Target, way: Way) -> Quarantining {
-    Quarantining {
+pub fn settings(target: &Target, way: Way) -> QuarantineSettings {
+    QuarantineSettings {
         when: When::Inline,
         jobs: 2,
         minimizing: Minimizing::of_target(target.clone(), way, "full"),
@@ -43,7 +43,7 @@ pub fn settings(target: &Target, way: Way) -> Quarantining {
 }
 
 /// The output directory `out`, and its campaign.
-pub fn store(place: &Place, out: &str, settings: &Quarantining) -> (Mutex<Store>, String) {
+pub fn store(place: &Place, out: &str, settings: &QuarantineSettings) -> (Mutex<Store>, String) {
     let minimizing = &settings.minimizing;
     let campaign = new_campaign(&minimizing.target, minimizing.way);
     let mut store = Store::create_or_resume(&place.path(out), campaign).unwrap();
@@ -59,7 +59,7 @@ pub fn store(place: &Place, out: &str, settings: &Quarantining) -> (Mutex<Store>
 pub fn quarantined(
     place: &Place,
     out: &str,
-    settings: &Quarantining,
+    settings: &QuarantineSettings,
     ills: &[FailingInput],
 ) -> Quarantine {
     let (store, id) = store(place, out, settings);

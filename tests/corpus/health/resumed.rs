@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::Silent;
-use ddfuzz::corpus::health::{FailingInput, quarantine};
+use ddfuzz::corpus::quarantine::{FailingInput, quarantine};
 use ddfuzz::exec::Way;
 
 use super::{CRASH, crtplot, filed, ill, quarantined, settings, store};

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ddfuzz::campaign::Silent;
-use ddfuzz::corpus::health::{file_slip, quarantine};
+use ddfuzz::corpus::quarantine::{file_slip, quarantine};
 use ddfuzz::exec::Way;
 use ddfuzz::minimize::log::ContentHash;
 use ddfuzz::minimize::{Slip, SlipKeys};

@@ -2,7 +2,7 @@
 
 use ddfuzz::campaign::When;
 use ddfuzz::corpus::Amount;
-use ddfuzz::corpus::health::FailingInput;
+use ddfuzz::corpus::quarantine::FailingInput;
 use ddfuzz::exec::{Ended, Target, Way};
 use ddfuzz::store::Kind;
 

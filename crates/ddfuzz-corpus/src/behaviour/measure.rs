@@ -1,68 +1,75 @@
-//! Measures how a target behaves on the inputs of a corpus: runs each several times.
+//! Measures how a target behaves on the inputs of a corpus: runs each several times, and records
+//! the behaviours in a journal.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::journal::BehaviourJournal;
-use super::record::{Behaviour, Observed, Output, Stacks, behaviour};
+use serde::{Deserialize, Serialize};
+
+use super::{Behaviour, Observed, Output, Stacks, behaviour};
 use crate::lock;
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_model::files::regular;
+use ddfuzz_model::files::{Appender, FileError, regular};
+use ddfuzz_store::StoreError;
 use ddfuzz_triage::reads::{ReadStacks, Reads};
 
-/// Inputs of a batch: all of them are run once, then all again.
+/// Inputs per batch: a batch is run once, then again.
 const TOGETHER: usize = 4096;
-/// Least time between the first two rounds: a program that prints the time in seconds prints
-/// another one then.
+/// Least time between the first two rounds, so that a program that prints the time in seconds
+/// prints another one.
 const APART: Duration = Duration::from_millis(1100);
-/// How often `stop` is read meanwhile.
+/// Time between two checks of `stop` while waiting.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The target to measure, and how.
+/// The target to measure, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
-    /// The target.
+    /// The program to run, with its arguments and limits.
     pub target: Target,
-    /// The way of execution.
+    /// How the target is executed.
     pub way: Way,
-    /// Threads that run inputs. No result depends on their number.
+    /// Number of threads that run inputs; it changes no result.
     pub jobs: usize,
 }
 
 /// One input of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// Its content.
+    /// Hash of its content.
     pub content: ContentHash,
-    /// Its length, in bytes.
+    /// Length of the input, in bytes.
     pub size: u64,
 }
 
-/// What became of one input.
+/// Whether and how the target behaved on one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The target's behaviour. A run that did not exit is the last one.
+    /// How the target behaves; a failing run is the last run of its input.
     Behaves(Box<Behaviour>),
-    /// Its file was removed or changed.
+    /// The input's file was removed or changed.
     Gone,
 }
 
-/// Measures how the target behaves on each of `subjects` that the journal does not have, and calls
-/// `told` for all of them in their order. The result depends on the content and the target alone.
-/// Each run has a separate process.
+/// Measures how the target behaves on each of `subjects` that is not in the journal, and calls
+/// `told` with the result of each, in order. Each run has a separate process. Results depend on the
+/// content and the target only.
 ///
-/// Returns whether all were measured: not where the user stopped.
+/// Returns false if the user stopped it before all were measured.
 ///
 /// # Errors
-/// When the target cannot be run, or the journal cannot be written; what was measured until then
-/// stands in it. Those of `told`.
+/// When the target cannot be run, or the journal cannot be written (it keeps earlier results), and
+/// errors of `told`.
 pub fn measure(
     subjects: impl IntoIterator<Item = CorpusInput>,
     settings: &BehaviourSettings,
@@ -96,7 +103,7 @@ pub fn measure(
                     .map(Box::new)
                     .map(Measured::Behaves),
             };
-            // What was not come to before the user stopped is not told.
+            // The input was not measured before the user stopped.
             let Some(measured) = measured else { continue };
             if let (Measured::Behaves(of), false) = (&measured, journal.has(subject.content)) {
                 journal.add(subject.content, of)?;
@@ -110,20 +117,20 @@ pub fn measure(
     }
 }
 
-/// The state of one input of a batch.
+/// Progress of measuring one input of a batch.
 enum InputState {
-    /// The runs so far.
+    /// Observations of the runs so far.
     Runs(Vec<Observed>),
-    /// Its file was removed or changed.
+    /// The input's file was removed or changed.
     Gone,
 }
 
 impl InputState {
-    /// Whether it needs no more runs.
+    /// Whether the input needs no more runs.
     fn is_done(&self) -> bool {
         match self {
             InputState::Gone => true,
-            // What crashes or takes too long is not well, whatever else it does.
+            // A failing run decides, whatever else the target does.
             InputState::Runs(runs) => {
                 runs.len() == Round::ALL.len()
                     || runs.last().is_some_and(|run| !run.ended.is_exit())
@@ -131,7 +138,7 @@ impl InputState {
         }
     }
 
-    /// What was measured, where it is done.
+    /// Returns the result; `None` if the input needs more runs.
     fn measured(&self) -> Option<Measured> {
         match self {
             InputState::Gone => Some(Measured::Gone),
@@ -142,7 +149,7 @@ impl InputState {
     }
 }
 
-/// Inputs that are measured together.
+/// A group of inputs that are run once each before any is run again.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -175,7 +182,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input once that is not done.
+    /// Runs each input once that needs more runs.
     fn run_round(
         &self,
         round: Round,
@@ -221,7 +228,7 @@ impl Batch {
         let bytes = regular::read(&subject.path, subject.size).ok();
         let bytes = bytes.filter(|bytes| ContentHash::of(bytes) == subject.content);
         let observed = bytes.map(|bytes| runner.run(&bytes, round));
-        // The user's Ctrl-C may have reached the target, too.
+        // The user's Ctrl-C may have killed the target, too.
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -234,7 +241,7 @@ impl Batch {
         Ok(())
     }
 
-    /// What was measured of each input; `None` where it was not measured to the end.
+    /// Returns the result of each input; `None` if it was not measured completely.
     fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
@@ -243,33 +250,33 @@ impl Batch {
     }
 }
 
-/// How an input is run in one of its rounds.
+/// How the target is run in one of the three rounds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Without a tracer, with randomized addresses.
+    /// Without a tracer, and with randomized addresses.
     Randomized,
-    /// With its reads traced, and more time.
+    /// With a tracer that records the stacks of reads, and with more time.
     Watched,
 }
 
 impl Round {
-    /// The runs of each input. What takes too long shows it in the first one, within its own
-    /// limits; what hangs on addresses is another thing in the others. Stacks are told relative to
-    /// modules, so that addresses are nothing to them.
+    /// Rounds for each input. The first has the normal time limit and finds hangs; its randomized
+    /// addresses show output that depends on addresses. Stacks are relative to modules, so
+    /// addresses do not matter there.
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
 /// A target whose output is captured and whose reads are traced.
 pub(super) struct BehaviourRunner {
     target: Traceable,
-    /// The tracer of its reads; `None` where it gets its input in memory.
+    /// The tracer of reads; `None` if the target receives inputs in memory.
     reads: Option<ReadStacks>,
-    /// The limits on its time by itself, and watched.
+    /// Time limit of runs without a tracer, and of traced runs.
     time: TimeLimit,
     patient: TimeLimit,
 }
 
-/// A run that is stopped again and again uses more time than it would alone.
+/// Additional CPU time of a traced run, which is stopped and continued often.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
@@ -290,10 +297,7 @@ impl BehaviourRunner {
         })
     }
 
-    /// Runs an input once.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// Runs the target once on an input, and returns what it did.
     pub(super) fn run(&mut self, input: &[u8], round: Round) -> Result<Observed, ExecError> {
         let asks = round == Round::Watched;
         (self.target).limit_time(if asks { self.patient } else { self.time });
@@ -327,7 +331,7 @@ fn output(written: Written) -> Output {
     }
 }
 
-/// The hash of the stacks, in their order.
+/// Hashes the stacks of all reads, in order.
 fn hash(reads: &Reads) -> ContentHash {
     let mut text = Vec::new();
     for stack in &reads.stacks {
@@ -336,8 +340,110 @@ fn hash(reads: &Reads) -> ContentHash {
             text.extend(module.as_bytes());
             text.extend(offset.to_le_bytes());
         }
-        // No module's name is so long.
+        // Separates stacks: no module's name is so long.
         text.extend(u64::MAX.to_le_bytes());
     }
     ContentHash::of(&text)
+}
+
+/// A line of the journal: how a target behaves on one content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Line {
+    /// Version of the schema.
+    v: u32,
+    /// Identity of the target: program, arguments, environment and limits.
+    target: ContentHash,
+    /// Hash of the content.
+    input: ContentHash,
+    /// How the target behaves on the content.
+    behaviour: Behaviour,
+}
+
+const VERSION: u32 = 1;
+
+/// The journal of a target's behaviours (`clean.classes`): an append-only file with one line per
+/// content. A torn last line is dropped; lines of other targets are ignored. Memory holds the
+/// positions of lines only.
+pub struct BehaviourJournal {
+    appender: Appender,
+    reader: File,
+    target: ContentHash,
+    known: HashMap<ContentHash, (u64, u32)>,
+}
+
+impl BehaviourJournal {
+    /// Opens or creates the journal at `path`. `target` is the target's
+    /// [identity](ddfuzz_campaign::identity).
+    pub fn open(path: &Path, target: ContentHash) -> Result<BehaviourJournal, StoreError> {
+        let appender = Appender::open(path)?;
+        let reader = File::open(path).map_err(FileError::at("open", path))?;
+        let mut known = HashMap::new();
+        let (mut lines, mut text, mut at) = (BufReader::new(&reader), Vec::new(), 0);
+        loop {
+            text.clear();
+            let length = lines.read_until(b'\n', &mut text);
+            let length = length.map_err(FileError::at("read", path))?;
+            if length == 0 {
+                break;
+            }
+            // A damaged line is skipped: its input is run again.
+            if let Some(line) = Line::read(&text, target) {
+                known.insert(line.input, (at, length as u32));
+            }
+            at += length as u64;
+        }
+        Ok(BehaviourJournal {
+            appender,
+            reader,
+            target,
+            known,
+        })
+    }
+
+    /// Whether the journal has the behaviour of a content.
+    pub fn has(&self, content: ContentHash) -> bool {
+        self.known.contains_key(&content)
+    }
+
+    /// Reads the behaviour of a content; `None` if the journal does not have it.
+    pub fn get(&self, content: ContentHash) -> Result<Option<Behaviour>, StoreError> {
+        let Some((at, length)) = self.known.get(&content) else {
+            return Ok(None);
+        };
+        let mut text = vec![0; *length as usize];
+        (self.reader.read_exact_at(&mut text, *at))
+            .map_err(FileError::at("read", self.appender.path()))?;
+        Ok(Line::read(&text, self.target).map(|line| line.behaviour))
+    }
+
+    /// Appends the behaviour of a content; it survives the death of the process at once.
+    pub fn add(&mut self, content: ContentHash, behaviour: &Behaviour) -> Result<(), StoreError> {
+        let line = Line {
+            v: VERSION,
+            target: self.target,
+            input: content,
+            behaviour: behaviour.clone(),
+        };
+        let text = serde_json::to_vec(&line).map_err(|error| StoreError::Unwritable {
+            path: self.appender.path().to_owned(),
+            why: error.to_string(),
+        })?;
+        let at = self.appender.len();
+        self.appender.append(&text)?;
+        self.known.insert(content, (at, text.len() as u32 + 1));
+        Ok(())
+    }
+
+    /// Writes all lines through to the device, so that they survive a power failure.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        Ok(self.appender.sync()?)
+    }
+}
+
+impl Line {
+    /// Parses a line; `None` if it is damaged or of another target.
+    fn read(text: &[u8], target: ContentHash) -> Option<Line> {
+        let line: Line = serde_json::from_slice(text).ok()?;
+        (line.v == VERSION && line.target == target).then_some(line)
+    }
 }

@@ -1,20 +1,34 @@
-//! The least cover, by branch and bound.
+//! Lower bounds of the least cover, and the exact search by branch and bound ([`solve`]).
+//!
+//! In memory ([`bound`]): Lagrangian relaxation. Each row has a price of at least 0. The relaxed
+//! problem pays the price of each row once, and takes each column whose rows are worth more than it
+//! costs; by weak duality its value is a lower bound. Subgradient steps raise the prices of
+//! uncovered rows, and lower those of rows covered more than once (Held, Wolfe and Crowder 1974;
+//! Beasley 1990). All numbers are whole, so the bound is exact and the same on every machine.
+//!
+//! If the instance does not fit into memory ([`DualAscent`]): prices of rows such that no column's
+//! rows are worth more than it costs; by duality their sum is a lower bound. Each pass raises each
+//! row by the least factor that its columns allow. Results are rounded down, and do not depend on
+//! the order of columns.
 
-use super::bound::{Bound, RowPrices, bound};
+use std::io;
+
+use super::greedy::guided;
 use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
+use super::{Columns, HEAVIEST};
 
-/// How many rounds the bound of the whole has, and those of its branches.
+/// Rounds of the bound at the root of the search, and at its other nodes.
 const ROUNDS: (u32, u32) = (400, 40);
-/// How deep branches go: each stands on the stack.
+/// Greatest depth of the search, which is recursive.
 const DEEPEST: u32 = 150;
 
-/// A cover, and what is proved of it.
+/// A cover, and a lower bound of the weight of any cover.
 pub(super) struct Solved {
-    /// The columns, in no order.
+    /// Columns of the cover, in no order.
     pub cover: Vec<Column>,
     pub weight: u64,
-    /// No cover costs less.
+    /// Lower bound of the weight of any cover.
     pub lower: u64,
 }
 
@@ -24,8 +38,8 @@ struct Search {
     steps: Steps,
 }
 
-/// A cover of all rows, and a lower bound: both are the least weight unless nodes or steps do not
-/// suffice.
+/// Finds a cover of all rows by branch and bound, with a lower bound; both are the least weight
+/// unless nodes or steps run out.
 pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
     let names = matrix
         .names
@@ -42,8 +56,8 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 }
 
 impl Search {
-    /// A cover, and a bound that is right, or at least `upper`: nobody asks for covers that cost as
-    /// much.
+    /// Solves a matrix: reduces it, and solves its independent parts. The lower bound is valid only
+    /// up to `upper`, since covers of that weight are not wanted.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -64,9 +78,9 @@ impl Search {
         all
     }
 
-    /// The same for a matrix that is reduced and in one piece.
+    /// Solves a matrix that is reduced and cannot be split.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
-        // Half of what is left, so that something is left for what comes after.
+        // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
         let rounds = if depth == 0 { ROUNDS.0 } else { ROUNDS.1 };
         let rounds = rounds.min(affordable.try_into().unwrap_or(u32::MAX));
@@ -94,14 +108,14 @@ impl Search {
         best
     }
 
-    /// What a cover that costs less than `upper` must and cannot have, by what each column costs
-    /// beyond what it brings in; `None` where that is too little to be worth a new start.
+    /// Fixes columns that every cover of less weight than `upper` has, or lacks, by their reduced
+    /// costs; `None` if they are too few to reduce the matrix again.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
         let mut rows = vec![true; matrix.height()];
         let (mut forced, mut changes) = (Vec::new(), 0);
-        // Weights are whole: one unit less than `upper` is the most that is asked for.
+        // Weights are whole numbers: a better cover costs at least one unit less.
         let upper = upper - self.prices.scaled(1);
         for (column, cost) in bound.reduced.iter().enumerate() {
             if bound.value.saturating_add(cost.abs()) <= upper {
@@ -132,7 +146,7 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Covers `rest` beside `taken`, and notes it if that is the best cover; the bound of all that.
+    /// Solves `rest` with the columns `taken`, and updates the best cover; returns the lower bound.
     fn with(
         &mut self,
         taken: &[Column],
@@ -154,7 +168,7 @@ impl Search {
         solved.lower + weight
     }
 
-    /// With and without the column that pays best for the row with the fewest holders.
+    /// Branches on one column of the row with the fewest columns: covers with it, and without it.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -183,14 +197,14 @@ impl Search {
         let taken = [matrix.columns[pivot]];
         let with = self.with(&taken, rest, upper, depth, best);
         let upper = upper.min(best.weight);
-        // A reduced matrix has no row with a single holder, so that nothing is left out here.
+        // A reduced matrix has no row with a single column, so each row can still be covered.
         with.min(self.with(&[], without, upper, depth, best))
     }
 }
 
-/// What is left when columns are decided.
+/// The rest of a matrix after columns were fixed by their reduced costs.
 enum FixedColumns {
-    /// No cover costs less than what is known.
+    /// No cover has less weight than the best known one.
     Nothing,
     Smaller {
         forced: Vec<Column>,
@@ -198,15 +212,269 @@ enum FixedColumns {
     },
 }
 
-/// How many steps are left. Steps and not time, so that a slow machine finds the same.
+/// Number of remaining steps, a limit on time that is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps(pub u64);
 
 impl Steps {
-    /// Takes so many; false when there were fewer: then none are left.
+    /// Subtracts steps; returns false, and leaves none, if fewer remained.
     pub fn take(&mut self, steps: usize) -> bool {
         let enough = self.0 >= steps as u64;
         self.0 = self.0.saturating_sub(steps as u64);
         enough
+    }
+}
+
+/// The prices of all rows of the complete instance, in units of a fraction 1/`scale` of a weight.
+pub(super) struct RowPrices {
+    of_row: Vec<Option<i64>>,
+    scale: i64,
+}
+
+/// Result of bounding the least cover of a matrix.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    /// Lower bound of the weight of any cover.
+    pub lower: u64,
+    /// The best cover that was found, ascending.
+    pub cover: Vec<usize>,
+    /// Total weight of the columns of `cover`.
+    pub weight: u64,
+    /// Value of the relaxed problem at the best prices, scaled.
+    pub value: i64,
+    /// Reduced cost of each column at these prices: its cost minus its rows' prices, scaled.
+    pub reduced: Vec<i64>,
+}
+
+impl RowPrices {
+    /// Makes empty prices for `names` rows; the scale depends on `total`, the weight of all
+    /// columns.
+    pub fn new(names: usize, total: u64) -> RowPrices {
+        // Sums of all scaled weights must not overflow.
+        let room = (1_u64 << 58) / total.max(1);
+        let scale = 1 << room.max(1).ilog2().min(16);
+        RowPrices {
+            of_row: vec![None; names],
+            scale,
+        }
+    }
+
+    /// Converts a weight to the unit of prices.
+    pub fn scaled(&self, weight: u64) -> i64 {
+        weight as i64 * self.scale
+    }
+
+    /// Converts a price to a whole weight, rounded up.
+    fn whole(&self, parts: i64) -> u64 {
+        let parts = parts.max(0) as u64;
+        parts.div_ceil(self.scale as u64)
+    }
+
+    /// Returns the start prices: those of the last call, or the share in the cheapest column.
+    fn start(&self, matrix: &Matrix) -> Vec<i64> {
+        let share = |column: &u32| {
+            let rows = matrix.rows_of(*column as usize).len() as i64;
+            self.scaled(matrix.columns[*column as usize].weight) / rows
+        };
+        let price = |row: usize| {
+            let least = || matrix.holders_of(row).iter().map(share).min();
+            let known = self.of_row[matrix.names[row] as usize];
+            known.or_else(least).unwrap_or(0)
+        };
+        (0..matrix.height()).map(price).collect()
+    }
+
+    /// Returns the price of each row, and the scale.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
+        let prices = self.of_row.iter();
+        prices.map(|price| (price.unwrap_or(0), self.scale))
+    }
+
+    fn keep(&mut self, matrix: &Matrix, prices: &[i64]) {
+        for (name, price) in matrix.names.iter().zip(prices) {
+            self.of_row[*name as usize] = Some(*price);
+        }
+    }
+}
+
+/// Step size in thousandths: at the start, and the size at which the search ends.
+const STEP: (i128, i128) = (2_000, 8);
+/// Rounds without improvement after which the step size is halved.
+const PATIENCE: u32 = 8;
+
+/// Every such number of rounds a cover is constructed from the prices.
+const COVERS: u32 = 5;
+
+/// Bounds the least cover of a matrix with at least one row, in at most `rounds` rounds. Stops if
+/// no cover below `upper` is possible, or the best cover is proved optimal.
+pub(super) fn bound(
+    matrix: &Matrix,
+    row_prices: &mut RowPrices,
+    rounds: u32,
+    upper: u64,
+    steps: &mut Steps,
+) -> Bound {
+    let mut prices = row_prices.start(matrix);
+    let mut best_prices = prices.clone();
+    let mut found = Bound {
+        lower: 0,
+        cover: (0..matrix.width()).collect(),
+        weight: u64::MAX,
+        value: i64::MIN,
+        reduced: Vec::new(),
+    };
+    let (mut step, mut idle) = (STEP.0, 0);
+    for round in 0..rounds.max(1) {
+        let reduced = reduced_costs(matrix, &prices, row_prices);
+        let value =
+            prices.iter().sum::<i64>() + reduced.iter().map(|cost| (*cost).min(0)).sum::<i64>();
+        idle += 1;
+        let better = value > found.value;
+        if round % COVERS == 0 {
+            let cover = guided(matrix, &prices, |weight| row_prices.scaled(weight));
+            steps.take(2 * matrix.entries());
+            let weight = matrix.weight_of(&cover);
+            if weight < found.weight {
+                (found.cover, found.weight) = (cover, weight);
+            }
+        }
+        if better {
+            idle = 0;
+            found.value = value;
+            found.reduced.clone_from(&reduced);
+            best_prices.clone_from(&prices);
+        } else if idle >= PATIENCE {
+            idle = 0;
+            step /= 2;
+            prices.clone_from(&best_prices);
+        }
+        found.lower = row_prices.whole(found.value).min(found.weight);
+        let done = found.lower >= upper.min(found.weight) || step < STEP.1;
+        if !steps.take(3 * matrix.entries()) || done {
+            break;
+        }
+        let gap = row_prices.scaled(found.weight) - value;
+        if !moved(matrix, &mut prices, &reduced, step * i128::from(gap.max(1))) {
+            break;
+        }
+    }
+    row_prices.keep(matrix, &best_prices);
+    found
+}
+
+/// Returns the reduced cost of each column: its cost minus its rows' prices.
+fn reduced_costs(matrix: &Matrix, prices: &[i64], scale: &RowPrices) -> Vec<i64> {
+    let cost = |column: usize| {
+        let rows = matrix.rows_of(column).iter();
+        let brought: i64 = rows.map(|row| prices[*row as usize]).sum();
+        scale.scaled(matrix.columns[column].weight) - brought
+    };
+    (0..matrix.width()).map(cost).collect()
+}
+
+/// Moves the prices along the subgradient by `step` thousandths of its length; false if it is 0.
+fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bool {
+    let mut lacks = vec![1_i64; matrix.height()];
+    for (column, _) in reduced.iter().enumerate().filter(|(_, cost)| **cost < 0) {
+        for row in matrix.rows_of(column) {
+            lacks[*row as usize] -= 1;
+        }
+    }
+    let length = lacks.iter().zip(prices.iter());
+    // A price of 0 cannot be lowered.
+    let length = length.filter(|(lack, price)| **lack > 0 || **price > 0);
+    let length: i128 = length.map(|(lack, _)| i128::from(lack * lack)).sum();
+    if length == 0 {
+        return false;
+    }
+    let step = step / (1_000 * length);
+    // Limits prices so that their sums do not overflow.
+    let most = i64::MAX as i128 / (4 * (matrix.entries() as i128 + 1));
+    for (price, lack) in prices.iter_mut().zip(lacks) {
+        let moved = i128::from(*price) + step * i128::from(lack);
+        *price = moved.clamp(0, most) as i64;
+    }
+    true
+}
+
+/// How often the dual ascent raises the prices of all rows.
+const PASSES: usize = 4;
+/// Number of fractional bits of a price.
+const PARTS: u64 = 16;
+
+/// Prices of rows for an instance that is not in memory, raised pass by pass to a lower bound.
+pub(super) struct DualAscent {
+    prices: Vec<u64>,
+}
+
+impl DualAscent {
+    /// Start prices: each column divides its weight among its rows, and a row has its least share.
+    pub fn new(columns: &mut impl Columns) -> io::Result<DualAscent> {
+        let mut rows = Vec::new();
+        let mut prices = vec![u64::MAX; columns.rows()];
+        for column in 0..columns.columns() {
+            columns.read(column, &mut rows)?;
+            if rows.is_empty() {
+                continue;
+            }
+            let share = (columns.weight(column) << PARTS) / rows.len() as u64;
+            for row in &rows {
+                let price = &mut prices[*row as usize];
+                *price = (*price).min(share);
+            }
+        }
+        // A row without columns has no price.
+        for price in prices.iter_mut().filter(|price| **price == u64::MAX) {
+            *price = 0;
+        }
+        Ok(DualAscent { prices })
+    }
+
+    /// Start prices from the prices of the relaxation, each a number and its scale.
+    pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
+        let part = |(price, unit): (i64, i64)| {
+            let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
+            part.min(u128::from(HEAVIEST << PARTS)) as u64
+        };
+        DualAscent {
+            prices: prices.map(part).collect(),
+        }
+    }
+
+    /// Raises the prices in several passes, and returns the lower bound.
+    pub fn bound(mut self, columns: &mut impl Columns) -> io::Result<u64> {
+        for _ in 0..PASSES {
+            self.raise(columns)?;
+        }
+        let sum: u128 = self.prices.iter().map(|price| u128::from(*price)).sum();
+        Ok(sum.div_ceil(1 << PARTS) as u64)
+    }
+
+    /// Multiplies each price by the least factor that any of its columns allows; afterwards no
+    /// column's rows are worth more than it costs.
+    fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
+        let mut factors = vec![u128::MAX; self.prices.len()];
+        let mut rows = Vec::new();
+        for column in 0..columns.columns() {
+            columns.read(column, &mut rows)?;
+            let brought = rows
+                .iter()
+                .map(|row| u128::from(self.prices[*row as usize]));
+            let brought: u128 = brought.sum();
+            if brought == 0 {
+                continue;
+            }
+            let room = (u128::from(columns.weight(column)) << (2 * PARTS)) / brought;
+            for row in &rows {
+                let factor = &mut factors[*row as usize];
+                *factor = (*factor).min(room);
+            }
+        }
+        for (price, factor) in self.prices.iter_mut().zip(factors) {
+            if factor != u128::MAX {
+                *price = ((u128::from(*price) * factor) >> PARTS) as u64;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Good covers, fast: greedy ones, those that prices of rows lead to, and improvement by small
-//! changes.
+//! Heuristics for good covers: the greedy algorithm, a greedy algorithm guided by the prices of
+//! rows, and local improvement.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,17 +9,18 @@ use super::Columns;
 use super::exact::Steps;
 use super::matrix::Matrix;
 
-/// A column, and how many rows it would add when that was last looked at: never less than now.
+/// A column in the queue of the greedy algorithm, with an upper bound of the rows that it would
+/// add.
 #[derive(PartialEq, Eq)]
-struct Offer {
+struct QueuedColumn {
     weight: u64,
     gain: u32,
     column: u32,
 }
 
-impl Ord for Offer {
-    /// By rows for the weight, without rounding; then the lower number is the better offer.
-    fn cmp(&self, other: &Offer) -> Ordering {
+impl Ord for QueuedColumn {
+    /// Orders by added rows per weight, without rounding; of equal columns the first is better.
+    fn cmp(&self, other: &QueuedColumn) -> Ordering {
         let own = u128::from(self.gain) * u128::from(other.weight);
         let others = u128::from(other.gain) * u128::from(self.weight);
         own.cmp(&others)
@@ -27,32 +28,31 @@ impl Ord for Offer {
     }
 }
 
-impl PartialOrd for Offer {
-    fn partial_cmp(&self, other: &Offer) -> Option<Ordering> {
+impl PartialOrd for QueuedColumn {
+    fn partial_cmp(&self, other: &QueuedColumn) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// Columns that cover all that the columns can cover, in the order in which they were chosen: each
-/// time the one that adds the most rows for its weight. What a column adds only shrinks, so that
-/// only the best offer is looked at again, and taken if it still is the best.
+/// Returns a cover in the order of choice: each time the column that adds the most rows per weight.
+/// The gain of a column never grows, so only the first of the queue is evaluated again.
 pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     let mut rows = Vec::new();
-    let mut offers = Vec::with_capacity(columns.columns());
+    let mut queue = Vec::with_capacity(columns.columns());
     for column in 0..columns.columns() {
         columns.read(column, &mut rows)?;
         if !rows.is_empty() {
-            offers.push(Offer {
+            queue.push(QueuedColumn {
                 weight: columns.weight(column),
                 gain: rows.len() as u32,
                 column: column as u32,
             });
         }
     }
-    let mut offers = BinaryHeap::from(offers);
+    let mut queue = BinaryHeap::from(queue);
     let mut covered = vec![false; columns.rows()];
     let mut chosen = Vec::new();
-    while let Some(mut best) = offers.pop() {
+    while let Some(mut best) = queue.pop() {
         let column = best.column as usize;
         columns.read(column, &mut rows)?;
         rows.retain(|row| !covered[*row as usize]);
@@ -60,8 +60,8 @@ pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
             continue;
         }
         best.gain = rows.len() as u32;
-        if offers.peek().is_some_and(|next| *next > best) {
-            offers.push(best);
+        if queue.peek().is_some_and(|next| *next > best) {
+            queue.push(best);
             continue;
         }
         for row in &rows {
@@ -72,9 +72,9 @@ pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// A cover, ascending, found greedily by what columns cost beyond what they bring in at these
-/// prices (Caprara, Fischetti and Toth 1999), and then without those that are not needed, the
-/// heaviest first. `scaled` gives a weight in the unit of the prices.
+/// Returns a cover, ascending, chosen greedily by the columns' costs minus the prices of their
+/// uncovered rows (Caprara, Fischetti and Toth 1999), without redundant columns. `scaled` converts
+/// a weight to the unit of the prices.
 pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i64) -> Vec<usize> {
     let mut holders = vec![0_u32; matrix.height()];
     let score = |column: usize, holders: &[u32]| {
@@ -88,7 +88,7 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     };
     let all =
         (0..matrix.width()).filter_map(|column| Some(Reverse((score(column, &holders)?, column))));
-    // A score only rises while rows are covered, so that the least is right if it still is the same.
+    // A score only grows as rows are covered, so the least one is right if it has not changed.
     let mut heap: BinaryHeap<Reverse<(i128, usize)>> = all.collect();
     let mut chosen = Vec::new();
     let mut left = matrix.height();
@@ -113,8 +113,7 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     thinned(matrix, chosen, holders)
 }
 
-/// The less the better; `None` without gain. What pays for itself comes first, by how much and how
-/// often; the rest by its loss for each row.
+/// Score of a column, less is better; `None` without gain. Columns with a negative loss come first.
 fn score(loss: i64, gain: i64) -> Option<i128> {
     let (loss, gain) = (i128::from(loss) << 16, i128::from(gain));
     match gain {
@@ -124,7 +123,7 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
     }
 }
 
-/// Without those that are not needed.
+/// Removes redundant columns, the heaviest first.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {
@@ -139,21 +138,20 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// How often all columns are looked at.
+/// Most passes of the local improvement over all columns.
 const PASSES: usize = 4;
 
-/// A cover under change.
+/// A cover during its local improvement.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
-    /// How many of the chosen have a row.
+    /// Number of chosen columns that have each row.
     holders: Vec<u32>,
     is_chosen: Vec<bool>,
     rows: Vec<u32>,
 }
 
-/// Takes out what is not needed, the heaviest first, and then puts one column in the place of one
-/// or more that together cost more, as long as that goes on and steps are left. The result is
-/// ascending, covers the same, and costs no more.
+/// Improves a cover until nothing changes or no steps remain: removes redundant columns, the
+/// heaviest first, and replaces columns by one column that costs less. The result is ascending.
 pub(super) fn improved(
     columns: &mut impl Columns,
     chosen: &[usize],
@@ -190,7 +188,7 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Takes a column out if the others cover its rows.
+    /// Removes a column if the others cover its rows; returns whether they do.
     fn drop_if_needless(&mut self, column: usize) -> io::Result<bool> {
         self.columns.read(column, &mut self.rows)?;
         let needed = self.rows.iter().any(|row| self.holders[*row as usize] < 2);
@@ -213,8 +211,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Who of the chosen alone has a row (the column after it, or 0), and how many such rows each
-    /// chosen one has.
+    /// Returns, for each row, the only chosen column that has it (plus 1; else 0), and for each
+    /// chosen column the number of such rows.
     fn owners(&mut self, steps: &mut Steps) -> io::Result<(Vec<u32>, Vec<u32>)> {
         let mut owner = vec![0; self.holders.len()];
         let mut owned = vec![0; self.is_chosen.len()];
@@ -236,7 +234,7 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok((owner, owned))
     }
 
-    /// Offers each column that is not chosen the places of those whose own rows it has.
+    /// Tries to replace chosen columns by each other column; returns whether any was replaced.
     fn swap_all(&mut self, steps: &mut Steps) -> io::Result<bool> {
         let (mut owner, mut owned) = self.owners(steps)?;
         let mut hits: Vec<u32> = vec![0; self.is_chosen.len()];
@@ -271,8 +269,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(any)
     }
 
-    /// Puts a column in the place of others, the heaviest first, unless that costs more in the end:
-    /// two may share a row that nobody else has.
+    /// Puts a column in the place of `others`, the heaviest first; undone if the total weight does
+    /// not shrink, because two of them share a row.
     fn swap(&mut self, column: usize, others: &[usize]) -> io::Result<bool> {
         let mut others = others.to_vec();
         others.sort_by_key(|other| Reverse((self.columns.weight(*other), *other)));

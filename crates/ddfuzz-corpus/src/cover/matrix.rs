@@ -1,22 +1,283 @@
-//! An instance in memory.
+//! Loads a set cover instance: numbers the features as rows without gaps, finds inputs with equal
+//! rows, and builds the matrix in memory.
 
 use std::io;
 
-use super::{Columns, Slowness};
+use super::{Columns, CostModel, Sets, Slowness};
+use crate::{Amount, Feature, Features};
 
-/// An input.
+/// Reads the features of inputs as row numbers.
+pub(super) struct Reader<'a, S> {
+    pub sets: &'a mut S,
+    pub universe: &'a Universe,
+    features: Vec<Feature>,
+}
+
+impl<'a, S: Sets> Reader<'a, S> {
+    pub fn new(sets: &'a mut S, universe: &'a Universe) -> Reader<'a, S> {
+        Reader {
+            sets,
+            universe,
+            features: Vec::new(),
+        }
+    }
+
+    /// Replaces `into` by the rows of an input.
+    pub fn read(&mut self, item: usize, into: &mut Vec<u32>) -> io::Result<()> {
+        self.sets.features(item, &mut self.features)?;
+        self.universe.rows(&self.features, into);
+        Ok(())
+    }
+}
+
+/// Counts from a first pass over all inputs: distinct inputs, and the inputs that have each row.
+pub(super) struct Survey {
+    /// Inputs with at least one row, without those that another input with the same rows replaces:
+    /// it is neither larger nor slower.
+    pub distinct: Vec<u32>,
+    /// Number of inputs that have each row.
+    pub holders: Vec<u32>,
+    /// The first input that has each row.
+    pub first: Vec<u32>,
+    /// Number and size of the inputs that a merge keeps which takes each input, in order, that adds
+    /// a row.
+    pub by_size: Amount,
+}
+
+/// Hash of an input's rows, and the input's number.
+type RowHash = ([u64; 2], u32);
+
+/// Reads all inputs once, and counts the inputs of each row.
+pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
+    let height = reader.universe.len();
+    let mut survey = Survey {
+        distinct: Vec::new(),
+        holders: vec![0; height],
+        first: vec![0; height],
+        by_size: Amount::default(),
+    };
+    let (mut marks, mut rows): (Vec<RowHash>, _) = (Vec::new(), Vec::new());
+    for item in 0..reader.sets.len() {
+        reader.read(item, &mut rows)?;
+        if rows.is_empty() {
+            continue;
+        }
+        let mut is_new = false;
+        for row in &rows {
+            let row = *row as usize;
+            if survey.holders[row] == 0 {
+                survey.first[row] = item as u32;
+                is_new = true;
+            }
+            survey.holders[row] += 1;
+        }
+        if is_new {
+            survey.by_size.add(reader.sets.bytes(item));
+        }
+        marks.push((mark(&rows), item as u32));
+    }
+    survey.distinct = distinct(marks, reader.sets);
+    Ok(survey)
+}
+
+/// Hashes the rows of an input, by blake3.
+fn mark(rows: &[u32]) -> [u64; 2] {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = [0; 1024];
+    for rows in rows.chunks(buffer.len() / 4) {
+        for (place, row) in buffer.chunks_exact_mut(4).zip(rows) {
+            place.copy_from_slice(&row.to_le_bytes());
+        }
+        hasher.update(&buffer[..4 * rows.len()]);
+    }
+    let hash = hasher.finalize();
+    let half = |at: usize| {
+        let bytes = hash.as_bytes()[at..at + 8].iter();
+        bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    [half(0), half(8)]
+}
+
+fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
+    marks.sort_unstable();
+    let mut kept = Vec::new();
+    for equal in marks.chunk_by(|one, other| one.0 == other.0) {
+        // In order of size, inputs that are faster than all smaller ones.
+        let mut equal: Vec<(u64, Slowness, u32)> = equal
+            .iter()
+            .map(|(_, item)| {
+                let at = *item as usize;
+                (sets.bytes(at), sets.slowness(at), *item)
+            })
+            .collect();
+        equal.sort_unstable();
+        let mut fastest = None;
+        for (_, slowness, item) in equal {
+            if fastest.is_none_or(|fastest| slowness < fastest) {
+                fastest = Some(slowness);
+                kept.push(item);
+            }
+        }
+    }
+    kept.sort_unstable();
+    kept
+}
+
+/// An instance that is read from the inputs in each pass, because it does not fit into memory.
+pub(super) struct Streamed<'a, 'b, S> {
+    pub reader: &'a mut Reader<'b, S>,
+    pub items: &'a [u32],
+    /// Whether each row must still be covered.
+    pub open: &'a [bool],
+    pub terms: CostModel,
+}
+
+impl<S: Sets> Columns for Streamed<'_, '_, S> {
+    fn columns(&self) -> usize {
+        self.items.len()
+    }
+
+    fn rows(&self) -> usize {
+        self.open.len()
+    }
+
+    fn weight(&self, column: usize) -> u64 {
+        let item = self.items[column] as usize;
+        let sets = &*self.reader.sets;
+        self.terms.weight(sets.bytes(item), sets.slowness(item))
+    }
+
+    fn read(&mut self, column: usize, into: &mut Vec<u32>) -> io::Result<()> {
+        self.reader.read(self.items[column] as usize, into)?;
+        into.retain(|row| self.open[*row as usize]);
+        Ok(())
+    }
+}
+
+/// Result of loading an instance into memory.
+pub(super) enum Loaded {
+    /// The instance fits into memory, as this matrix.
+    Whole(Matrix),
+    /// The instance is too large; these inputs are the only ones that have some row.
+    TooLarge { sole: Vec<u32> },
+}
+
+/// Loads inputs with their open rows, if these are at most `limit` pairs of an input and a row.
+pub(super) fn load(
+    reader: &mut Reader<'_, impl Sets>,
+    items: &[u32],
+    open: &[bool],
+    limit: usize,
+) -> io::Result<Loaded> {
+    let names: Vec<u32> = (0..open.len() as u32).collect();
+    let mut builder = Some(Builder::new());
+    let mut holders = vec![(0_u8, 0_u32); open.len()];
+    let mut rows = Vec::new();
+    for item in items {
+        let at = *item as usize;
+        reader.read(at, &mut rows)?;
+        rows.retain(|row| open[*row as usize]);
+        for row in &rows {
+            let holder = &mut holders[*row as usize];
+            *holder = (holder.0.saturating_add(1).min(2), *item);
+        }
+        builder = builder.filter(|builder| builder.entries() + rows.len() <= limit);
+        if let Some(builder) = &mut builder {
+            let column = Column {
+                item: *item,
+                bytes: reader.sets.bytes(at),
+                slowness: reader.sets.slowness(at),
+                weight: 1,
+            };
+            builder.push(column, rows.iter().copied());
+        }
+    }
+    Ok(match builder {
+        Some(builder) => Loaded::Whole(builder.finish(&names)),
+        None => {
+            let sole = holders.iter().filter(|(count, _)| *count == 1);
+            let mut sole: Vec<u32> = sole.map(|(_, item)| *item).collect();
+            sole.sort_unstable();
+            sole.dedup();
+            Loaded::TooLarge { sole }
+        }
+    })
+}
+
+/// Numbers the features to cover as rows. A bit vector with ranks: a bit per feature, and the
+/// number of bits before each word, so that a look-up reads two words.
+pub(super) struct Universe {
+    bits: Vec<u64>,
+    before: Vec<u32>,
+    features: Vec<Feature>,
+}
+
+impl Universe {
+    /// The features of `wanted` that are not in `covered`.
+    pub fn new(wanted: &Features, covered: &Features) -> Universe {
+        let features = wanted.less(covered).as_slice().to_vec();
+        let words = features.last().map_or(0, |last| last.0 as usize / 64 + 1);
+        let mut bits = vec![0_u64; words];
+        for feature in &features {
+            bits[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+        }
+        let mut sum = 0;
+        let before = bits.iter().map(|word| {
+            let before = sum;
+            sum += word.count_ones();
+            before
+        });
+        let before = before.collect();
+        Universe {
+            bits,
+            before,
+            features,
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.features.len()
+    }
+
+    /// Returns the feature that a row stands for.
+    pub fn feature(&self, row: usize) -> Feature {
+        self.features[row]
+    }
+
+    /// Returns the row of a feature; `None` if it need not be covered.
+    pub fn row(&self, feature: Feature) -> Option<u32> {
+        let word = feature.0 as usize / 64;
+        let (bits, bit) = (*self.bits.get(word)?, 1_u64 << (feature.0 % 64));
+        let rank = (bits & (bit - 1)).count_ones();
+        (bits & bit != 0).then(|| self.before[word] + rank)
+    }
+
+    /// Replaces `into` by the rows of these features, ascending and without duplicates.
+    pub fn rows(&self, features: &[Feature], into: &mut Vec<u32>) {
+        into.clear();
+        into.extend(features.iter().filter_map(|feature| self.row(*feature)));
+        // The counts of holders require this, even if the journal is damaged.
+        if !into.is_sorted_by(|one, next| one < next) {
+            into.sort_unstable();
+            into.dedup();
+        }
+    }
+}
+
+/// A column of a matrix: an input with its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// Its number in [`super::Sets`].
+    /// Number of the input in [`super::Sets`].
     pub item: u32,
     pub bytes: u64,
     pub slowness: Slowness,
-    /// What it costs, more than 0.
+    /// Cost of the input, more than 0.
     pub weight: u64,
 }
 
 impl Column {
-    /// One of which only the weight matters.
+    /// A column of which only the weight is known.
     pub fn weighing(item: u32, weight: u64) -> Column {
         Column {
             item,
@@ -27,7 +288,7 @@ impl Column {
     }
 }
 
-/// Lists of numbers, end to end.
+/// Lists of numbers in one vector, as in compressed sparse rows.
 #[derive(Clone, Debug)]
 struct Lists {
     starts: Vec<u32>,
@@ -39,7 +300,7 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// For each number below `numbers` the lists that have it, ascending.
+    /// Returns, for each number below `numbers`, the lists that contain it, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {
@@ -61,17 +322,17 @@ impl Lists {
     }
 }
 
-/// Columns of rows, and rows of columns. Each row has a column.
+/// A sparse matrix, by columns and by rows. Each row has at least one column.
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     pub columns: Vec<Column>,
-    /// The row's number in the instance as it was gathered.
+    /// Number of each row in the complete instance.
     pub names: Vec<u32>,
     rows_of: Lists,
     holders_of: Lists,
 }
 
-/// Takes the columns of a [`Matrix`] one by one.
+/// Builds a [`Matrix`] from its columns.
 #[derive(Clone)]
 pub(super) struct Builder {
     columns: Vec<Column>,
@@ -89,17 +350,17 @@ impl Builder {
         }
     }
 
-    /// How many pairs of a column and a row there are.
+    /// Number of pairs of a column and a row.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
 
-    /// What each column costs.
+    /// Returns the weights of all columns.
     pub fn weights(&self) -> impl Iterator<Item = u64> {
         self.columns.iter().map(|column| column.weight)
     }
 
-    /// Adds a column with these rows, ascending; one without rows is left out.
+    /// Adds a column with these rows, ascending; a column without rows is ignored.
     pub fn push(&mut self, column: Column, rows: impl IntoIterator<Item = u32>) {
         let before = self.rows_of.entries.len();
         self.rows_of.entries.extend(rows);
@@ -109,7 +370,8 @@ impl Builder {
         }
     }
 
-    /// The matrix; rows that no column has are dropped. `names` are those of all rows.
+    /// Builds the matrix without empty rows. `names` are the numbers of all rows in the complete
+    /// instance.
     pub fn finish(mut self, names: &[u32]) -> Matrix {
         let mut has_holder = vec![false; names.len()];
         for row in &self.rows_of.entries {
@@ -135,38 +397,38 @@ impl Builder {
 }
 
 impl Matrix {
-    /// How many rows there are.
+    /// Number of rows.
     pub fn height(&self) -> usize {
         self.names.len()
     }
 
-    /// How many columns there are.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// How many pairs of a column and a row there are.
+    /// Number of pairs of a column and a row.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
 
-    /// The rows of a column, ascending.
+    /// Returns the rows of a column, ascending.
     pub fn rows_of(&self, column: usize) -> &[u32] {
         self.rows_of.get(column)
     }
 
-    /// The columns of a row, ascending.
+    /// Returns the columns of a row, ascending.
     pub fn holders_of(&self, row: usize) -> &[u32] {
         self.holders_of.get(row)
     }
 
-    /// What these columns cost together.
+    /// Returns the total weight of these columns.
     pub fn weight_of(&self, columns: &[usize]) -> u64 {
         columns.iter().map(|at| self.columns[*at].weight).sum()
     }
 
-    /// The same with these columns and rows only; columns that have no row left are dropped, and
-    /// so are rows that no column is left for.
+    /// Returns the matrix of the selected columns and rows, without columns and rows that become
+    /// empty.
     pub fn keep(&self, columns: &[bool], rows: &[bool]) -> Matrix {
         let mut builder = Builder::new();
         for (at, column) in self
@@ -181,7 +443,7 @@ impl Matrix {
         builder.finish(&self.names)
     }
 
-    /// The same at other weights.
+    /// Returns the matrix with other weights.
     pub fn weighed(&self, weight: impl Fn(&Column) -> u64) -> Matrix {
         let mut other = self.clone();
         for column in &mut other.columns {
@@ -190,7 +452,7 @@ impl Matrix {
         other
     }
 
-    /// The parts that share no row, each in the order of the whole.
+    /// Splits the matrix into independent parts, which share no row.
     pub fn parts(self) -> Vec<Matrix> {
         let mut part_of_row = vec![usize::MAX; self.height()];
         let mut seen = vec![false; self.width()];
@@ -230,7 +492,7 @@ impl Matrix {
     }
 }
 
-/// The columns of a matrix, which can always be read.
+/// A matrix in memory as [`Columns`]; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

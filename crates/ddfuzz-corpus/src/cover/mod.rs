@@ -1,11 +1,9 @@
-//! Weighted set cover: the cheapest inputs that together reach all wanted features.
+//! Weighted set cover: the cheapest inputs that together reach all required features.
 //!
-//! Pure: no clock, no threads, no chance, and no I/O but reading what an input reaches through
-//! [`Sets`]. All limits are counted in steps, so that the same inputs give the same cover anywhere.
+//! Pure: no clock, no threads, no randomness, and no I/O except [`Sets`]. Limits are counted in
+//! steps, so that the same inputs give the same cover on any machine.
 
-mod bound;
 mod exact;
-mod gather;
 mod greedy;
 mod matrix;
 mod price;
@@ -15,29 +13,30 @@ use std::io;
 use std::time::Duration;
 
 use crate::{Amount, Feature, Features};
-use gather::{Reader, Universe, survey};
+use matrix::{Reader, Universe, survey};
 use price::{Core, find_price};
 
-/// Limits on the search for a cover.
+/// Limits of the search for a cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Pairs of an input and its feature in memory at most, at some thirty bytes each; beyond that,
+    /// Most pairs of an input and a feature in memory, at about 30 bytes each; if there are more,
     /// features are read again in each pass.
     pub entries: usize,
-    /// How many nodes of the search for the least cover may be opened, for each price of a file.
+    /// Most nodes of the branch-and-bound search, per price of a file.
     pub nodes: u32,
-    /// How many elementary steps reductions, bounds and the search may take, for each price of a
-    /// file: some 10⁸ in a second.
+    /// Most elementary steps of reductions, bounds and search, per price of a file; a second has
+    /// about 10⁸.
     pub steps: u64,
 }
 
-/// Steps for each input, where that is less than the default: as much time as some ten runs take.
+/// Steps per input, up to the default limit: about the time of ten runs.
 const STEPS_EACH: u64 = 20_000;
 /// The fewest steps, which prove most small covers to be optimal.
 const FEWEST_STEPS: u64 = 5_000_000;
 
 impl Effort {
-    /// What a choice among so many inputs may cost beside running them.
+    /// The limits for this number of inputs: the search takes little time compared with running
+    /// them.
     pub fn among(inputs: usize) -> Effort {
         let most = Effort::default();
         let steps = (inputs as u64).saturating_mul(STEPS_EACH);
@@ -47,7 +46,7 @@ impl Effort {
         }
     }
 
-    /// A first choice, which more runs will change: good, and not proved to be the best.
+    /// Lower limits, for a cover that is only preliminary and needs no proof of optimality.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,
@@ -67,33 +66,28 @@ impl Default for Effort {
     }
 }
 
-/// Inputs that together reach all that is wanted.
+/// A set cover: inputs that together reach all required features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// The inputs, ascending.
+    /// Numbers of the chosen inputs, ascending.
     pub chosen: Vec<usize>,
-    /// How many they are, and their bytes.
+    /// Number of chosen inputs, and their total size in bytes.
     pub amount: Amount,
-    /// What a file cost by being one, in bytes.
+    /// The price of a file, in bytes, which is added to the size of each input.
     pub price: u64,
-    /// Whether slow inputs counted as dearer: not where that would keep more than other tools do.
+    /// Whether slow inputs cost more; false if the cover would be larger than those of other tools.
     pub counts_time: bool,
-    /// What the chosen inputs cost: the sum of their [`weight`]s.
+    /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// No cover costs less, at this price.
+    /// Lower bound of the cost of any cover at this price.
     pub lower_bound: u64,
-    /// Whether it is proved that no cover costs less: the bound is reached.
+    /// Whether the cover is proved to have the least cost.
     pub optimal: bool,
-    /// What is wanted, not covered before, and reached by no input.
+    /// Required features that no input reaches.
     pub missing: Features,
 }
 
-/// Chooses inputs that reach what is in `wanted` and not in `covered`, as few and as small as
-/// possible.
-///
-/// # Errors
-///
-/// Where what an input reaches cannot be read.
+/// Chooses few and small inputs that reach the features of `wanted` except those in `covered`.
 pub fn cover(
     sets: &mut impl Sets,
     wanted: &Features,
@@ -127,65 +121,60 @@ pub fn cover(
     })
 }
 
-/// The inputs to choose from, by number. They stand in their canonical order, by (size, hash of
-/// the content): where two are worth the same, the lower number is taken, so that the choice
-/// depends on the contents only.
+/// The inputs to choose from, numbered in their canonical order (by size, then hash). Of equally
+/// good inputs the first is chosen, so that the choice depends on the contents only.
 pub trait Sets {
-    /// How many inputs there are.
+    /// Number of inputs.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there is no input.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The size of an input, in bytes.
+    /// Size of an input, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// How slow an input is.
+    /// Slowness class of an input.
     fn slowness(&self, item: usize) -> Slowness;
 
-    /// What an input reaches, in ascending order, each once: replaces what is in `into`. Inputs are
-    /// asked for several times, most often in ascending order.
-    ///
-    /// # Errors
-    ///
-    /// Where what it reaches cannot be read.
+    /// Replaces `into` by the features of an input, ascending. Called several times per input,
+    /// mostly in ascending order of inputs.
     fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()>;
 }
 
-/// Inputs as columns over rows without gaps, at a price.
+/// A set cover instance: columns are inputs with a cost, rows are features, numbered without gaps.
 trait Columns {
-    /// How many columns there are.
+    /// Number of columns.
     fn columns(&self) -> usize;
 
-    /// How many rows there are.
+    /// Number of rows.
     fn rows(&self) -> usize;
 
-    /// What a column costs, more than 0.
+    /// Cost of a column, more than 0.
     fn weight(&self, column: usize) -> u64;
 
-    /// The rows of a column, each once: replaces what is in `into`.
+    /// Replaces `into` by the rows of a column, ascending.
     fn read(&mut self, column: usize, into: &mut Vec<u32>) -> io::Result<()>;
 }
 
-/// How slow an input is, as a class: 0 for all that run in less than [`FAST`] of CPU time, and one
-/// more for each further factor of four. Classes and not times, so that the noise of a machine does
-/// not decide which file stays; the least time of several runs should be asked for.
+/// Slowness class of an input: 0 below [`FAST`], and one more per factor of four of CPU time.
+/// Classes reduce the influence of measurement noise; they should be made of the least time of
+/// several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slowness(u8);
 
-/// The CPU time below which inputs are equally fast.
+/// CPU time below which all inputs count as equally fast.
 pub const FAST: Duration = Duration::from_millis(10);
 
-/// The greatest weight of an input: so small that a million of them can be summed up.
+/// Greatest weight of an input; the sum of a million of them does not overflow.
 const HEAVIEST: u64 = 1 << 40;
 
-/// No input counts as slower than this class (three hours).
+/// Slowest class (three hours and more).
 const SLOWEST: u8 = 10;
 
 impl Slowness {
-    /// The class of this CPU time.
+    /// Returns the class of a CPU time.
     pub fn of(time: Duration) -> Slowness {
         let mut class = 0;
         let mut limit = FAST;
@@ -196,34 +185,50 @@ impl Slowness {
         Slowness(class)
     }
 
-    /// By how much it makes an input dearer: 1, 4, 16 and so on.
+    /// Returns the factor by which the class multiplies the weight: 1, 4, 16 and so on.
     pub fn factor(self) -> u64 {
         1 << (2 * self.0)
     }
 }
 
-/// What it costs to keep an input of so many bytes: (bytes + price of a file, in bytes) × slowness,
-/// at least 1 and at most 2^40.
+/// Returns the cost of keeping an input: (`bytes` + `price` of a file in bytes) × slowness factor,
+/// from 1 to 2^40.
 pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     let size = bytes.saturating_add(price);
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// Wanted features that a single input reaches.
+/// Determines the weight of an input from its size and slowness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CostModel {
+    /// The price of a file, in bytes.
+    price: u64,
+    /// Whether slow inputs cost more.
+    timed: bool,
+}
+
+impl CostModel {
+    fn weight(self, bytes: u64, slowness: Slowness) -> u64 {
+        let slowness = if self.timed {
+            slowness
+        } else {
+            Slowness::default()
+        };
+        weight(bytes, slowness, self.price)
+    }
+}
+
+/// Required features that only one input reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
-    /// For each chosen input, in the order given, how many features no other chosen one reaches.
+    /// For each chosen input, the number of features that no other chosen input reaches.
     pub private: Vec<usize>,
-    /// The features that a single input of all reaches, ascending, with that input: it has to stay.
+    /// Features that only one of all inputs reaches, ascending, with that input.
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Finds the features of `wanted`, without those of `covered`, that a single input reaches.
-/// `chosen` is ascending.
-///
-/// # Errors
-///
-/// Where what an input reaches cannot be read.
+/// Finds the features of `wanted`, except those in `covered`, that only one input reaches. `chosen`
+/// is ascending.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],
@@ -231,7 +236,7 @@ pub fn unique_features(
     covered: &Features,
 ) -> io::Result<UniqueFeatures> {
     let universe = Universe::new(wanted, covered);
-    // How many reach a row (0, 1, or more as 2), and the last of them.
+    // For each row: the number of inputs that reach it (at most 2), and the last of them.
     let mut all = vec![(0_u8, 0_usize); universe.len()];
     let mut among = all.clone();
     let (mut features, mut rows) = (Vec::new(), Vec::new());

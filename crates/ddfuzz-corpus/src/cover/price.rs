@@ -1,49 +1,27 @@
-//! Chooses a cover: the price of a file is raised until no more is kept than other tools keep.
+//! Chooses a cover, and the price of a file: it is changed until the cover has no more files and no
+//! more bytes than those of other tools.
 //!
-//! An instance that does not fit into memory is solved through one that does
-//! ([`solve_by_pricing`]): a few good columns of each row are taken into memory, and the prices of
-//! rows are found there. At these prices all other columns are looked at, and those that would pay
-//! are taken in as well (Caprara, Fischetti and Toth 1999). The prices also bound the whole from
-//! below.
+//! A large instance is solved by column generation ([`solve_by_pricing`]): it starts with a few
+//! good columns of each row in memory, finds prices of rows there, and adds other columns that pay
+//! at these prices (Caprara, Fischetti and Toth 1999). The prices also give a lower bound of the
+//! whole.
 
 use std::collections::HashSet;
 use std::io;
 
-use super::bound::{Ascent, RowPrices, bound};
-use super::exact::{Solved, Steps, solve};
-use super::gather::{Loaded, Reader, Streamed, Survey, load};
+use super::exact::{DualAscent, RowPrices, Solved, Steps, bound, solve};
 use super::greedy::{greedy, improved};
-use super::matrix::{Builder, Column, InMemory, Matrix};
+use super::matrix::{Builder, Column, InMemory, Loaded, Matrix, Reader, Streamed, Survey, load};
 use super::reduce::reduce;
-use super::{Columns, Effort, Sets, Slowness, weight};
+use super::{Columns, CostModel, Effort, Sets, Slowness};
 use crate::Amount;
 
-/// The steps of a short search.
+/// Steps of the short search that is made first.
 const SHORT: u64 = 10_000_000;
-/// Its cover is close where it costs no more than what is proved and this part of itself.
+/// A search is close enough if the gap to the lower bound is at most 1/100 of the weight.
 const CLOSE: u64 = 100;
 
-/// What an input costs: its bytes and its slowness, and a price for being a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CostModel {
-    /// The price of a file, in bytes.
-    pub price: u64,
-    /// Whether slow inputs cost more.
-    pub timed: bool,
-}
-
-impl CostModel {
-    fn weight(self, bytes: u64, slowness: Slowness) -> u64 {
-        let slowness = if self.timed {
-            slowness
-        } else {
-            Slowness::default()
-        };
-        weight(bytes, slowness, self.price)
-    }
-}
-
-/// The reduced instance: inputs that some best cover has, and the remaining choice.
+/// The reduced instance: inputs of every best cover, and the rest to choose from.
 pub(super) struct Core {
     /// Inputs of a best cover at any price.
     forced: Vec<u32>,
@@ -52,25 +30,25 @@ pub(super) struct Core {
 
 enum Rest {
     InMemory(Matrix),
-    /// These inputs, for the rows that are open.
+    /// Inputs to choose from, and whether each row must still be covered.
     Streamed {
         items: Vec<u32>,
         open: Vec<bool>,
     },
 }
 
-/// A cover at some price.
+/// A cover with its weight at one price of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The inputs, ascending.
+    /// Numbers of the chosen inputs, ascending.
     pub items: Vec<usize>,
     pub weight: u64,
-    /// No cover costs less.
+    /// Lower bound of the weight of any cover.
     pub lower: u64,
 }
 
 impl Core {
-    /// Of these inputs, which together hold all rows that can be covered.
+    /// Reduces the instance of these inputs.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -89,7 +67,7 @@ impl Core {
         }
         Ok(match load(reader, &items, &open, limit)? {
             Loaded::Whole(matrix) => Core::reduced(sole, matrix, effort),
-            // No row is left with a single input.
+            // Every row left has several inputs.
             Loaded::TooLarge { .. } => Core {
                 forced: sole,
                 rest: Rest::Streamed { items, open },
@@ -98,7 +76,7 @@ impl Core {
     }
 
     fn reduced(mut forced: Vec<u32>, matrix: Matrix, effort: &Effort) -> Core {
-        // What is neither larger nor slower is not dearer on any terms.
+        // A column that is neither larger nor slower costs no more at any price.
         let no_dearer = |one: &Column, other: &Column| {
             one.bytes <= other.bytes && one.slowness <= other.slowness
         };
@@ -110,7 +88,7 @@ impl Core {
         }
     }
 
-    /// How many prices may be tried: a streamed instance is read again for each.
+    /// Most prices to try; fewer for a streamed instance, which is read again for each.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -118,7 +96,7 @@ impl Core {
         }
     }
 
-    /// A cover by this cost model.
+    /// Finds a cover with this cost model.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
@@ -133,13 +111,11 @@ impl Core {
         let mut choice = match &self.rest {
             Rest::InMemory(matrix) => in_memory(matrix, terms, effort)?,
             Rest::Streamed { items, open } => {
-                let CostModel { price, timed } = terms;
                 let mut columns = Streamed {
                     reader,
                     items,
                     open,
-                    price,
-                    timed,
+                    terms,
                 };
                 streamed(&mut columns, items, effort)?
             }
@@ -183,8 +159,8 @@ fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<C
     })
 }
 
-/// What the search finds. A long one is made only where a short one has not come close: it would
-/// find next to nothing (docs/decisions/0104).
+/// Searches the least cover. A short search is enough if its cover is close to the lower bound: a
+/// long one would find next to nothing then (docs/decisions/0104).
 fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);
@@ -209,7 +185,7 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
     })
 }
 
-/// No price above this one makes a difference.
+/// Greatest price of a file, in bytes; higher ones make no difference.
 const DEAREST: u64 = 1 << 30;
 
 /// A cover, and the cost model by which it was chosen.
@@ -220,12 +196,12 @@ pub(super) struct PricedCover {
 }
 
 impl PricedCover {
-    /// Whether there are no more files and no more bytes than allowed.
+    /// Whether the cover has at most as many files and bytes as `most`.
     fn fits(&self, most: Amount) -> bool {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// By how much it is over at worst, as a fraction; compared without rounding.
+    /// Whether the larger of its ratios to `most` (files and bytes) is less than that of `other`.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -236,10 +212,10 @@ impl PricedCover {
     }
 }
 
-/// The cover at the usual price (the mean size of what `most` allows) if it has no more files and
-/// no more bytes than `most`; else that at the first price which has. If there is none, times are
-/// left out, since a fast input may be a large one. If there still is none, the cover that is over
-/// by the least factor.
+/// Returns the cover at the first price with at most as many files and bytes as `most`, beginning
+/// with the mean file size of `most`. If there is none, slow inputs cost no more than others, since
+/// a fast input may be large. If there still is none, returns the cover that exceeds `most` by the
+/// least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -257,8 +233,7 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// The same with or without times: a dearer file makes files fewer, a cheaper one makes them
-/// smaller.
+/// Searches the price with or without times: a higher price makes files fewer, a lower one smaller.
 fn by_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -267,7 +242,7 @@ fn by_price(
     timed: bool,
 ) -> io::Result<PricedCover> {
     let start = (most.bytes / most.files.max(1)).clamp(1, DEAREST / 8);
-    // The prices between which one fits, if any does.
+    // A fitting price, if any, is between `low` and `high`.
     let (mut low, mut high, mut price) = (0, DEAREST, start);
     let mut closest = at(reader, core, CostModel { price, timed }, effort)?;
     let mut last = closest.amount;
@@ -275,7 +250,7 @@ fn by_price(
         match (last.files > most.files, last.bytes > most.bytes) {
             (true, false) => low = price,
             (false, true) => high = price,
-            // There is no need, or no way to go.
+            // The cover fits, or exceeds both limits.
             _ => break,
         }
         let next = between(low, high, start);
@@ -292,7 +267,7 @@ fn by_price(
     Ok(closest)
 }
 
-/// Between two prices: a factor of eight from where it began, then the geometric middle.
+/// Returns the next price to try: `start` times or divided by 8, then the geometric mean.
 fn between(low: u64, high: u64, start: u64) -> u64 {
     let middle = (u128::from(low.max(1)) * u128::from(high)).isqrt() as u64;
     match (low, high) {
@@ -321,16 +296,17 @@ fn at(
     })
 }
 
-/// Beyond so many entries, some columns at a time lead further than all of them in the same steps.
+/// Number of entries beyond which column generation is better than solving the whole matrix.
 pub(super) const LARGE: usize = 100_000;
-/// How often prices are looked for.
+/// How often columns are added to those in memory.
 const TURNS: usize = 3;
-/// Rounds of the bound at each turn.
+/// Rounds of the bound in each round of column generation.
 const ROUNDS: u32 = 200;
-/// How many columns of each row are taken at each turn.
+/// Number of columns per row that are added in each round.
 const OF_EACH_ROW: usize = 6;
 
-/// A better cover than `chosen`, if one is found, and a weight that no cover is below.
+/// Improves the cover `chosen` by column generation; returns the better cover and a lower bound of
+/// the weight of any cover.
 pub(super) fn solve_by_pricing(
     columns: &mut impl Columns,
     chosen: Vec<usize>,
@@ -342,13 +318,13 @@ pub(super) fn solve_by_pricing(
         limit: effort.entries.min(u32::MAX as usize),
     };
     if !few.take(columns, &chosen)? {
-        let lower = Ascent::new(columns)?.bound(columns)?;
+        let lower = DualAscent::new(columns)?.bound(columns)?;
         return Ok((chosen, lower));
     }
     let upper: u64 = chosen.iter().map(|column| columns.weight(*column)).sum();
-    // More would leave too few rounds for each.
+    // A larger sample would leave too few rounds.
     few.limit = few.limit.min(LARGE.max(4 * few.builder.entries()));
-    // By what a row costs on average.
+    // The columns with the least cost per row.
     let good = best_of_rows(columns, |weight, rows| {
         (weight << 16) as i128 / rows.len() as i128
     })?;
@@ -374,14 +350,14 @@ pub(super) fn solve_by_pricing(
     }
     let matrix = few.matrix(columns.rows());
     bound(&matrix, &mut prices, rounds(&matrix), upper, &mut steps);
-    let lower = Ascent::from_prices(prices.iter()).bound(columns)?;
+    let lower = DualAscent::from_prices(prices.iter()).bound(columns)?;
     let solved = solve(matrix, effort.nodes, effort.steps);
     let found: Vec<usize> = solved.cover.iter().map(|one| one.item as usize).collect();
     let is_better = solved.weight < upper;
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// Columns in memory.
+/// The columns in memory, for column generation.
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,
@@ -389,7 +365,7 @@ struct ColumnSample {
 }
 
 impl ColumnSample {
-    /// Takes these in that are not there, as far as there is room; false where there was not.
+    /// Adds columns that are not in memory; false if they exceed the limit.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
         for column in more {
@@ -417,8 +393,8 @@ impl ColumnSample {
     }
 }
 
-/// The columns with the least values in each row: those that are best anywhere first, so that a
-/// limit cuts off the least.
+/// Returns the columns with the least values in each row, ordered by their rank in a row, so that a
+/// limit removes the worst.
 fn best_of_rows(
     columns: &mut impl Columns,
     value: impl Fn(u64, &[u32]) -> i128,
@@ -448,13 +424,11 @@ fn best_of_rows(
     Ok(order)
 }
 
-/// The fewest files and the fewest bytes that either way of the peers keeps of the same inputs,
-/// each for itself:
+/// Returns the fewest files and the fewest bytes that the algorithms of other tools keep:
 ///
-/// - libFuzzer's `-merge=1`, and with it `cargo fuzz cmin`: by size, each input that brings
-///   something new.
-/// - `afl-cmin`: feature by feature, those with the fewest inputs first, the smallest of its inputs,
-///   if none of those kept has it.
+/// - `libFuzzer -merge=1` and `cargo fuzz cmin`: in order of size, each input that adds a feature.
+/// - `afl-cmin`: for each uncovered feature, those with the fewest inputs first, its smallest
+///   input.
 pub(super) fn least_of_other_tools(
     reader: &mut Reader<'_, impl Sets>,
     survey: &Survey,

@@ -1,23 +1,23 @@
-//! Makes an instance smaller without losing its best covers.
+//! Reduces a set cover instance without losing its best covers, until nothing changes.
 //!
-//! A row with one holder forces that column. A row goes whose holders include all holders of
-//! another: who covers the other covers it. A column goes whose rows another one has too that is
-//! not dearer. Each may make room for the others, so that they take turns until nothing changes.
+//! A row with only one column forces that column into the cover. A row is dropped if its columns
+//! include all columns of another row. A column is dropped if another column that costs no more has
+//! all its rows.
 
 use std::collections::HashSet;
 
 use super::exact::Steps;
 use super::matrix::{Column, Matrix};
 
-/// What is left of an instance.
+/// A reduced matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
-    /// Columns that some best cover has: with those of `rest` it covers everything.
+    /// Columns that the reduction forces into the cover; they complete any best cover of `rest`.
     pub forced: Vec<Column>,
     pub rest: Matrix,
 }
 
-/// Reduces until nothing changes, or no steps are left. `no_dearer(b, a)` says whether `b` may
-/// always stand in for `a` if it has its rows; it has to be transitive.
+/// Reduces until nothing changes, or no steps remain. `no_dearer(b, a)` tells whether `b` may
+/// replace `a` if it has its rows; it must be transitive.
 pub(super) fn reduce(
     mut matrix: Matrix,
     no_dearer: impl Fn(&Column, &Column) -> bool,
@@ -51,7 +51,7 @@ pub(super) fn reduce(
     }
 }
 
-/// Forces the columns that alone hold a row.
+/// Takes columns that are the only ones of a row into `forced`; returns the rest if there were any.
 fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Matrix> {
     let mut columns = vec![true; matrix.width()];
     let mut rows = vec![true; matrix.height()];
@@ -71,7 +71,7 @@ fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Mat
     (forced.len() > before).then(|| matrix.keep(&columns, &rows))
 }
 
-/// Keeps the first of the rows that have the same holders.
+/// Selects the first of rows with equal columns; `None` if all differ.
 fn equal_rows(matrix: &Matrix) -> Option<Vec<bool>> {
     let mut seen: HashSet<&[u32]> = HashSet::with_capacity(matrix.height());
     let rows = 0..matrix.height();
@@ -81,8 +81,7 @@ fn equal_rows(matrix: &Matrix) -> Option<Vec<bool>> {
     (seen.len() < matrix.height()).then_some(kept)
 }
 
-/// A few bits of each list: where those of one are not all in those of another, the one is no part
-/// of the other.
+/// Returns a Bloom filter of 64 bits for each list, to exclude most non-subsets quickly.
 fn signatures<'a>(lists: impl Iterator<Item = &'a [u32]>) -> Vec<u64> {
     let bit = |number: &u32| 1_u64 << (number.wrapping_mul(0x9E37_79B1) >> 26);
     lists
@@ -90,13 +89,13 @@ fn signatures<'a>(lists: impl Iterator<Item = &'a [u32]>) -> Vec<u64> {
         .collect()
 }
 
-/// Whether all of `part` are in `whole`; both ascending. Counts what it did.
+/// Whether `part` is a subset of `whole`; both are ascending. Adds the steps taken to `steps`.
 fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     if part.len() > whole.len() {
         return false;
     }
     for number in part {
-        // Gallops, since the other list may be much longer.
+        // Galloping search, since the other list may be much longer.
         let mut reach = 1;
         while reach < whole.len() && whole[reach - 1] < *number {
             reach *= 2;
@@ -113,7 +112,7 @@ fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     true
 }
 
-/// Drops rows whose holders include all holders of another. No two rows are equal.
+/// Selects rows whose columns do not include all columns of another row. No two rows may be equal.
 fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     let height = matrix.height();
     let marks = signatures((0..height).map(|row| matrix.holders_of(row)));
@@ -126,7 +125,7 @@ fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
         if !kept[row] {
             continue;
         }
-        // All rows that are implied are in each of its holders, so in the shortest.
+        // An implied row has all columns of this row, so it is found in the shortest of them.
         let shortest = holders
             .iter()
             .map(|holder| matrix.rows_of(*holder as usize));
@@ -151,7 +150,7 @@ fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     dropped.then_some(kept)
 }
 
-/// Drops columns whose rows another column has too that is not dearer.
+/// Selects columns whose rows no other column has that costs no more.
 fn needless_columns(
     matrix: &Matrix,
     no_dearer: &impl Fn(&Column, &Column) -> bool,
@@ -163,7 +162,7 @@ fn needless_columns(
     let mut dropped = false;
     for column in 0..width {
         let rows = matrix.rows_of(column);
-        // Who has all its rows has the rarest.
+        // A column with all these rows is a column of the rarest of them.
         let holders = rows.iter().map(|row| matrix.holders_of(*row as usize));
         let Some(rarest) = holders.min_by_key(|holders| holders.len()) else {
             continue;
@@ -173,7 +172,7 @@ fn needless_columns(
         let stands_in = |other: &u32, done: &mut usize| {
             let other = *other as usize;
             let better = &matrix.columns[other];
-            // Of two that are worth the same, the first stays.
+            // Of two equal columns the first is kept.
             other != column
                 && kept[other]
                 && marks[column] & !marks[other] == 0

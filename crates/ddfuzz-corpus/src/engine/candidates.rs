@@ -1,4 +1,4 @@
-//! The contents that may be kept, as what is chosen from.
+//! The inputs that may be kept: reads their features, runs them again, and records those that fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,43 +6,41 @@ use std::time::Duration;
 
 use super::CleanError;
 use super::choose::{CandidateSource, Reruns};
-use crate::health::FailingInput;
 use crate::measure::{Contents, MeasureSettings, Repeated};
+use crate::quarantine::FailingInput;
 use crate::{Feature, Features};
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Features that are held in memory, at most: those of the first contents, up to 32 MiB. All others
-/// are read from the journal each time.
+/// Most features that are held in memory (32 MiB); the others are read from the journal each time.
 const HELD: usize = 8 << 20;
 
-/// The contents that do not fail: those among which the kept ones are chosen.
+/// The contents that did not fail, from which the kept ones are chosen.
 pub(super) struct Candidates<'a> {
-    /// All measured contents.
+    /// All measured contents, including those that failed.
     pub contents: &'a mut Contents,
-    /// How contents are run.
+    /// Target, workers and limits for running contents again.
     pub settings: &'a MeasureSettings<'a>,
-    /// Runs of each kept content, the first one included.
+    /// Number of runs of each kept content, including the first.
     pub repeats: u32,
-    /// The numbers of the candidates, ascending.
+    /// Numbers of the candidates, ascending.
     pub healthy: Vec<usize>,
-    /// The features of contents that failed in the first run and in no later one. They take the
-    /// place of the features of the first run.
+    /// Features of contents that failed in the first run only; they replace those of that run.
     pub recovered: BTreeMap<usize, Features>,
-    /// The numbers of candidates that failed when they were run again.
+    /// Numbers of candidates that failed when they were run again, or could not be read.
     pub unfit: BTreeSet<usize>,
-    /// The same as inputs to be filed.
+    /// Candidates that failed when they were run again, to be stored in groups.
     pub relapsed: Vec<FailingInput>,
-    /// Candidates whose files cannot be read any more.
+    /// Numbers of candidates whose files can no longer be read.
     pub gone: Vec<usize>,
-    /// The features of the first candidates, and the time of their runs.
+    /// Features and CPU time of the first candidates, cached.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// How many features that is.
+    /// Number of features in the cache `held`.
     held_features: usize,
 }
 
 impl<'a> Candidates<'a> {
-    /// The pool of these contents, which are run so often in all.
+    /// `healthy` are the numbers of the candidates; each is run `repeats` times in all.
     pub fn new(
         contents: &'a mut Contents,
         settings: &'a MeasureSettings<'a>,
@@ -63,7 +61,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Adds contents that failed in the first run and in no later one.
+    /// Adds contents that failed in the first run, if they fail in no later one.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
@@ -75,12 +73,13 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Runs after the first of a content that failed in it: at least one, to know its features.
+    /// Number of reruns of a content that failed in its first run: at least one, to know its
+    /// features.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }
 
-    /// Runs these `times` times more.
+    /// Runs contents `times` more times.
     fn repeat(
         &mut self,
         numbers: &[usize],
@@ -91,7 +90,7 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Whether a content failed in no repeat; else records how it failed.
+    /// Whether a content failed in no rerun; if it did, records how.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);
@@ -158,7 +157,7 @@ impl CandidateSource for Candidates<'_> {
             let repeated = repeated.remove(&number).unwrap_or_default();
             let is_fit = self.is_fit(number, &repeated)?;
             let (mut sometimes, mut steady) = (repeated.sometimes, repeated.each_time);
-            // The first run did not come back: it says nothing of what is reached.
+            // The first run failed, so its features do not count.
             if self.recovered.contains_key(&number) {
                 steady = repeated.each_repeat.unwrap_or_default();
                 sometimes.retain(|feature, _| !steady.contains(*feature));
@@ -180,7 +179,7 @@ impl CandidateSource for Candidates<'_> {
     }
 
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
-        if self.contents.freshness() == Freshness::Fresh {
+        if self.contents.freshness == Freshness::Fresh {
             return Ok(None);
         }
         let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();

@@ -1,35 +1,35 @@
-//! The independent check: runs again what was written, and has the target's own libFuzzer count
-//! the coverage of the corpus before and after.
+//! The final check: runs the written files again and compares their features with those of the
+//! corpus, and has the target's own libFuzzer count the coverage before and after.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use super::subset::{KeptFile, KeptSet, Reserve};
-use super::{CleanError, Doing, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine, Watcher};
 use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
 use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
-/// Rounds of runs: a feature that is not reached each time may be missing in one of them.
+/// Rounds of runs; one round may miss a flaky feature.
 const TRIES: u32 = 3;
 
-/// What the written files reach.
+/// Result of running the written files again.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Their features, as far as these count.
+    /// Features that the written files reach, without flaky ones.
     pub reached: Features,
-    /// Features that they should reach and do not.
+    /// Stable features of the corpus that the written files do not reach.
     pub missing: Features,
-    /// Features that they reach each time and no run before did.
+    /// Features that the written files reach in every run and no earlier run reached.
     pub gained: Features,
-    /// Runs that it took.
+    /// Number of runs that the check took.
     pub runs: u64,
 }
 
 impl Engine<'_> {
-    /// Runs the `written` files, with those of the corpus that is added to, and compares their
-    /// features with those of the corpus, apart from features that are not reached each time.
+    /// Runs the `written` files together with the `--onto` corpus, and compares their stable
+    /// features with those of the corpus.
     pub(super) fn check(
         &self,
         kept: &KeptSet,
@@ -42,12 +42,12 @@ impl Engine<'_> {
         let wanted = universe.or(&kept.covered);
         let mut paths = written.to_vec();
         paths.extend_from_slice(&kept.onto);
-        watcher.doing(Doing::Checking {
+        watcher.phase(CleanPhase::Checking {
             files: paths.len() as u64,
         });
         let files = Files(&paths);
         let mut checked = Checked::default();
-        // What no run has reached before counts where it comes each time.
+        // A new feature counts if every round reaches it.
         let mut new: Option<Features> = None;
         for round in 0..TRIES {
             let reached = self.reached(&files, self.cleaning.repeats + round)?;
@@ -67,7 +67,7 @@ impl Engine<'_> {
         Ok(checked)
     }
 
-    /// The features of these files together, in one run of each.
+    /// Runs each file once, and returns the features of all together.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
         let mut union = FeatureUnion::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
@@ -85,46 +85,54 @@ impl Engine<'_> {
     }
 }
 
-/// Files that the target's own fuzzer can merge: it holds them all in memory.
+/// Most files that the target's own fuzzer is given; it holds them all in memory.
 const MOST: usize = 100_000;
 
-/// A fuzzer's own merge, and its count of what a corpus reaches. Its features may be
-/// more than counters: libFuzzer also counts the depth of the stack.
-pub trait Ruler: Debug + Send + Sync {
+/// The merge of the target's own fuzzer, which also counts the coverage of a corpus. Its features
+/// may differ from ours: libFuzzer also counts stack depth.
+pub trait FuzzerMerge: Debug + Send + Sync {
     /// Runs the files of both lists once, those of `kept` first.
     ///
     /// # Errors
-    /// Why it could not count or merge, as a message; also when `stop` turned true.
+    /// A message why it could not count or merge; also when `stop` turns true.
     fn merge(
         &self,
         kept: &[PathBuf],
         others: &[PathBuf],
         stop: &AtomicBool,
-    ) -> Result<Merged, String>;
+    ) -> Result<MergeOutcome, String>;
 }
 
-/// The result of a fuzzer's own merge.
+/// Result of a merge by the target's own fuzzer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+<<<<<<< HEAD
 pub struct Merged {
     /// The count of all files of both lists.
     pub all: LibFuzzerCoverage,
     /// The contents of the other files that it adds: with them the kept files count as much as all
     /// do, in this run.
+=======
+pub struct MergeOutcome {
+    /// Coverage count of all files of both lists.
+    pub all: Counted,
+    /// Contents of `others` that add coverage to `kept`; with them the kept files have the count
+    /// `all`.
+>>>>>>> h18-corpus
     pub added: Vec<Vec<u8>>,
 }
 
 impl Engine<'_> {
-    /// Asks the target's own fuzzer which other files it adds to the `written` ones, and keeps and
-    /// writes these, too. One merge is what `cargo fuzz cmin` makes of a corpus; where coverage is
-    /// flaky, each further one would add some files, and take as long.
-    pub(super) fn count_by_its_own(
+    /// Has the target's own fuzzer merge the corpus into the `written` files, and also keeps and
+    /// writes the files that it adds. There is one merge only: where coverage is flaky, each
+    /// further merge would add some files.
+    pub(super) fn count_by_own_fuzzer(
         &self,
         kept: &mut KeptSet,
         reserve: &Reserve<'_>,
         written: &mut Vec<PathBuf>,
         watcher: &mut dyn Watcher,
     ) -> Result<(), CleanError> {
-        let Some(ruler) = self.cleaning.ruler.as_deref() else {
+        let Some(own_fuzzer) = self.cleaning.own_fuzzer.as_deref() else {
             return Ok(());
         };
         let mut own = LibFuzzerCounts::default();
@@ -138,11 +146,11 @@ impl Engine<'_> {
             kept.own_count = Some(own);
             return Ok(());
         }
-        watcher.doing(Doing::Counting {
+        watcher.phase(CleanPhase::Counting {
             files: files as u64,
         });
         let merge = |kept: &[PathBuf], others: &[PathBuf], why_not: &mut Option<String>| {
-            let merged = ruler.merge(kept, others, self.stop);
+            let merged = own_fuzzer.merge(kept, others, self.stop);
             if self.settings().stopped() {
                 return Err(CleanError::Interrupted);
             }
@@ -159,7 +167,7 @@ impl Engine<'_> {
                 *written = self.write(kept)?;
             }
             if !are_all {
-                // libFuzzer reads the first megabyte of a file only.
+                // libFuzzer reads only the first megabyte of a file, so the content may be unknown.
                 let alone = merge(&all_of(written, kept), &[], &mut own.why_not)?;
                 own.after = alone.map(|merged| merged.all);
             }
@@ -169,7 +177,7 @@ impl Engine<'_> {
     }
 }
 
-/// The files that are written and those that they are added to.
+/// Returns the written files and those of the `--onto` corpus.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }

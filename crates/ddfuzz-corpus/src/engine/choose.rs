@@ -1,5 +1,5 @@
-//! Which contents are kept: the cover of all that the corpus reaches each time, and for each
-//! feature that no content reaches each time the contents that reach it most often.
+//! Chooses the inputs to keep: a set cover of all stable features (reached in every run), plus, for
+//! each flaky feature, the inputs that reach it most often.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,112 +9,113 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, Features};
 
-/// Where more than one in so many features is reached each time in a separate process only, runs
-/// depend on the runs before them, and may not share processes.
-const REMEMBERED: usize = 20;
-/// Contents that are run alone to find those features,
+/// If more than 1 of 20 features is only found by running inputs in separate processes, the target
+/// keeps state between runs, and runs may not share a process.
+const MAX_STATEFUL: usize = 20;
+/// Number of inputs that are run in separate processes per attempt to find such features.
 const ALONE: usize = 4;
-/// and how often as many more are, while such features are found.
-const LOOKS: u32 = 4;
-/// For a feature that no content reaches each time, contents are kept until the probability that
-/// none of them reaches it in one run of each is below this;
-const MISSED: f64 = 0.01;
-/// but at least this many,
+/// Number of such attempts; they end early when an attempt finds nothing.
+const ATTEMPTS: u32 = 4;
+/// Inputs are kept for a flaky feature until the probability that one run of each misses it falls
+/// to this.
+const MISS_PROBABILITY: f64 = 0.01;
+/// Fewest inputs that are kept for a flaky feature.
 const LEAST: usize = 2;
-/// and at most this many.
+/// Most inputs that are kept for a flaky feature.
 const MOST: usize = 24;
-/// Contents that are remembered for each such feature.
-const KNOWN: usize = 64;
+/// Most inputs that are recorded as holders of one flaky feature.
+const MAX_HOLDERS: usize = 64;
 
-/// Contents to choose from, in their canonical order.
+/// The inputs to choose from, sorted by size and hash.
 pub(super) trait CandidateSource {
-    /// How many there are.
     fn len(&self) -> usize;
 
-    /// The size of one, in bytes.
+    /// The size of an input, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// Reads the features of its first run into `into`, and returns the CPU time of that run.
+    /// Replaces `into` by the features of an input's first run, and returns that run's CPU time.
     fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
 
-    /// Runs these again, and returns the features of each over all runs, the first one included.
+    /// Runs inputs again, and returns the features of each over all runs, including the first.
     fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
-    /// Runs each of these several times, each time in a separate process, and returns the features
-    /// that all runs reached; `None` where each run has a separate process anyway.
+    /// Runs each input several times, each time in a separate process, and returns the features
+    /// that every run reached; `None` if all runs have separate processes anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
-    /// Whether contents are run more than once at all.
+    /// Whether inputs are run more than once.
     fn repeats(&self) -> bool;
 }
 
-/// The features of a content over several runs.
+/// The features of one input over several runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reruns {
-    /// Features that each run reached; none where a run failed.
+    /// Features that every run reached; empty if a run failed.
     pub steady: Features,
-    /// Features that some runs reached, and in how many runs after the first. The first run does
-    /// not count: the content was chosen for its features.
+    /// Features that only some runs reached, with the number of reruns that did. The first run does
+    /// not count, since the input was chosen for its features.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// Runs after the first.
+    /// Number of reruns (all runs except the first).
     pub runs: u32,
-    /// The least CPU time of its runs.
+    /// The shortest CPU time of all runs.
     pub time: Duration,
 }
 
 impl Reruns {
-    /// Features that any run reached.
+    /// Returns the features that at least one run reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.steady.or(&Features::from_unsorted(sometimes))
     }
 }
 
-/// The chosen contents.
+/// The inputs to keep, by their number, and the features of the corpus.
 #[derive(Debug)]
 pub(super) struct Choice {
-    /// The cover, of contents by their number.
+    /// The set cover of the stable features.
     pub cover: Cover,
-    /// The contents that are kept for features that none reaches each time, and the number of
-    /// these features. Some are also in the cover.
+    /// Inputs that are kept for flaky features, with the number of these features. Some are in
+    /// `cover` too.
     pub sometimes: BTreeMap<usize, u64>,
-    /// The results of all contents that were run again, the chosen ones included.
+    /// Results of all inputs that were run again, including inputs that are not kept.
     pub again: BTreeMap<usize, Reruns>,
-    /// Features that some content reaches each time.
+    /// Stable features: at least one input reaches them in every run.
     pub universe: Features,
-    /// Features that any run reached.
+    /// Features that any run of any input reached.
     pub seen: Features,
-    /// Features that a single content reaches.
+    /// Features that only one input reaches.
     pub unique_features: UniqueFeatures,
-    /// The CPU times of the first runs of all contents.
+    /// CPU times of the first run of each input.
     pub times: Vec<Duration>,
 }
 
-/// The features of the corpus that is added to.
+/// The features of the corpus that kept inputs are added to (`--onto`); they need not be covered.
 #[derive(Clone, Copy)]
 pub(super) struct AlreadyCovered<'a> {
-    /// Those that are reached each time.
+    /// Features that this corpus reaches in every run.
     pub covered: &'a Features,
-    /// Those that are reached sometimes.
+    /// Features that this corpus reaches in some runs.
     pub seen: &'a Features,
 }
 
-/// Chooses the contents that reach all features of the corpus without those of `already`. Chosen
-/// contents are run again, and a feature that they do not reach each time does not count for them;
-/// the choice is repeated until it rests on steady features only. For a feature that no content
-/// reaches each time, the contents that reach it most often are kept as well.
+/// Chooses inputs that reach all features of the corpus except those in `already`. Chosen inputs
+/// are run again, and the choice is repeated until it depends on stable features only.
 ///
-/// `None` where the features of runs depend too much on earlier runs in the same process.
+/// `None` if runs depend too much on earlier runs in the same process.
 pub(super) fn choose(
     source: &mut dyn CandidateSource,
     already: AlreadyCovered<'_>,
     effort: &Effort,
 ) -> Result<Option<Choice>, CleanError> {
     let mut chooser = Chooser::new(source)?;
-    chooser.look_at_slow()?;
-    let mut looks = if chooser.source.repeats() { LOOKS } else { 0 };
+    chooser.rerun_slow()?;
+    let mut attempts = if chooser.source.repeats() {
+        ATTEMPTS
+    } else {
+        0
+    };
     let mut found = 0;
-    // While more runs change what is known, a good cover shows which runs these are.
+    // The first covers only show which inputs to run again: they need no proof of optimality.
     let mut is_first = true;
     loop {
         let effort = match is_first {
@@ -124,18 +125,19 @@ pub(super) fn choose(
         let (cover, universe) = chooser.settle(already.covered, &effort)?;
         let unsteady = chooser.seen.less(&universe);
         let unsteady = unsteady.less(already.covered).less(already.seen);
-        if !unsteady.is_empty() && looks > 0 {
-            let more = chooser.look_alone(&unsteady, &cover.chosen)?;
+        if !unsteady.is_empty() && attempts > 0 {
+            let more = chooser.find_once_per_process(&unsteady, &cover.chosen)?;
             found += more;
-            if found * REMEMBERED > chooser.seen.len() {
+            if found * MAX_STATEFUL > chooser.seen.len() {
                 return Ok(None);
             }
-            looks = if more > 0 { looks - 1 } else { 0 };
             if more > 0 {
+                attempts -= 1;
                 continue;
             }
+            attempts = 0;
         }
-        if chooser.look_at_holders(&unsteady)? || std::mem::take(&mut is_first) {
+        if chooser.rerun_holders(&unsteady)? || std::mem::take(&mut is_first) {
             continue;
         }
         let unique_features =
@@ -155,15 +157,15 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
     again: BTreeMap<usize, Reruns>,
-    /// Those that were run alone.
+    /// Inputs that were run in separate processes.
     alone: BTreeSet<usize>,
-    /// For each feature, how many contents reach it.
+    /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
-    /// Features that any run reached.
+    /// Features that any run of any input reached.
     seen: Features,
-    /// The slowness of the target's median run: contents are compared with it.
+    /// Slowness factor of the median run; the time of each input is divided by it.
     slowdown: u32,
-    /// The CPU times of the first runs.
+    /// CPU times of the first run of each input.
     times: Vec<Duration>,
 }
 
@@ -199,7 +201,7 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// A cover that rests on steady features only, and all that it covers.
+    /// Returns a cover that depends on stable features only, and all features that it covers.
     fn settle(
         &mut self,
         covered: &Features,
@@ -218,8 +220,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs slow contents again, so that the noise of the machine does not decide.
-    fn look_at_slow(&mut self) -> Result<(), CleanError> {
+    /// Runs slow inputs again, so that a single slow run does not decide which input is kept.
+    fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
         if times.is_empty() {
@@ -254,15 +256,19 @@ impl<'a> Chooser<'a> {
         Ok(())
     }
 
-    /// Finds features of code that runs once in a process, such as the building of a table: only
-    /// the first content of the process that needs it reaches them. In a separate process each
-    /// such content does. Returns how many features were found.
-    fn look_alone(&mut self, unsteady: &Features, chosen: &[usize]) -> Result<usize, CleanError> {
+    /// Finds features of code that runs once per process, such as the initialization of a table: in
+    /// a shared process only the first input that needs it reaches them. Returns the number of
+    /// features found.
+    fn find_once_per_process(
+        &mut self,
+        unsteady: &Features,
+        chosen: &[usize],
+    ) -> Result<usize, CleanError> {
         let mut holders = self.holders_of(unsteady)?;
         for holders in &mut holders {
             holders.retain(|item| !self.alone.contains(item));
         }
-        // What any content makes happen, the smallest one that is kept does.
+        // Code that any input triggers is triggered by the smallest chosen input, too.
         let smallest = chosen.first().filter(|item| !self.alone.contains(item));
         let mut items: Vec<usize> = smallest.copied().into_iter().collect();
         let mut left: BTreeSet<usize> = (0..unsteady.len()).collect();
@@ -295,12 +301,12 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Adds features that this content reaches each time in a separate process.
+    /// Adds features that an input reaches in every run in a separate process.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
         };
-        // What does not end well each time counts for nothing.
+        // An input that fails in some run counts for no feature.
         if again.runs == 0 || features.is_empty() {
             return;
         }
@@ -317,8 +323,8 @@ impl<'a> Chooser<'a> {
         self.seen = self.seen.or(&new);
     }
 
-    /// For each of these features the contents that have reached it in any run, the smallest ones,
-    /// and no more than [`KNOWN`].
+    /// Returns, for each feature, at most [`MAX_HOLDERS`] of the smallest inputs that reached it in
+    /// any run.
     fn holders_of(&mut self, features: &Features) -> Result<Vec<Vec<usize>>, CleanError> {
         let mut holders = vec![Vec::new(); features.len()];
         let mut first = Vec::new();
@@ -332,7 +338,7 @@ impl<'a> Chooser<'a> {
             }
             for feature in &first {
                 if let Ok(at) = features.as_slice().binary_search(feature)
-                    && holders[at].len() < KNOWN
+                    && holders[at].len() < MAX_HOLDERS
                 {
                     holders[at].push(item);
                 }
@@ -341,9 +347,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the contents that reach these features, to learn how often each does. Returns
-    /// whether there were any to run.
-    fn look_at_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
+    /// Runs more of the inputs that reached flaky features, to learn how often each does. Returns
+    /// whether any input was run.
+    fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
         }
@@ -365,9 +371,9 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// For each of these features, the contents that have reached it and were run again, and how
-    /// likely each reaches it in its next run: by its own repeats, which are few, and by those of
-    /// all of them.
+    /// Returns, for each feature, the inputs that reached it and were run again, with the estimated
+    /// probability that the next run reaches it: from the input's own few reruns, smoothed by the
+    /// rate over all inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
         let mut known = vec![Vec::new(); features.len()];
         for (item, again) in &self.again {
@@ -387,12 +393,12 @@ impl<'a> Chooser<'a> {
         rates.collect()
     }
 
-    /// The contents that reach these features most often, and for how many features each is kept;
-    /// of those that do so alike the chosen ones, then the smaller ones.
+    /// Returns the inputs that reach these features most often, and the number of features that
+    /// each is kept for. Ties go to inputs that are kept anyway, then to smaller ones.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);
-        // Where there is no choice, it is made first.
+        // Features with few holders come first: their holders are kept in any case.
         known.sort_by_key(Vec::len);
         for mut items in known {
             items.sort_by(|(one, one_rate), (other, other_rate)| {
@@ -414,9 +420,9 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Whether contents that reach a feature at these rates are enough to keep it.
+/// Whether inputs that reach a feature with these probabilities are enough to keep it.
 fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
-    rates.map(|rate| 1.0 - rate).product::<f64>() <= MISSED
+    rates.map(|rate| 1.0 - rate).product::<f64>() <= MISS_PROBABILITY
 }
 
 impl Sets for Chooser<'_> {
@@ -452,13 +458,13 @@ mod tests {
     use super::*;
     use crate::features::set;
 
-    /// Contents of ten bytes each, with what each of their runs reaches, the first one first.
+    /// Scripted inputs of ten bytes each, with the features of each run.
     #[derive(Default)]
     struct Script {
         runs: Vec<Vec<Vec<u32>>>,
-        /// What each reaches in a process of its own; nothing where all runs have one.
+        /// Features that each input reaches in a separate process; `None` if all runs have one.
         alone: Option<Vec<Vec<u32>>>,
-        /// Which were run again.
+        /// Inputs that were run again.
         repeated: Vec<usize>,
         slow: Vec<usize>,
     }
@@ -525,13 +531,15 @@ mod tests {
     }
 
     fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
+        choose_beside(script, covered, &[]).unwrap()
+    }
+
+    fn choose_beside(script: &mut Script, covered: &[u32], seen: &[u32]) -> Option<Choice> {
         let already = AlreadyCovered {
             covered: &set(covered),
-            seen: &Features::default(),
+            seen: &set(seen),
         };
-        choose(script, already, &Effort::default())
-            .unwrap()
-            .unwrap()
+        choose(script, already, &Effort::default()).unwrap()
     }
 
     #[test]
@@ -574,11 +582,7 @@ mod tests {
     #[test]
     fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
         let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
-        let already = AlreadyCovered {
-            covered: &Features::default(),
-            seen: &set(&[7]),
-        };
-        let choice = choose(&mut all, already, &Effort::default()).unwrap();
+        let choice = choose_beside(&mut all, &[], &[7]);
         assert!(choice.unwrap().sometimes.is_empty());
     }
 
@@ -610,16 +614,7 @@ mod tests {
             alone: Some((0..60).map(|own| vec![own, own + 100]).collect()),
             ..Script::default()
         };
-        let none = Features::default();
-        let already = AlreadyCovered {
-            covered: &none,
-            seen: &none,
-        };
-        assert!(
-            choose(&mut all, already, &Effort::default())
-                .unwrap()
-                .is_none()
-        );
+        assert!(choose_beside(&mut all, &[], &[]).is_none());
     }
 
     #[test]

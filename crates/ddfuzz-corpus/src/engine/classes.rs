@@ -1,31 +1,31 @@
-//! The subset of a target that tells no coverage: one input of each class of equal behaviour.
+//! The subset for a target that reports no coverage: the smallest input of each behaviour class.
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::result::CleanTotals;
 use super::subset::{KeptFile, KeptSet, micros};
-use super::totals::CleanTotals;
-use super::{CleanError, Doing, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine, Watcher};
 use crate::behaviour::{
     Aspect, BehaviourJournal, BehaviourSettings, ClassId, Classes, CorpusInput, Measured, measure,
 };
-use crate::health::FailingInput;
 use crate::measure::Contents;
+use crate::quarantine::FailingInput;
 use ddfuzz_campaign::identity;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Contents by how the target behaves on them.
+/// Inputs sorted by the target's behaviour on them.
 #[derive(Default)]
 struct ClassifiedContents {
-    /// The classes of those that end well, by their number, ascending.
+    /// Numbers of inputs that end normally, ascending, with their behaviour classes.
     found: Vec<(usize, ClassId)>,
-    /// Those that fail in some run.
+    /// Inputs that fail in at least one run.
     failing: Vec<FailingInput>,
-    /// The numbers of those that cannot be read any more.
+    /// Numbers of inputs whose files can no longer be read.
     gone: Vec<usize>,
 }
 
 impl Engine<'_> {
-    /// Keeps the least input of each class that the corpus which is added to has not.
+    /// Keeps the smallest input of each behaviour class that the `--onto` corpus does not contain.
     pub(super) fn one_of_each_class(
         &self,
         contents: &Contents,
@@ -50,13 +50,18 @@ impl Engine<'_> {
             false => healthy,
             true => self.least_of_new_classes(contents, &healthy, onto, watcher, totals)?,
         };
+        let why = match self.cleaning.subset {
+            true => "it is the smallest input with this behaviour",
+            false => "every different file that ends normally is kept",
+        };
         for number in chosen {
-            kept.files.push(self.of_class(contents, number)?);
+            kept.files.push(KeptFile::of(contents, number, why)?);
         }
         Ok(())
     }
 
-    /// The least of each class that the corpus which is added to has not.
+    /// Returns the numbers of the smallest inputs of all classes that the `--onto` corpus does not
+    /// contain.
     fn least_of_new_classes(
         &self,
         contents: &Contents,
@@ -70,8 +75,8 @@ impl Engine<'_> {
             let all: Vec<usize> = (0..onto.len())
                 .filter(|at| !onto.is_suspicious(*at))
                 .collect();
-            // What of that corpus is not well, or gone, is none of this one: only what is well
-            // counts there, and nothing is filed.
+            // Failing and unreadable inputs of the `--onto` corpus are ignored: they are not
+            // stored.
             self.classify(&onto, &all, &mut before, watcher)?;
         }
         let mut classes = Classes::default();
@@ -88,23 +93,7 @@ impl Engine<'_> {
         Ok(chosen.map(|(number, _)| number).collect())
     }
 
-    /// A content that is kept.
-    fn of_class(&self, contents: &Contents, number: usize) -> Result<KeptFile, CleanError> {
-        let id = contents.id(number);
-        Ok(KeptFile {
-            from: contents.path(number)?,
-            content: id.to_string(),
-            size_before: id.size(),
-            time: contents.seen(number)?.time,
-            why: match self.cleaning.subset {
-                true => "it is the smallest input with this behaviour".to_owned(),
-                false => "every different file that ends normally is kept".to_owned(),
-            },
-            ..KeptFile::default()
-        })
-    }
-
-    /// Sorts these contents into classes.
+    /// Runs inputs to find their behaviour classes, and adds the classes to `classes`.
     fn classify(
         &self,
         contents: &Contents,
@@ -113,7 +102,7 @@ impl Engine<'_> {
         watcher: &mut dyn Watcher,
     ) -> Result<ClassifiedContents, CleanError> {
         let cleaning = self.cleaning;
-        watcher.doing(Doing::Repeating {
+        watcher.phase(CleanPhase::Repeating {
             contents: numbers.len() as u64,
         });
         let settings = BehaviourSettings {
@@ -122,7 +111,7 @@ impl Engine<'_> {
             jobs: cleaning.jobs,
         };
         let mut journal =
-            BehaviourJournal::open(&self.place.classes(), identity(&cleaning.target)?)?;
+            BehaviourJournal::open(&self.paths.classes(), identity(&cleaning.target)?)?;
         let mut subjects = Vec::with_capacity(numbers.len());
         for number in numbers {
             subjects.push(CorpusInput {
@@ -136,7 +125,7 @@ impl Engine<'_> {
         let told = |subject: &CorpusInput, measured| {
             let number = next.next().copied().unwrap_or_default();
             match measured {
-                // It ended well when it was measured, and does not each time.
+                // It ended normally when it was measured, and failed in a later run.
                 Measured::Behaves(behaviour) if !behaviour.ended.is_exit() => {
                     sorted.failing.push(FailingInput {
                         path: subject.path.clone(),
@@ -160,7 +149,7 @@ impl Engine<'_> {
         Ok(sorted)
     }
 
-    /// Tells the user which aspects of behaviour count.
+    /// Tells the user which aspects of behaviour are not compared, and why.
     fn say_what_counts(&self, classes: &Classes, watcher: &mut dyn Watcher) {
         let names = |aspects: &BTreeSet<Aspect>| {
             let names: Vec<String> = aspects.iter().map(ToString::to_string).collect();

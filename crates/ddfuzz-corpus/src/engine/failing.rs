@@ -1,14 +1,14 @@
-//! Failing inputs of the corpus: they are filed as groups, and are not kept.
+//! The step that separates failing inputs: they are stored in groups, and are not kept.
 
-use super::totals::CleanTotals;
-use super::{CleanError, Doing, Engine, Watcher};
-use crate::health::{FailingInput, Quarantine, Quarantining, quarantine};
+use super::result::CleanTotals;
+use super::{CleanError, CleanPhase, Engine, Watcher};
 use crate::measure::Contents;
+use crate::quarantine::{FailingInput, Quarantine, QuarantineSettings, quarantine};
 use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::GroupView;
 
-/// Passes the notes of triage on to the watcher.
+/// Passes messages of triage on to the watcher.
 struct WatcherNotes<'a>(&'a mut dyn Watcher);
 
 impl Screen for WatcherNotes<'_> {
@@ -22,8 +22,8 @@ impl Screen for WatcherNotes<'_> {
 }
 
 impl Engine<'_> {
-    /// The numbers of the contents that did not fail, and of those that failed in the first run
-    /// only; the others are filed.
+    /// Stores failing inputs in groups. Returns the numbers of contents that did not fail, and of
+    /// those that failed in the first run only.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -53,7 +53,8 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Files failing inputs and minimizes their groups; returns those that did not fail again.
+    /// Stores failing inputs in groups and minimizes them; returns the contents that did not fail
+    /// again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],
@@ -70,13 +71,13 @@ impl Engine<'_> {
             return Ok(Vec::new());
         };
         let inputs = failing.len() as u64;
-        watcher.doing(Doing::Filing { inputs });
+        watcher.phase(CleanPhase::Filing { inputs });
         let filed = self.quarantine(failing, groups, watcher)?;
         totals.filed(failing, &filed);
         Ok(filed.well)
     }
 
-    /// Minimizes the remaining groups of the campaign, those of slips included.
+    /// Minimizes the remaining groups of the campaign, including crashes that trimming caused.
     pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());
@@ -87,7 +88,7 @@ impl Engine<'_> {
     fn quarantine(
         &self,
         failing: &[FailingInput],
-        groups: &Quarantining,
+        groups: &QuarantineSettings,
         watcher: &mut dyn Watcher,
     ) -> Result<Quarantine, CleanError> {
         let mut notes = WatcherNotes(watcher);

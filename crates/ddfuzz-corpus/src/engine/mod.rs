@@ -1,60 +1,60 @@
-//! The steps of a cleanup, in their order.
+//! The steps of a cleanup in their order, and the request ([`CleanSettings`]) and progress
+//! ([`CleanPhase`])
+//! of a cleanup.
 
 mod candidates;
 mod check;
 mod choose;
 mod classes;
 mod failing;
+mod result;
 mod subset;
-mod totals;
 mod trimming;
-mod write;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::health::Quarantining;
 use crate::lock;
 use crate::measure::{
     Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
 };
-use crate::{CleanError, Place};
+use crate::quarantine::QuarantineSettings;
+use crate::{CleanError, CleanPaths};
 use ddfuzz_exec::{Freshness, Target, Way};
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
+use result::CleanTotals;
 use subset::{KeptSet, Reserve};
-use totals::CleanTotals;
 
-pub use check::{Merged, Ruler};
+pub use check::{FuzzerMerge, MergeOutcome};
 
-/// The state that all steps share.
+/// State that all steps of a cleanup share.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
-    /// The campaign that crashes are counted for.
+    /// Id of the campaign that crashes are counted for.
     campaign: &'a str,
-    cleaning: &'a Cleaning,
-    place: Place,
-    /// Whether runs may share processes.
+    cleaning: &'a CleanSettings,
+    paths: CleanPaths,
+    /// Whether several runs may share a process.
     freshness: Freshness,
-    /// Started targets.
+    /// Pool of started targets.
     runners: &'a Runners,
     stop: &'a AtomicBool,
 }
 
-/// Cleans a corpus: the kept files are in the folder `corpus` of the output directory then, and
-/// have been run again. Features of the corpus that they do not reach are in `missing` of the
-/// result. A call continues from the journal of a killed one.
+/// Cleans a corpus: writes the kept files into the folder `corpus` of the output directory, and
+/// runs them again as a check. `missing` of the result lists features of the corpus that they do
+/// not reach. A call continues an interrupted one from its journal.
 ///
 /// # Errors
-/// When the target cannot be run, something cannot be read or written, nothing would be left, or
-/// `stop` has turned true. The corpus is only read, and what an earlier cleanup has written stays
-/// as it was.
+/// When the target cannot be run, a file cannot be read or written, no file would be kept, or
+/// `stop` turns true. The corpus and the files of an earlier cleanup are unchanged then.
 pub fn clean(
     store: &Mutex<Store>,
     campaign: &str,
-    cleaning: &Cleaning,
+    cleaning: &CleanSettings,
     watcher: &mut dyn Watcher,
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
@@ -64,7 +64,7 @@ pub fn clean(
         store,
         campaign,
         cleaning,
-        place: Place::of(&root),
+        paths: CleanPaths::of(&root),
         freshness: Freshness::Shared,
         runners: &runners,
         stop,
@@ -83,7 +83,7 @@ pub fn clean(
 }
 
 impl Engine<'_> {
-    /// All steps; `None` where runs may not share processes as they did.
+    /// Performs all steps; returns `None` if runs may not share processes.
     fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
@@ -100,7 +100,7 @@ impl Engine<'_> {
                 let onto = self.gather(std::slice::from_ref(onto), watcher)?;
                 let mut onto = self.measure(onto, watcher)?;
                 totals.runs_of(&onto);
-                // Before the journal is written by others.
+                // Before the same journal is opened for the corpus itself.
                 self.look_at_onto(&mut onto, &mut kept, watcher)?;
                 Some(onto)
             }
@@ -111,7 +111,7 @@ impl Engine<'_> {
         if contents.is_empty() {
             return Err(CleanError::unread());
         }
-        let reserve = match contents.places() {
+        let reserve = match contents.places {
             Some(_) => {
                 let healthy = self.cover(&mut contents, &mut kept, watcher, &mut totals)?;
                 let Some(healthy) = healthy else {
@@ -142,153 +142,154 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads the files of a corpus.
+    /// Lists, reads and hashes the files of a corpus.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
         watcher: &mut dyn Watcher,
     ) -> Result<Gathered, CleanError> {
-        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
-        let gathered = gather(roots, self.place.root(), &self.settings(), told)?;
+        let told = &mut |progress: &MeasureProgress| watcher.phase(reading(progress));
+        let gathered = gather(roots, self.paths.root(), &self.settings(), told)?;
         match self.settings().stopped() {
             true => Err(CleanError::Interrupted),
             false => Ok(gathered),
         }
     }
 
-    /// Runs each content that is new to the journal.
+    /// Runs each content that is not in the journal.
     fn measure(
         &self,
         gathered: Gathered,
         watcher: &mut dyn Watcher,
     ) -> Result<Contents, CleanError> {
-        let told = &mut |progress: &MeasureProgress| watcher.doing(reading(progress));
+        let told = &mut |progress: &MeasureProgress| watcher.phase(reading(progress));
         let contents = gathered.run(&self.settings(), told)?;
-        if contents.is_interrupted() {
+        if contents.interrupted {
             return Err(CleanError::Interrupted);
         }
-        if contents.opened().cut > 0 {
+        if contents.opened.cut > 0 {
             watcher.say("the end of the journal was damaged: its inputs are run again");
         }
         Ok(contents)
     }
 }
 
-fn reading(progress: &MeasureProgress) -> Doing {
-    Doing::Reading {
+fn reading(progress: &MeasureProgress) -> CleanPhase {
+    CleanPhase::Reading {
         files: progress.files,
         runs: progress.runs,
     }
 }
 
-/// What is cleaned, and how.
+/// The request of a cleanup: what is cleaned, and how.
 #[derive(Clone, Debug)]
-pub struct Cleaning {
-    /// The target whose coverage counts.
+pub struct CleanSettings {
+    /// The target that reports coverage.
     pub target: Target,
-    /// What crashes are filed for: the same, but for a bundled target the variant that counts
-    /// nothing.
+    /// The target that crashes are stored for: of a bundled target the variant without coverage,
+    /// else the same as `target`.
     pub filed_for: Target,
-    /// The way of execution.
+    /// How the target is executed.
     pub way: Way,
-    /// The corpus: directories and files, which are only read.
+    /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
-    /// A corpus to add to: only what it does not reach is kept.
+    /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
+    /// reach are kept.
     pub onto: Option<PathBuf>,
-    /// Workers. No result depends on their number.
+    /// Number of workers; it changes no result.
     pub jobs: usize,
-    /// Longer files are left out, in bytes.
+    /// Longest input, in bytes; longer files are not used.
     pub max_len: u64,
-    /// Whether the limit on the time of a run is learned.
+    /// Whether the time limit of a run adapts to the times of earlier runs.
     pub learn_limit: bool,
-    /// Runs of each kept content, the first one included.
+    /// Number of runs of each kept input, including the first.
     pub repeats: u32,
-    /// How failing inputs are filed and minimized; `None` where they are only left out.
-    pub groups: Option<Quarantining>,
-    /// Whether a subset is chosen; else every content that does not fail is kept.
+    /// How failing inputs are stored and minimized; `None` if they are only left out.
+    pub groups: Option<QuarantineSettings>,
+    /// Whether a subset is chosen; otherwise every content that does not fail is kept.
     pub subset: bool,
-    /// The target's own fuzzer, which has to count as much coverage for the kept files as for the
-    /// corpus.
-    pub ruler: Option<Arc<dyn Ruler>>,
-    /// How kept files are trimmed; not at all where `None`.
+    /// The target's own fuzzer; the kept files must have as much coverage as the corpus by its
+    /// count, too.
+    pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
+    /// How kept files are trimmed; `None` if they are not.
     pub trim: Option<Trim>,
-    /// Whether files keep their names, instead of being named by their content.
+    /// Whether kept files have their path in the corpus as a name, instead of their content hash.
     pub keep_names: bool,
 }
 
 /// How kept files are trimmed.
 #[derive(Clone, Debug)]
 pub struct Trim {
-    /// Which features a file has to keep.
+    /// Which features a trimmed file must keep.
     pub by: TrimBy,
-    /// Name of the search.
+    /// Name of the search algorithm.
     pub search: String,
-    /// Most tests for one file, in one round.
+    /// Most tests for one file in one round.
     pub tests: u64,
-    /// Longest time for one file, in one round.
+    /// Longest time for one file in one round; `None` is no limit.
     pub time: Option<Duration>,
 }
 
-/// What a trimmed file has to keep.
+/// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
     /// The features that no smaller kept file reaches.
     Worth,
-    /// Exactly the features that it reaches.
+    /// Exactly the features that the file reaches.
     Signature,
 }
 
-/// What a cleanup is doing.
+/// The current step of a cleanup, for the progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// Files are read, and new contents run.
+pub enum CleanPhase {
+    /// Reads files, and runs new contents.
     Reading {
-        /// Files so far.
+        /// Number of files that were read so far.
         files: u64,
-        /// Runs so far.
+        /// Number of inputs that were run so far.
         runs: u64,
     },
-    /// Failing inputs are triaged, filed and minimized.
+    /// Triages, stores and minimizes failing inputs.
     Filing {
-        /// So many contents.
+        /// Number of failing inputs.
         inputs: u64,
     },
-    /// The subset is chosen.
+    /// Chooses the subset of inputs to keep.
     Choosing {
-        /// Of so many contents.
+        /// Number of distinct file contents to choose from.
         contents: u64,
     },
-    /// Contents are run again.
+    /// Runs inputs again, to find which features every run reaches.
     Repeating {
-        /// So many.
+        /// Number of inputs that are run again.
         contents: u64,
     },
-    /// Kept files are trimmed.
+    /// Trims kept files by delta debugging.
     Trimming {
-        /// Which round, from 1.
+        /// Number of the trimming round, from 1.
         round: u32,
-        /// Files that are done.
+        /// Number of files trimmed so far in this round.
         done: u64,
-        /// Of so many.
+        /// Number of files to trim in this round.
         of: u64,
     },
-    /// The target's own fuzzer counts what the corpus and the kept files reach.
+    /// The target's own fuzzer counts the coverage of the corpus and of the kept files.
     Counting {
-        /// So many files of the corpus.
+        /// Number of files that the fuzzer runs.
         files: u64,
     },
-    /// What was written is run again.
+    /// Runs the written files again, as a check.
     Checking {
-        /// So many files.
+        /// Number of files that are run again.
         files: u64,
     },
 }
 
-/// Watches a cleanup. Called from one thread.
+/// Receives the progress of a cleanup, from one thread.
 pub trait Watcher: Send {
     /// Called now and then with the current step.
-    fn doing(&mut self, doing: Doing);
+    fn phase(&mut self, phase: CleanPhase);
 
-    /// A message for the user.
+    /// Shows a message to the user.
     fn say(&mut self, text: &str);
 }

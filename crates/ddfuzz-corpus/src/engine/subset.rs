@@ -1,5 +1,5 @@
-//! The choice of the kept files: the files with what they are kept for, and those left out, of
-//! which some are taken back.
+//! Keeps the chosen inputs: the kept files with the reasons, and the reserve of inputs that are not
+//! kept, some of which are added again later.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::candidates::Candidates;
 use super::choose::{AlreadyCovered, CandidateSource, Choice, Reruns, choose};
-use super::totals::CleanTotals;
+use super::result::CleanTotals;
 use super::trimming::TrimRounds;
-use super::{CleanError, Doing, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine, Watcher};
 use crate::cover::{Effort, Sets, Slowness};
 use crate::measure::{Contents, run_again};
 use crate::trim::TrimSettings;
@@ -20,12 +20,12 @@ use ddfuzz_campaign::identity;
 use ddfuzz_store::report::clean::{Cover, LibFuzzerCounts};
 use ddfuzz_store::report::size;
 
-/// Contents of the corpus that is added to whose features are in memory at once.
+/// Number of inputs of the `--onto` corpus whose features are held in memory at once.
 const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
-    /// Chooses and trims the contents that reach all that the corpus reaches. Returns the numbers
-    /// of all candidates; `None` where runs may not share processes as they did.
+    /// Chooses inputs that reach all features of the corpus, and trims them. Returns the numbers of
+    /// all inputs that do not fail; `None` if runs may not share processes.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -37,7 +37,7 @@ impl Engine<'_> {
         let settings = self.settings();
         let mut pool = Candidates::new(contents, &settings, self.cleaning.repeats, healthy);
         pool.recover(&recovered)?;
-        watcher.doing(Doing::Choosing {
+        watcher.phase(CleanPhase::Choosing {
             contents: pool.healthy.len() as u64,
         });
         let already = AlreadyCovered {
@@ -61,7 +61,8 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Adds the features that the contents of the corpus that is added to reach each time.
+    /// Runs the inputs of the `--onto` corpus again, and records the features that they reach:
+    /// these need not be covered.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -74,10 +75,10 @@ impl Engine<'_> {
         for number in &healthy {
             kept.onto.push(onto.path(*number)?);
         }
-        if onto.places().is_none() {
+        if onto.places.is_none() {
             return Ok(());
         }
-        watcher.doing(Doing::Repeating {
+        watcher.phase(CleanPhase::Repeating {
             contents: healthy.len() as u64,
         });
         let times = self.cleaning.repeats.saturating_sub(1);
@@ -90,7 +91,7 @@ impl Engine<'_> {
                 ever.add(&repeated.ever());
             }
         }
-        // What comes now and then there is nothing new when the check meets it.
+        // The check must not report features as new that the `--onto` corpus reaches in some runs.
         kept.seen = ever.all();
         kept.covered = union.all();
         Ok(())
@@ -114,13 +115,10 @@ impl Engine<'_> {
         for (_, item) in &choice.unique_features.sole {
             *only.entry(*item).or_insert(0) += 1;
         }
-        let private = choice
-            .cover
-            .chosen
-            .iter()
-            .zip(&choice.unique_features.private);
-        let private: BTreeMap<usize, usize> =
-            private.map(|(item, count)| (*item, *count)).collect();
+        let private = choice.cover.chosen.iter().copied();
+        let private: BTreeMap<usize, usize> = private
+            .zip(choice.unique_features.private.iter().copied())
+            .collect();
         let items: Vec<usize> = match self.cleaning.subset {
             true => {
                 let sometimes = choice.sometimes.keys().copied();
@@ -154,7 +152,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A kept file; its content is in memory where it may be trimmed.
+    /// Makes the entry of a kept input; its content is loaded if it may be trimmed.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -162,37 +160,23 @@ impl Engine<'_> {
         again: Option<&Reruns>,
     ) -> Result<KeptFile, CleanError> {
         let number = pool.healthy[item];
-        let (contents, id) = (&pool.contents, pool.contents.id(number));
-        let from = contents.path(number)?;
-        let bytes = match self.cleaning.subset {
-            true => {
-                let mut bytes = Vec::new();
-                let read = contents.read(number, &mut bytes);
-                read.map_err(|_| CleanError::Changed { path: from.clone() })?;
-                Some(bytes)
-            }
-            false => None,
-        };
-        let (features, time) = match again {
-            Some(again) => (again.steady.clone(), again.time),
-            None => {
-                let seen = contents.seen(number)?;
-                let recovered = pool.recovered.get(&number).cloned();
-                (recovered.or(seen.features).unwrap_or_default(), seen.time)
-            }
-        };
-        Ok(KeptFile {
-            from,
-            content: id.to_string(),
-            bytes,
-            size_before: id.size(),
-            features,
-            time,
-            ..KeptFile::default()
-        })
+        let mut kept = KeptFile::of(pool.contents, number, "")?;
+        if self.cleaning.subset {
+            let mut bytes = Vec::new();
+            let read = pool.contents.read(number, &mut bytes);
+            let path = kept.from.clone();
+            read.map_err(|_| CleanError::Changed { path })?;
+            kept.bytes = Some(bytes);
+        }
+        if let Some(again) = again {
+            (kept.features, kept.time) = (again.steady.clone(), again.time);
+        } else if let Some(recovered) = pool.recovered.get(&number) {
+            kept.features = recovered.clone();
+        }
+        Ok(kept)
     }
 
-    /// Trims the kept files, and returns the names of all contents that were trimmed.
+    /// Trims the kept files, and returns the hashes of all contents that were trimmed.
     fn trim(
         &self,
         kept: &mut KeptSet,
@@ -214,7 +198,7 @@ impl Engine<'_> {
             trim,
             trimming: &trimming,
             jobs: cleaning.jobs,
-            folder: &self.place.trimmed(),
+            folder: &self.paths.trimmed(),
             wanted: &universe.less(&kept.covered),
             seen: &Arc::new(kept.seen.or(&kept.covered)),
             steady: &|texts| self.steady(texts),
@@ -226,7 +210,7 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// The features that these contents reach each time.
+    /// Runs contents several times, and returns the features that each reaches in every run.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -254,8 +238,8 @@ impl Engine<'_> {
     }
 }
 
-/// Why a file is kept that alone of the whole corpus reaches `only_here` features, alone of the
-/// kept files `private`, and more often than most `sometimes` features that none reaches each time.
+/// Returns why a file is kept. `only_here`: features that no other input reaches; `private`:
+/// features that no other kept file reaches; `sometimes`: flaky features it is kept for.
 fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String {
     let features = |count| size::counted(count, "feature");
     match (only_here, private, sometimes) {
@@ -275,83 +259,102 @@ fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String
     }
 }
 
-/// Whole microseconds.
+/// Converts a duration to whole microseconds.
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A file that is kept.
+/// A file of the corpus that is kept, and its trimmed content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptFile {
-    /// A file of the corpus with that content.
+    /// Path of a file of the corpus with this content.
     pub from: PathBuf,
-    /// The hex digits of that content's blake3.
+    /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
-    /// Its content now, where that is in memory; else that of the file.
+    /// The current content; `None` if it is not in memory and is still that of the file `from`.
     pub bytes: Option<Vec<u8>>,
-    /// Its size before trimming, in bytes.
+    /// Size before trimming, in bytes.
     pub size_before: u64,
-    /// What it reaches each time.
+    /// Features that every run of the current content reaches.
     pub features: Features,
-    /// The least CPU time of its runs.
+    /// The shortest CPU time of the file's runs.
     pub time: Duration,
-    /// Features that no other content of the corpus reaches.
+    /// Number of features that no other input of the corpus reaches.
     pub only_here: u64,
-    /// Whether it is not trimmed: it is kept for features that it does not reach each time, which
-    /// trimming could not keep.
+    /// Whether the file is not trimmed, because it is kept for flaky features, which trimming could
+    /// lose.
     pub whole: bool,
-    /// Why it is kept.
+    /// Why the file is kept, as a sentence for the user.
     pub why: String,
-    /// The claim of the trimming.
+    /// The guarantee that trimming gives for the result, such as 1-minimal.
     pub claim: Option<String>,
     /// The required features with which trimming removed nothing more.
     pub settled_for: Option<Features>,
 }
 
 impl KeptFile {
-    /// Its size now, in bytes.
+    /// Makes the entry of the content with this number, with its observation in the first run.
+    pub fn of(contents: &Contents, number: usize, why: &str) -> Result<KeptFile, CleanError> {
+        let (id, seen) = (contents.id(number), contents.seen(number)?);
+        Ok(KeptFile {
+            from: contents.path(number)?,
+            content: id.to_string(),
+            size_before: id.size(),
+            features: seen.features.unwrap_or_default(),
+            time: seen.time,
+            why: why.to_owned(),
+            ..KeptFile::default()
+        })
+    }
+
+    /// Returns the current size, in bytes.
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Whether it is shorter than the file that it was made of.
+    /// Whether the file is shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }
 
-    /// What it holds; nothing where that is not in memory.
+    /// Returns the current content; empty if it is not in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
 }
 
-/// All kept files, and the features that they have to reach together.
+/// All kept files, and the features that they must reach together.
 #[derive(Debug, Default)]
 pub(super) struct KeptSet {
-    /// The files.
     pub files: Vec<KeptFile>,
-    /// Features that the corpus reaches each time; `None` where the target reports no coverage.
+    /// Stable features of the corpus; `None` if the target reports no coverage.
     pub universe: Option<Features>,
-    /// Features of the corpus that is added to.
+    /// Stable features of the `--onto` corpus.
     pub covered: Features,
-    /// The contents of that corpus.
+    /// Files of the `--onto` corpus that do not fail.
     pub onto: Vec<PathBuf>,
-    /// How many of the files are kept for features that no content reaches each time.
+    /// Number of files that are kept for flaky features.
     pub flaky_files: u64,
-    /// Features that any run reached.
+    /// Features that any run of any input reached.
     pub seen: Features,
-    /// How good the subset is.
+    /// Weight and lower bound of the set cover; `None` if no subset is chosen.
     pub cover: Option<Cover>,
+<<<<<<< HEAD
     /// What the target's own fuzzer counts.
     pub own_count: Option<LibFuzzerCounts>,
     /// The name of the journal that knows what the contents reach.
+=======
+    /// Coverage counts of the target's own fuzzer, before and after the cleanup.
+    pub own_count: Option<OwnCount>,
+    /// File name of the journal that holds the features of the inputs.
+>>>>>>> h18-corpus
     pub journal: &'static str,
-    /// Runs that trimming took.
+    /// Number of runs that trimming took.
     pub trim_runs: u64,
 }
 
-/// The kept files as candidates for another cover.
+/// The kept files as inputs of another set cover.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {
@@ -374,23 +377,23 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// Contents that are taken back at most for each feature that the check misses.
+/// Most inputs that are added again for each feature that the check misses.
 const MOST: usize = 8;
 
-/// All contents that do not fail; those that are not kept can be taken back.
+/// All inputs that do not fail; inputs that are not kept can be added again.
 pub(super) struct Reserve<'a> {
     contents: &'a Contents,
-    /// Their numbers.
+    /// Numbers of the inputs that do not fail, ascending.
     healthy: Vec<usize>,
 }
 
 impl<'a> Reserve<'a> {
-    /// These of the contents.
+    /// `healthy` are the numbers of the inputs that do not fail.
     pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
         Reserve { contents, healthy }
     }
 
-    /// The numbers of those that were left out or trimmed.
+    /// Returns the numbers of inputs that are not kept, or are kept in trimmed form only.
     pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))
@@ -400,20 +403,20 @@ impl<'a> Reserve<'a> {
         excluded.collect()
     }
 
-    /// The files of these.
+    /// Returns the paths of the inputs with these numbers.
     pub fn paths_of(&self, numbers: &[usize]) -> Result<Vec<PathBuf>, CleanError> {
         let paths = numbers.iter().map(|one| self.contents.path(*one));
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// The content with these bytes, as one that is kept; `None` where it is none of these.
+    /// Makes a kept file of the input with this content; `None` if the corpus has no such input.
     pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<KeptFile>, CleanError> {
         let number = self.contents.find(&ContentId::of(bytes));
         let number = number.filter(|number| self.healthy.binary_search(number).is_ok());
         number.map(|number| self.keep(number, why)).transpose()
     }
 
-    /// For each of these features some of the left-out or trimmed contents that reached it.
+    /// Returns, for each feature, up to 8 inputs that reached it and are not kept untrimmed.
     pub fn holders(
         &self,
         features: &Features,
@@ -438,16 +441,9 @@ impl<'a> Reserve<'a> {
     }
 
     fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
-        let (id, seen) = (self.contents.id(number), self.contents.seen(number)?);
         Ok(KeptFile {
-            from: self.contents.path(number)?,
-            content: id.to_string(),
-            size_before: id.size(),
-            features: seen.features.unwrap_or_default(),
-            time: seen.time,
-            why: why.to_owned(),
             whole: true,
-            ..KeptFile::default()
+            ..KeptFile::of(self.contents, number, why)?
         })
     }
 }

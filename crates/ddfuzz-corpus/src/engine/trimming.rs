@@ -1,5 +1,5 @@
-//! Trims the kept files in rounds: which file has to reach what, and the crashes that candidates
-//! run into.
+//! Trims the kept files in rounds: decides which features each file must keep, drops files that
+//! become redundant, and stores crashes that occur on the way.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::choose::Reruns;
+use super::result::CleanTotals;
 use super::subset::{AllKept, KeptFile};
-use super::totals::CleanTotals;
-use super::{CleanError, Doing, Engine, Trim, TrimBy, Watcher};
+use super::{CleanError, CleanPhase, Engine, Trim, TrimBy, Watcher};
 use crate::cover::{Effort, cover};
-use crate::health::file_slip;
 use crate::lock;
+use crate::quarantine::file_slip;
 use crate::trim::{RequiredFeatures, ToTrim, TrimSettings, TrimWatch, Trimmed, trim_all};
 use crate::{Feature, FeatureUnion, Features};
 use ddfuzz_exec::ExecError;
@@ -22,57 +22,58 @@ use ddfuzz_store::report::clean::CleanGroup;
 use ddfuzz_store::{Entry, Kind, StoreError, hash_of};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// More rounds have never changed much, and each costs tests.
+/// Most rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
-/// Runs contents again: what they reach each time.
+/// Runs contents several times, and returns the features of each over these runs.
 pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
-/// Called with a crash that a candidate of a content ran into, and the number of its test.
+/// Called with the content that was being trimmed, a crash that one of its candidates caused, and
+/// the number of the test.
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
-/// Rounds of trimming over the kept files.
+/// Settings and callbacks of the rounds of trimming.
 pub(super) struct TrimRounds<'a> {
-    /// How files are trimmed.
+    /// Budget per file, and which features a file must keep.
     pub trim: &'a Trim,
-    /// The target and the search.
+    /// The target and the search algorithm.
     pub trimming: &'a TrimSettings,
-    /// Workers.
+    /// Number of workers.
     pub jobs: usize,
-    /// The folder for logs and results.
+    /// Folder for the logs and results of all trimmed files.
     pub folder: &'a Path,
-    /// The features that the kept files have to reach together.
+    /// Features that the kept files must reach together.
     pub wanted: &'a Features,
-    /// Features that any run reached.
+    /// Features that any run of any input reached; trimmed files may reach no others.
     pub seen: &'a Arc<Features>,
-    /// Runs contents again: what they reach each time.
+    /// Runs trimmed contents again, to verify their features.
     pub steady: Steady<'a>,
-    /// Called with each crash that a candidate ran into.
+    /// Called with each crash that a candidate caused.
     pub on_slip: OnSlip<'a>,
-    /// Turns true when the user stops.
+    /// Turns true when the user stops the cleanup.
     pub stop: &'a AtomicBool,
 }
 
-/// Counts of a trimming.
+/// Number of runs of trimming, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
-    /// Runs that it took.
+    /// Number of runs that trimming took.
     pub runs: u64,
-    /// The names of all contents that were trimmed, or were before with the same demands.
+    /// Hashes of all contents that were trimmed, in this call or an interrupted one.
     pub names: BTreeSet<String>,
 }
 
-/// A file that is to be trimmed.
+/// A kept file that is trimmed in this round.
 struct TrimTask {
-    /// Its index among the kept files.
+    /// Index of the file among the kept files.
     at: usize,
-    /// What it is kept for.
+    /// Features that the file must keep.
     owned: Features,
     file: ToTrim,
 }
 
 impl TrimRounds<'_> {
-    /// Trims `kept`, drops those that are not needed any more, and goes on until nothing changes.
+    /// Trims the files and drops those that become redundant, until a round changes nothing.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
@@ -89,7 +90,7 @@ impl TrimRounds<'_> {
         Ok(ran)
     }
 
-    /// One round; whether any file is shorter now.
+    /// Trims each file once; returns whether any file became shorter.
     fn round(
         &self,
         round: u32,
@@ -101,14 +102,14 @@ impl TrimRounds<'_> {
         ran.names
             .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
-        watcher.doing(Doing::Trimming { round, done: 0, of });
+        watcher.phase(CleanPhase::Trimming { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
         let mut count = 0;
         let mut on_trimmed = |number: usize, trimmed: Trimmed| -> Result<(), CallbackError> {
             done[number] = Some(trimmed);
             count += 1;
             let done = count;
-            watcher.doing(Doing::Trimming { round, done, of });
+            watcher.phase(CleanPhase::Trimming { round, done, of });
             Ok(())
         };
         let on_slip = self.on_slip;
@@ -130,7 +131,8 @@ impl TrimRounds<'_> {
         self.take(kept, done.collect())
     }
 
-    /// The files of a round with their required features, without those that cannot get smaller.
+    /// Returns the files to trim with their required features, without those that cannot become
+    /// shorter.
     fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
@@ -166,7 +168,8 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Takes the results that reach the required features; returns whether there was any.
+    /// Takes trimmed contents that still reach the required features; returns whether there were
+    /// any.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -196,9 +199,9 @@ impl TrimRounds<'_> {
                 Claim::BestSoFar => None,
                 _ => Some(task.file.wanted.must.clone()),
             };
-            // By many runs in one process it is not what it was by single ones.
+            // Many runs in one process may reach other features than the single runs of trimming.
             let lacks = !again.steady.has_all(&task.owned);
-            // What is trimmed reaches no more than the corpus does: the check is to find the same.
+            // A new feature would make the final check report a difference.
             let gains = !self.seen.has_all(&again.steady);
             if lacks || gains {
                 kept_file.settled_for = Some(task.file.wanted.must);
@@ -213,7 +216,7 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops files whose features the others reach; returns whether there was any.
+    /// Drops files whose features other kept files reach; returns whether any was dropped.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -235,9 +238,8 @@ impl TrimRounds<'_> {
     }
 }
 
-/// Gives each feature of `wanted` to one of the kept files, of which (size, what it reaches) is
-/// given in their canonical order: to the smallest that reaches it. Large files may
-/// then lose what smaller ones reach. A feature that no file reaches has no owner.
+/// Assigns each feature of `wanted` to the smallest kept file that reaches it, so that larger files
+/// may lose it. `kept` holds the size in bytes and the features of each file.
 pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
     let mut order: Vec<usize> = (0..kept.len()).collect();
     order.sort_by_key(|at| (kept[*at].0, *at));
@@ -256,14 +258,14 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
     owned.into_iter().map(Features::from_unsorted).collect()
 }
 
-/// A group of the output directory with its entries.
+/// A group of crashes in the output directory, with its stored crashes.
 struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,
 }
 
 impl GroupEntries {
-    /// Whether one of its entries was run into from an input with one of these names.
+    /// Whether one of the crashes occurred while a content with one of these hashes was trimmed.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
         found.flatten().any(|found| match found {
@@ -274,7 +276,7 @@ impl GroupEntries {
 }
 
 impl Engine<'_> {
-    /// Files a crash of a candidate of `text`.
+    /// Stores a crash that a candidate caused while `text` was trimmed.
     pub(super) fn file_slip_of(
         &self,
         text: &[u8],
@@ -286,8 +288,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the remaining groups, and counts those that candidates of the trimmed contents ran
-    /// into, in this call or in a killed one whose results are used.
+    /// Minimizes the remaining groups, and counts the groups of crashes that occurred while the
+    /// `trimmed` contents were trimmed, in this call or an interrupted one.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
@@ -301,7 +303,7 @@ impl Engine<'_> {
         }
         let mut names = trimmed;
         let mut rest = self.held()?;
-        // Minimizing a group may run into further ones, and so on.
+        // Minimizing a group may cause crashes of further groups, and so on.
         loop {
             let (told, others): (Vec<GroupEntries>, Vec<GroupEntries>) = (rest.into_iter())
                 .partition(|held| totals.has_group(&held.told) || held.is_slip_of(&names));
@@ -316,7 +318,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The groups of the output directory, by kind and key.
+    /// Returns all groups of the output directory.
     fn held(&self) -> Result<Vec<GroupEntries>, StoreError> {
         let reader = lock(self.store).reader().clone();
         let mut all = Vec::new();
@@ -337,8 +339,8 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// The slip as the target that crashes are filed for has it: one that does not crash there has
-    /// no record.
+    /// Runs a crash again on the uninstrumented variant of the target, for which crashes are
+    /// stored; `crash` is `None` in the result if it does not crash there.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -1,18 +1,16 @@
-//! The journal of a cleanup: what each content did when it was run, so that nothing is run twice,
+//! The journal of a cleanup: what each content did when it was run, so that no run is repeated,
 //! even after ddfuzz was killed.
 //!
-//! An append-only file of binary records, each with a checksum. The first names the target; all
-//! others are runs of contents. What follows the first damage is cut off, and its contents
-//! are run again. Memory holds the positions of records; their features are read on demand.
-//!
-//! Localized here: `blake3` (checksums and the identity).
+//! An append-only file of binary records with checksums. The first record identifies the target;
+//! each other one is a run of a content. Everything after the first damaged record is cut off, and
+//! its contents are run again. Memory holds the positions of records; features are read on demand.
 
 mod record;
-mod scan;
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,49 +19,46 @@ use crate::{ContentId, Feature, Features};
 use ddfuzz_campaign::{CampaignError, identity};
 use ddfuzz_exec::{Target, Way};
 use ddfuzz_model::files::{FileError, atomic};
+use record::HEAD;
 
-pub use record::{Head, Observation, encode};
+pub use record::{Observation, RecordHead, encode};
 
-/// Time between two syncs.
+/// Time between two syncs of the file.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
-/// What was found on opening a journal.
+/// What was found when a journal was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Opened {
-    /// Whole records of runs of this target.
+pub struct JournalState {
+    /// Number of intact records of runs of this target.
     pub records: u64,
-    /// Bytes after the last whole record, which were cut off.
+    /// Bytes after the last intact record, which were cut off.
     pub cut: u64,
-    /// Whether there was a journal of another target, or build of it, or nothing that can be read
-    /// as a journal, which was replaced.
+    /// Whether a file was replaced that was no journal, or belonged to another target or build.
     pub replaced: bool,
 }
 
-/// An open journal. One process writes it at a time, by the lock of the output directory.
+/// An open journal. The lock of the output directory ensures that one process writes it at a time.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Length of the whole records, in bytes.
+    /// Length of the intact records, in bytes.
     length: u64,
     /// Whether a part of a record may follow them.
     torn: bool,
-    /// When it was last synced, if anything was appended since.
+    /// Time of the first append since the last sync; `None` if all is synced.
     unsynced: Option<Instant>,
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or makes it, and tells `each` of its records in the order in
-    /// which they were written. One of another target is replaced by an empty one.
-    ///
-    /// # Errors
-    /// When it cannot be opened, read, cut or replaced.
+    /// Opens or creates the journal at `path`, and calls `each` with the position and head of each
+    /// record, in order. A journal of another target is replaced by an empty one.
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,
-        each: &mut dyn FnMut(RecordPosition, Head),
-    ) -> Result<(Journal, Opened), FileError> {
-        let mut opened = Opened::default();
+        each: &mut dyn FnMut(RecordPosition, RecordHead),
+    ) -> Result<(Journal, JournalState), FileError> {
+        let mut opened = JournalState::default();
         let whole = match File::open(path) {
             Ok(file) => {
                 let found = file.metadata().map_err(FileError::at("read", path))?;
@@ -71,7 +66,7 @@ impl Journal {
                     opened.records += 1;
                     each(place, head);
                 };
-                let whole = scan::scan(&file, identity, counted);
+                let whole = scan(&file, Some(identity), counted);
                 let whole = whole.map_err(FileError::at("read", path))?;
                 opened.cut = found.len() - whole.unwrap_or(0).min(found.len());
                 whole
@@ -82,7 +77,7 @@ impl Journal {
         if whole.is_none() {
             opened.replaced = opened.cut > 0;
             opened.cut = 0;
-            atomic::write(path, &scan::first_record(identity))?;
+            atomic::write(path, &first_record(identity))?;
         }
         let file = OpenOptions::new().read(true).append(true).open(path);
         let file = file.map_err(FileError::at("open", path))?;
@@ -101,11 +96,11 @@ impl Journal {
         Ok((journal, opened))
     }
 
-    /// Appends whole records ([`encode`]) by one `write`, and gives where the first of them
-    /// stands. They survive the death of the process at once, and a power cut after some seconds.
+    /// Appends encoded records ([`encode`]) by one `write`, and returns the position of the first.
+    /// They survive the death of the process at once, and a power failure after some seconds.
     ///
     /// # Errors
-    /// When not all could be written; the part that was is taken back.
+    /// When not all bytes could be written; a partial write is undone.
     pub fn append(&mut self, records: &[u8]) -> Result<u64, FileError> {
         let failed = |error| FileError::at("append to", &self.path)(error);
         if self.torn {
@@ -113,7 +108,7 @@ impl Journal {
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(records) {
-            // Should taking it back fail too, it is tried again before the next records.
+            // If the truncation fails too, it is repeated before the next append.
             self.torn = self.file.set_len(self.length).is_err();
             return Err(failed(error));
         }
@@ -126,10 +121,7 @@ impl Journal {
         Ok(at)
     }
 
-    /// Writes all that was appended through to the device.
-    ///
-    /// # Errors
-    /// When the system cannot.
+    /// Writes all appended records through to the device.
     pub fn sync(&mut self) -> Result<(), FileError> {
         let synced = self.file.sync_data();
         synced.map_err(FileError::at("sync", &self.path))?;
@@ -137,40 +129,36 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads what was seen in the run whose record stands there.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no whole record any more (somebody else has written there).
-    pub fn read(&self, place: RecordPosition) -> Result<(Head, Observation), FileError> {
+    /// Reads the head and the observation of the run whose record is at a position.
+    pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
 
-    /// The same with the features in `features`, ascending, which is emptied before; those of what
-    /// is given are none, where any were told.
+    /// Reads the record at a position, with its features in `features`, ascending, instead of in
+    /// the returned observation.
     ///
     /// # Errors
-    /// Those of [`Journal::read`].
+    /// As [`Journal::read`].
     pub fn read_into(
         &self,
         place: RecordPosition,
         features: &mut Vec<Feature>,
-    ) -> Result<(Head, Observation), FileError> {
+    ) -> Result<(RecordHead, Observation), FileError> {
         read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
     }
 
-    /// The file's path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file's length, in bytes.
+    /// Length of the file, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 }
 
-/// What was seen in the run whose record stands there.
-fn read_whole(file: &File, place: RecordPosition) -> io::Result<(Head, Observation)> {
+fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Observation)> {
     let mut features = Vec::new();
     let (head, mut seen) = read_record(file, place, &mut features)?;
     if seen.features.is_some() {
@@ -179,12 +167,12 @@ fn read_whole(file: &File, place: RecordPosition) -> io::Result<(Head, Observati
     Ok((head, seen))
 }
 
-/// The same with the features in `features`.
+/// Reads the record at a position, with its features in `features`.
 fn read_record(
     file: &File,
     place: RecordPosition,
     features: &mut Vec<Feature>,
-) -> io::Result<(Head, Observation)> {
+) -> io::Result<(RecordHead, Observation)> {
     let mut record = vec![0; place.length as usize];
     file.read_exact_at(&mut record, place.at)?;
     let decoded = record::body(&record).and_then(|body| record::decode(body, features));
@@ -194,7 +182,7 @@ fn read_record(
     })
 }
 
-/// What a journal says of the first runs of contents. Nothing in it is changed.
+/// Read-only access to a journal: the first runs of contents.
 #[derive(Debug)]
 pub struct JournalView {
     path: PathBuf,
@@ -203,27 +191,22 @@ pub struct JournalView {
 }
 
 impl JournalView {
-    /// Looks into the journal at `path`; `None` where there is none.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Opens the journal at `path` for reading; `None` if the file does not exist or is no journal.
     pub fn into(path: &Path) -> Result<Option<JournalView>, FileError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(FileError::at("open", path))?,
         };
-        let read = || FileError::at("read", path);
-        let Some(identity) = scan::identity_of(&file).map_err(read())? else {
-            return Ok(None);
-        };
-        let again = File::open(path).map_err(FileError::at("open", path))?;
         let mut places = HashMap::new();
-        let each = &mut |place, head: self::Head| {
+        let each = &mut |place, head: self::RecordHead| {
             if head.round == 0 {
                 places.insert(head.content, place);
             }
         };
-        scan::scan(&again, &identity, each).map_err(read())?;
+        let whole = scan(&file, None, each).map_err(FileError::at("read", path))?;
+        if whole.is_none() {
+            return Ok(None);
+        }
         Ok(Some(JournalView {
             path: path.to_owned(),
             file,
@@ -231,10 +214,7 @@ impl JournalView {
         }))
     }
 
-    /// What was seen of this content; `None` where it was not run.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
+    /// Returns the observation of a content's first run; `None` if it was not run.
     pub fn seen(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
@@ -244,21 +224,17 @@ impl JournalView {
     }
 }
 
-/// The version of what features are numbered by, and of the records; another one makes another
-/// identity.
+/// Version of the features' numbering and of the records; it is part of the identity.
 const VERSION: u32 = 1;
 
-/// Names a target as far as what its runs reach depends on it: program, arguments, environment,
+/// Identifies all that determines what runs reach: the target's program, arguments, environment and
 /// limits ([`identity`]), the way of execution and the number of instrumented places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalIdentity([u8; 32]);
 
 impl JournalIdentity {
-    /// That of `target` as `way` runs it, which tells of so many places; `None` where it tells no
-    /// coverage.
-    ///
-    /// # Errors
-    /// When the program cannot be read.
+    /// The identity of `target` executed by `way`, with its number of instrumented places (`None`
+    /// if it reports no coverage).
     pub fn of(
         target: &Target,
         way: Way,
@@ -268,23 +244,120 @@ impl JournalIdentity {
         let text = format!("{VERSION}\n{}\n{way}\n{places}", identity(target)?);
         Ok(JournalIdentity(*blake3::hash(text.as_bytes()).as_bytes()))
     }
-
-    /// The one of these bytes.
-    fn from_bytes(bytes: [u8; 32]) -> JournalIdentity {
-        JournalIdentity(bytes)
-    }
-
-    /// As bytes.
-    fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
 }
 
-/// Where a record stands in the journal.
+/// Position of a record in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordPosition {
-    /// Its offset, in bytes.
+    /// Offset in the file, in bytes.
     pub at: u64,
-    /// Its length with all that stands before its body, in bytes.
+    /// Length including the record's head, in bytes.
     pub length: u32,
+}
+
+/// Name and version of the format, in the first record.
+const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
+/// Bytes that are read at once.
+const AT_ONCE: usize = 1 << 20;
+
+/// Encodes the first record of a journal.
+fn first_record(identity: &JournalIdentity) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record::frame(&mut bytes, |body| {
+        body.push(record::IDENTITY);
+        body.extend_from_slice(NAME);
+        body.extend_from_slice(&identity.0);
+    });
+    bytes
+}
+
+/// Calls `each` for each record of a journal, and returns the length of its intact part in bytes;
+/// `None` if the file is no journal, or that of another target than `identity`.
+fn scan(
+    file: &File,
+    identity: Option<&JournalIdentity>,
+    each: &mut dyn FnMut(RecordPosition, RecordHead),
+) -> io::Result<Option<u64>> {
+    let mut records = Records::new(file);
+    let Some(first) = records.next()? else {
+        return Ok(None);
+    };
+    let found = record::body(first)
+        .and_then(|body| body.strip_prefix(&[record::IDENTITY])?.strip_prefix(NAME))
+        .and_then(|bytes| bytes.try_into().ok())
+        .map(JournalIdentity);
+    if found.is_none_or(|found| identity.is_some_and(|identity| *identity != found)) {
+        return Ok(None);
+    }
+    let mut at = first.len() as u64;
+    while let Some(record) = records.next()? {
+        // An intact record of another kind was not written by this version.
+        let Some(head) = record::body(record).and_then(record::head) else {
+            break;
+        };
+        let Ok(length) = u32::try_from(record.len()) else {
+            break;
+        };
+        each(RecordPosition { at, length }, head);
+        at += u64::from(length);
+    }
+    Ok(Some(at))
+}
+
+/// Reads the records of a file one by one, by their lengths; checksums are not verified.
+struct Records<'a> {
+    file: &'a File,
+    buffer: Vec<u8>,
+    /// Start of the next record in the buffer.
+    from: usize,
+}
+
+impl Records<'_> {
+    fn new(file: &File) -> Records<'_> {
+        Records {
+            file,
+            buffer: Vec::new(),
+            from: 0,
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        if !self.have(HEAD)? {
+            return Ok(None);
+        }
+        let Some(body) = record::body_length(&self.buffer[self.from..]) else {
+            return Ok(None);
+        };
+        let length = HEAD + body;
+        if !self.have(length)? {
+            return Ok(None);
+        }
+        let from = self.from;
+        self.from += length;
+        Ok(Some(&self.buffer[from..self.from]))
+    }
+
+    /// Reads until the buffer has `count` more bytes; false if the file ends before.
+    fn have(&mut self, count: usize) -> io::Result<bool> {
+        while self.buffer.len() - self.from < count {
+            self.buffer.drain(..self.from);
+            self.from = 0;
+            // In steps, since a damaged length may be huge.
+            let before = self.buffer.len();
+            self.buffer.resize(before + AT_ONCE, 0);
+            let mut file = self.file;
+            let read = loop {
+                match file.read(&mut self.buffer[before..]) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    other => break other,
+                }
+            };
+            let read = read.inspect_err(|_| self.buffer.truncate(before))?;
+            self.buffer.truncate(before + read);
+            if read == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }

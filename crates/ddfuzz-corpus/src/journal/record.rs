@@ -1,22 +1,22 @@
-//! The records of the journal, as bytes.
+//! Binary format of the journal's records.
 //!
-//! A record is the length of its body (4 bytes, lowest first), the first 8 bytes of the body's
-//! blake3, and the body. The first byte of a body says what it is. Numbers have seven bits a byte,
-//! the lowest first (LEB128).
+//! A record consists of the length of its body (4 bytes, little-endian), the first 8 bytes of the
+//! body's blake3, and the body. The first byte of a body is its kind. Numbers are LEB128.
 
 use std::time::Duration;
 
 use crate::{ContentId, Feature, Features};
 use ddfuzz_exec::Ended;
 
-/// Bytes before the body.
+/// Bytes before the body: its length and checksum.
 pub(super) const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
-/// No body is longer: the features of a target with as many places as memory allows.
-pub(super) const LONGEST: usize = 1 << 30;
+/// Longest body of a record, in bytes; a longer one is damaged.
+const LONGEST: usize = 1 << 30;
 
-/// The kinds of bodies.
+/// Kind of the first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
+/// Kind of the records that describe runs.
 const SEEN: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;
@@ -24,18 +24,18 @@ const ALONE: u8 = 2;
 const READ: u8 = 4;
 const TOLD: u8 = 8;
 
-/// What is known of a record without reading its features.
+/// The part of a run's record before its observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The content.
+pub struct RecordHead {
+    /// Size and hash of the content that was run.
     pub content: ContentId,
-    /// The number of the run: 0 is the first one, all others are repeats.
+    /// Number of the run: 0 is the first run, higher ones are reruns.
     pub round: u32,
-    /// Whether it did not end well; see [`Observation::suspicious`].
+    /// Whether the run may have failed; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
-/// Appends a whole record of what was seen in a run.
+/// Appends the record of a run to `bytes`.
 pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);
@@ -67,7 +67,7 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
     });
 }
 
-/// Appends a record whose body `fill` writes.
+/// Appends a record with the body that `fill` writes.
 pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; HEAD]);
@@ -78,14 +78,14 @@ pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     bytes[start + 4..start + HEAD].copy_from_slice(&sum);
 }
 
-/// The length of the body of a record that begins so; `None` where none is so long.
+/// Returns the length of a record's body from the record's head; `None` if the length is invalid.
 pub(super) fn body_length(head: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(head.get(..4)?.try_into().ok()?);
     let length = usize::try_from(length).ok()?;
     (1..=LONGEST).contains(&length).then_some(length)
 }
 
-/// The body of the whole record `record`, if it is one.
+/// Returns the body of a record; `None` if the record is damaged.
 pub(super) fn body(record: &[u8]) -> Option<&[u8]> {
     let length = body_length(record)?;
     let body = record.get(HEAD..HEAD.checked_add(length)?)?;
@@ -98,19 +98,19 @@ fn sum(body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// The beginning of the body of a run; `None` where it is none.
-pub(super) fn head(body: &[u8]) -> Option<Head> {
+/// Decodes the head of a run's record from its body; `None` if the body is no run.
+pub(super) fn head(body: &[u8]) -> Option<RecordHead> {
     Some(take_head(&mut &body[..])?.0)
 }
 
-fn take_head(rest: &mut &[u8]) -> Option<(Head, u8)> {
+fn take_head(rest: &mut &[u8]) -> Option<(RecordHead, u8)> {
     let (kind, after) = rest.split_first()?;
     let (blake3, after) = after.split_first_chunk::<32>()?;
     *rest = after;
     let (size, round) = (take(rest)?, take(rest)?);
     let (bits, after) = rest.split_first()?;
     *rest = after;
-    let head = Head {
+    let head = RecordHead {
         content: ContentId::new(size, *blake3),
         round: round.try_into().ok()?,
         suspicious: bits & SUSPICIOUS != 0,
@@ -118,9 +118,12 @@ fn take_head(rest: &mut &[u8]) -> Option<(Head, u8)> {
     (*kind == SEEN).then_some((head, *bits))
 }
 
-/// Reads the body of a run, its features into `features`, which is emptied before; they are none
-/// where none were told. `None` where it is no such body.
-pub(super) fn decode(body: &[u8], features: &mut Vec<Feature>) -> Option<(Head, Observation)> {
+/// Decodes a run's record from its body. The features replace those in `features`; they are empty
+/// if the run reported none. `None` if the body is no run.
+pub(super) fn decode(
+    body: &[u8],
+    features: &mut Vec<Feature>,
+) -> Option<(RecordHead, Observation)> {
     features.clear();
     let mut rest = body;
     let (head, bits) = take_head(&mut rest)?;
@@ -169,7 +172,7 @@ fn take_ended(rest: &mut &[u8]) -> Option<Ended> {
     }
 }
 
-/// How many, the first, and the distance from each to the next.
+/// Appends the number of features, the first feature, and the distances between neighbours.
 fn push_features(body: &mut Vec<u8>, features: &Features) {
     push(body, features.len() as u64);
     let mut last = 0;
@@ -181,7 +184,7 @@ fn push_features(body: &mut Vec<u8>, features: &Features) {
 
 fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
     let count = usize::try_from(take(rest)?).ok()?;
-    // Each takes a byte at least: what claims more would only take memory.
+    // A feature takes at least one byte, so a damaged count cannot allocate more.
     features.reserve(count.min(rest.len()));
     let mut last: u32 = 0;
     for number in 0..count {
@@ -195,33 +198,32 @@ fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
     Some(())
 }
 
-/// What a content did when it was run.
+/// The observation of one run of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// How the run ended. Of one that went over its limit on time or memory this is how it ended
-    /// when it was asked again, alone in a new process and within the full limit.
+    /// How the run ended. If it exceeded a limit, this is the ending of its repetition alone in a
+    /// new process with the full limits.
     pub ended: Ended,
-    /// How it ended alone in a new process, where the run had died in a process that it shared
-    /// with others; `None` where it was not asked again.
+    /// The ending of the run's repetition alone in a new process; `None` if it was not repeated
+    /// because of a crash in a shared process.
     pub alone: Option<Ended>,
-    /// Whether it did not end well, so that it is for triage to say what it is: by a signal or a
-    /// limit, with the status that counts as a crash, or with one that may be that of a panic.
+    /// Whether triage must decide if the run failed: it ended by a signal or a limit, or with an
+    /// exit status that is, or may be, that of a crash.
     pub suspicious: bool,
-    /// CPU time, where the way tells it of each run, else its part of the wall time of the request
-    /// that it was run in. It differs from call to call: good to be shown, not to decide by.
+    /// CPU time of the run, or its share of the request's wall time if that is unknown. It varies
+    /// from call to call, so no decision may depend on it alone.
     pub time: Duration,
-    /// How much it does, whatever the machine: the sum of the counters of all places, each modulo
-    /// 256. A steady program does the same each time. 0 where no coverage was told.
+    /// Sum of all coverage counters (modulo 256 each), a measure of the work that does not depend
+    /// on the machine; 0 if the run reported no coverage.
     pub work: u64,
-    /// Bytes of the input that the target read, where the way can tell.
+    /// Bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
-    /// What it has reached; `None` where that was not told: by a way or a target without
-    /// coverage, or because the run did not come back.
+    /// Features that the run reached; `None` if it reported no coverage, or did not return.
     pub features: Option<Features>,
 }
 
-/// Appends a number.
-pub(super) fn push(bytes: &mut Vec<u8>, mut number: u64) {
+/// Appends a number to `bytes`, in LEB128 encoding.
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -229,8 +231,8 @@ pub(super) fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the front; `None` where there is none, or it is larger than any number is.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Removes a LEB128 number from the front; `None` if there is none, or it exceeds 64 bits.
+fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;

@@ -1,4 +1,4 @@
-//! Runs contents again, to know what they reach each time.
+//! Runs contents again, to find which features they reach in every run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,9 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::contents::{Contents, read_entry};
-use super::gather::{self, NotRead, WAITING, side_by_side};
-use super::index::{Entry, PathSpool};
+use super::contents::{Contents, Entry, PathSpool, read_entry};
+use super::gather::{self, NotRead, WAITING, run_workers};
 use super::runner::{CrashSuspicion, MANY, Runner, Runners};
 use super::{MeasureError, MeasureSettings};
 use crate::journal::{self, Observation, RecordPosition};
@@ -17,20 +16,17 @@ use crate::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 
-/// Processes that few inputs are divided into, so that workers share them;
-const SHARES: usize = 4;
-/// but no process gets fewer inputs than this, since a start costs as much as some runs.
+/// Number of processes that few inputs are divided into, so that workers share the work.
+const PROCESSES: usize = 4;
+/// Fewest inputs per process, since the start of a process costs as much as some runs.
 const FEWEST: usize = 32;
 
-/// Inputs that are numbered from 0.
+/// Inputs to run, numbered from 0.
 pub trait Inputs: Sync {
-    /// How many there are.
+    /// Number of inputs.
     fn count(&self) -> usize;
 
-    /// Reads the bytes of one into `bytes`.
-    ///
-    /// # Errors
-    /// When they cannot be read.
+    /// Replaces `bytes` by the bytes of an input.
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
 }
 
@@ -46,7 +42,7 @@ impl<B: AsRef<[u8]> + Sync> Inputs for &[B] {
     }
 }
 
-/// Files, as they are when they are read.
+/// Inputs that are files; they are read when they are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a>(pub &'a [PathBuf]);
 
@@ -60,47 +56,47 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// Called with the number of each input: its observation, or why it could not be read.
+/// Called with the number of each input, and its observation or why it could not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
-/// The same for several inputs at once.
+/// Called with the numbers of several inputs, and their observations or why they could not be read.
 type EachSome<'a> =
     dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
 /// The order in which inputs are run, and which of them share a process.
 pub(super) struct RunOrder<'a> {
-    /// The inputs, by their number.
+    /// Numbers of the inputs, in the order of the runs.
     pub(super) numbers: Vec<u32>,
-    /// How many of them in a row share a process, where runs may share one. What each of them
-    /// reaches then depends on the others of its process alone: not on workers or earlier calls.
+    /// Number of consecutive inputs that share a process, if runs may share one. The features of an
+    /// input then depend on the inputs of its process only, not on workers or earlier calls.
     pub(super) per_process: usize,
-    /// Whether the observation of this input is needed. One that is not needed is run only where it
-    /// shares a process with one that is.
+    /// Whether the observation of an input is needed. Other inputs are run only if they share a
+    /// process with a needed one.
     pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
 impl<'a> RunOrder<'a> {
-    /// The order of these inputs, with a suitable number per process.
+    /// The order `numbers`, with a suitable number of inputs per process.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
     ) -> RunOrder<'a> {
         RunOrder {
-            per_process: numbers.len().div_ceil(SHARES).clamp(FEWEST, MANY),
+            per_process: numbers.len().div_ceil(PROCESSES).clamp(FEWEST, MANY),
             numbers,
             needed,
         }
     }
 
-    /// Those that one worker runs without a break, by their places among the numbers.
+    /// Divides the order into ranges that one worker runs without a break.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
             Freshness::Shared => self.per_process,
             Freshness::Fresh => {
                 self.numbers.retain(|number| needed(*number as usize));
-                // None of them waits long for its turn behind slow ones.
+                // Small ranges, so that a worker with slow inputs does not keep others waiting.
                 let fair = self.numbers.len().div_ceil(2 * jobs.max(1));
                 fair.clamp(1, MANY)
             }
@@ -115,7 +111,7 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// The state that workers share in one round of runs.
+/// State that the workers of one round of runs share.
 struct RunRound<'a, 'e> {
     settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
@@ -127,11 +123,7 @@ struct RunRound<'a, 'e> {
 }
 
 /// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
-/// `each` in the order in which they end. No journal is used. False where it was stopped before all
-/// were run.
-///
-/// # Errors
-/// When the target cannot be run, and what `each` gives.
+/// `each` as runs end. No journal is used. False if it was stopped before all were run.
 pub fn run_again(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -139,11 +131,10 @@ pub fn run_again(
     each: &mut Each<'_>,
 ) -> Result<bool, MeasureError> {
     let order = RunOrder::of(order(inputs.count(), round), &|_| true);
-    let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
-    run_in_order(settings, inputs, order, each, &mut || {})
+    run_one_by_one(settings, inputs, order, each)
 }
 
-/// The same, each input in a separate process.
+/// Runs all `inputs` once, each in a separate process. False if it was stopped before all were run.
 ///
 /// # Errors
 /// As [`run_again`].
@@ -156,11 +147,21 @@ pub fn run_alone(
         per_process: 1,
         ..RunOrder::of((0..inputs.count() as u32).collect(), &|_| true)
     };
+    run_one_by_one(settings, inputs, order, each)
+}
+
+fn run_one_by_one(
+    settings: &MeasureSettings<'_>,
+    inputs: &dyn Inputs,
+    order: RunOrder<'_>,
+    each: &mut Each<'_>,
+) -> Result<bool, MeasureError> {
     let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// Runs inputs in an order, as [`run_again`] does. `look` is called ten times a second.
+/// Runs inputs in the given order by several workers. `look` is called ten times a second. False if
+/// it was stopped before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -193,7 +194,7 @@ pub(super) fn run_in_order(
         Runners::give_back(settings, runner);
         Ok(())
     };
-    side_by_side(jobs, &round.failed, &worker, look)?;
+    run_workers(jobs, &round.failed, &worker, look)?;
     Ok(!settings.stopped())
 }
 
@@ -212,7 +213,7 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Runs these, and ends the process with the last of them.
+    /// Runs the inputs with these numbers, and ends the process after the last.
     fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
         while !numbers.is_empty() && self.goes_on() {
             let mut told = Vec::with_capacity(numbers.len());
@@ -233,8 +234,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Reads the first of `numbers`, as many as may be in a worker's hands, and takes them off;
-    /// what cannot be read is told.
+    /// Removes the first of `numbers` and reads their inputs, up to the memory limit of a worker.
+    /// Inputs that cannot be read are added to `told`.
     fn read_some(
         &self,
         numbers: &mut &[u32],
@@ -258,7 +259,7 @@ impl RunRound<'_, '_> {
     }
 }
 
-/// The numbers below `count`, shuffled by `round`.
+/// The numbers below `count`, in a pseudo-random order that depends on `round`.
 pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
@@ -273,28 +274,28 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// A content that was run several times.
+/// Results of all runs of one content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
-    /// The features of all its runs that reported coverage, the first one included.
+    /// Features that every run with coverage reached, including the first.
     pub each_time: Features,
-    /// The features of all its repeats; `None` where none reported coverage.
+    /// Features that every rerun reached; `None` if no rerun reported coverage.
     pub each_repeat: Option<Features>,
-    /// The features of some runs only, and in how many repeats each was reached.
+    /// Features that only some runs reached, with the number of reruns that did.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// How many runs that is, the first one included.
+    /// Number of runs, including the first.
     pub runs: u32,
-    /// The least CPU time of all its runs.
+    /// The shortest CPU time of all runs.
     pub least: Duration,
-    /// How its repeats ended.
+    /// How each rerun ended, in order.
     pub ended: Vec<Ended>,
-    /// Whether any of them may be a failure.
+    /// Whether any rerun may have failed.
     pub suspicious: bool,
-    /// Why it could not be run again, where it could not.
+    /// Why the content could not be run again; `None` if it could.
     pub not_read: Option<NotRead>,
 }
 
-/// Some of the contents, as inputs.
+/// Some of the measured contents, as inputs.
 struct SelectedContents<'a> {
     entries: &'a [Entry],
     spool: &'a PathSpool,
@@ -312,12 +313,9 @@ impl Inputs for SelectedContents<'_> {
 }
 
 impl Contents {
-    /// Runs the contents with these numbers so many times more, each time in other processes and
-    /// another order, and gives what came of each. Repeats that stand in the journal are not made
-    /// again. `None` where it was stopped.
-    ///
-    /// # Errors
-    /// When the target cannot be run, or the journal not be read or written.
+    /// Runs contents `times` more times, each time in other processes and in another order, and
+    /// returns the results of all their runs. Reruns that are in the journal are not repeated.
+    /// `None` if it was stopped.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -349,7 +347,7 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Runs those of which the journal has no record for this round.
+    /// Runs the contents for which the journal has no rerun of this round.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -396,15 +394,11 @@ impl Contents {
         };
         let needed = |number: usize| new[number];
         let order = RunOrder::of(order(numbers.len(), round), &needed);
-        let each = &mut |told: Vec<_>| told.into_iter().try_for_each(|(at, seen)| each(at, seen));
-        run_in_order(settings, &picked, order, each, &mut || {})
+        run_one_by_one(settings, &picked, order, &mut each)
     }
 
-    /// What the contents with these numbers reach in each of so many runs, each run in a process of
-    /// its own; nothing where one of them did not end well. `None` where it was stopped.
-    ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// Runs contents `times` times, each time in a separate process, and returns the features that
+    /// every run reached; none if a run failed. `None` if it was stopped.
     pub fn alone(
         &self,
         settings: &MeasureSettings<'_>,
@@ -460,7 +454,7 @@ impl Contents {
 }
 
 impl Repeated {
-    /// Adds the features of one more run.
+    /// Updates the feature sets by the features of one more run.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
             self.sometimes.insert(*lost, self.runs - 1);
@@ -472,7 +466,7 @@ impl Repeated {
         self.runs += 1;
     }
 
-    /// What it has reached in any of its runs.
+    /// Returns the features that at least one run reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.each_time.or(&Features::from_unsorted(sometimes))

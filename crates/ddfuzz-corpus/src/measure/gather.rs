@@ -1,5 +1,4 @@
-//! Reads and hashes all files of a corpus, by workers side by side, and runs each new content
-//! once.
+//! Reads and hashes all files of a corpus by several workers, and runs each new content once.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,8 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::again::{Inputs, RunOrder, run_in_order};
-use super::contents::{Contents, read_entry};
-use super::index::{ContentCache, ContentIndex, Entry, PathSpool, RunResults};
+use super::contents::{ContentIndex, Contents, PathSpool, RunResults, read_entry};
 use super::runner::{CrashSuspicion, Runners};
 use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
@@ -23,21 +21,21 @@ use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
 
-/// The different contents of a corpus, and a target to run them.
+/// The different contents of a corpus, before they are run.
+#[derive(Debug)]
 pub struct Gathered {
-    ledger: ContentIndex,
+    index: ContentIndex,
     out: PathBuf,
     places: Option<usize>,
     freshness: Freshness,
 }
 
-/// Lists, reads and hashes the inputs at `roots`, which are only read. Nothing is written to the
-/// output directory `out`, which is there and locked by the caller. `progress` is told ten times a
-/// second how far that is.
+/// Lists, reads and hashes the inputs at `roots`. The output directory `out` must exist and be
+/// locked by the caller; no named file is written there. `progress` is called ten times a second.
 ///
 /// # Errors
-/// When a root cannot be listed, or the target not be started. What cannot be read below the roots
-/// is in the tally of the [`Contents`].
+/// When a root cannot be listed, or the target cannot be started. Unreadable files below the roots
+/// are in [`Contents::tally`].
 pub fn gather(
     roots: &[PathBuf],
     out: &Path,
@@ -53,21 +51,21 @@ pub fn gather(
     let shared = Shared {
         settings,
         listing: Mutex::new(listing),
-        ledger: Mutex::new(ContentIndex::new(spool)),
+        index: Mutex::new(ContentIndex::new(spool)),
         failed: AtomicBool::new(false),
     };
-    let worker = || Worker::new(&shared).work();
-    side_by_side(settings.jobs, &shared.failed, &worker, &mut || {
-        let now = lock(&shared.ledger).progress;
+    let worker = || shared.work();
+    run_workers(settings.jobs, &shared.failed, &worker, &mut || {
+        let now = lock(&shared.index).progress;
         progress(&now);
     })?;
     let listing = shared.listing.into_inner();
-    let ledger = shared.ledger.into_inner();
-    let mut ledger = ledger.unwrap_or_else(PoisonError::into_inner);
+    let index = shared.index.into_inner();
+    let mut index = index.unwrap_or_else(PoisonError::into_inner);
     let listing = listing.unwrap_or_else(PoisonError::into_inner);
-    ledger.tally.listing = listing.into_report();
+    index.tally.listing = listing.into_report();
     Ok(Gathered {
-        ledger,
+        index,
         out: out.to_owned(),
         places,
         freshness,
@@ -75,32 +73,28 @@ pub fn gather(
 }
 
 impl Gathered {
-    /// How many contents there are.
+    /// Number of distinct contents in the corpus.
     pub fn len(&self) -> usize {
-        self.ledger.table.entries().len()
+        self.index.table.entries().len()
     }
 
-    /// Whether there are none.
+    /// Whether the corpus has no content.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Runs each content once, as far as the journal in the output directory does not know what it
-    /// does.
-    ///
-    /// # Errors
-    /// When the target cannot be run, or the journal cannot be read or written.
+    /// Runs each content once that is not in the journal of the output directory.
     pub fn run(
         self,
         settings: &MeasureSettings<'_>,
         progress: &mut dyn FnMut(&MeasureProgress),
     ) -> Result<Contents, MeasureError> {
-        let mut ledger = self.ledger;
+        let mut index = self.index;
         let (places, freshness) = (self.places, self.freshness);
         let identity = JournalIdentity::of(settings.target, settings.way, places)?;
         let mut repeats = HashMap::new();
         let path = self.out.join(journal_of(settings.freshness));
-        let table = &mut ledger.table;
+        let table = &mut index.table;
         let (mut journal, opened) = Journal::open(&path, &identity, &mut |place, head| {
             if head.round > 0 {
                 repeats.insert((head.content, head.round), place);
@@ -108,17 +102,17 @@ impl Gathered {
                 table.get_mut(number).set_record(place, head.suspicious);
             }
         })?;
-        ledger.count_known();
-        let ran = run_unknown(settings, &ledger, &mut journal, progress)?;
+        index.count_known();
+        let ran = run_unknown(settings, &index, &mut journal, progress)?;
         journal.sync()?;
-        ledger.take(ran);
+        index.take(ran);
         let ContentIndex {
             table,
             spool,
             tally,
             progress,
             ..
-        } = ledger;
+        } = index;
         let mut entries = table.into_entries();
         entries.retain(|entry| entry.path().is_some() && entry.record().is_some());
         entries.sort_unstable_by_key(|entry| entry.content);
@@ -137,20 +131,23 @@ impl Gathered {
     }
 }
 
-/// Runs the contents without a record, and those that share a process with them: in the order of
-/// results, so that what a content reaches does not depend on the order of a directory.
+/// Runs the contents without a record, and those that share a process with them, sorted by size and
+/// hash: so the features of a content do not depend on the order of a directory.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
-    ledger: &ContentIndex,
+    index: &ContentIndex,
     journal: &mut Journal,
     progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<RunResults, MeasureError> {
-    let entries = ledger.table.entries();
+    let entries = index.table.entries();
     let mut numbers: Vec<usize> = (0..entries.len()).collect();
     numbers.sort_unstable_by_key(|number| entries[*number].content);
     let is_unknown = |at: usize| entries[numbers[at]].record().is_none();
-    let inputs = UnknownContents::of(ledger, entries, &numbers);
-    let now = Mutex::new(ledger.progress);
+    let inputs = UnknownContents {
+        index,
+        numbers: &numbers,
+    };
+    let now = Mutex::new(index.progress);
     let (mut ran, mut records, mut parts) = (RunResults::default(), Vec::new(), Vec::new());
     let order = RunOrder::of((0..numbers.len() as u32).collect(), &is_unknown);
     let each = &mut |told: Vec<(usize, Result<journal::Observation, NotRead>)>| {
@@ -188,27 +185,10 @@ fn run_unknown(
     Ok(ran)
 }
 
-/// Contents that the journal does not know.
+/// The contents of the index as inputs to run.
 struct UnknownContents<'a> {
-    entries: &'a [Entry],
-    spool: &'a PathSpool,
-    held: &'a ContentCache,
+    index: &'a ContentIndex,
     numbers: &'a [usize],
-}
-
-impl UnknownContents<'_> {
-    fn of<'a>(
-        ledger: &'a ContentIndex,
-        entries: &'a [Entry],
-        numbers: &'a [usize],
-    ) -> UnknownContents<'a> {
-        UnknownContents {
-            entries,
-            spool: &ledger.spool,
-            held: &ledger.held,
-            numbers,
-        }
-    }
 }
 
 impl Inputs for UnknownContents<'_> {
@@ -218,130 +198,79 @@ impl Inputs for UnknownContents<'_> {
 
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
         let number = self.numbers[number];
-        match self.held.get(number) {
+        match self.index.held.get(number) {
             Some(held) => {
                 bytes.clear();
                 bytes.extend_from_slice(held);
                 Ok(())
             }
-            None => read_entry(&self.entries[number], self.spool, bytes),
+            None => read_entry(
+                &self.index.table.entries()[number],
+                &self.index.spool,
+                bytes,
+            ),
         }
     }
 }
 
-impl std::fmt::Debug for Gathered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let contents = self.len();
-        f.debug_struct("Gathered")
-            .field("out", &self.out)
-            .field("contents", &contents)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Files that a worker takes at once.
+/// Number of files that a worker takes at once.
 const MANY: usize = 128;
-/// Bytes that a worker reads before it adds them to the index, not counting the last file.
+/// Bytes that a worker reads before it adds the contents to the index.
 pub(super) const WAITING: usize = 4 << 20;
 
-/// The state that workers share.
-pub(super) struct Shared<'a> {
-    pub(super) settings: &'a MeasureSettings<'a>,
-    pub(super) listing: Mutex<Listing>,
-    pub(super) ledger: Mutex<ContentIndex>,
-    /// Whether a worker has failed.
-    pub(super) failed: AtomicBool,
+/// State that the reading workers share.
+struct Shared<'a> {
+    settings: &'a MeasureSettings<'a>,
+    listing: Mutex<Listing>,
+    index: Mutex<ContentIndex>,
+    /// Turns true when a worker fails.
+    failed: AtomicBool,
 }
 
 impl Shared<'_> {
-    fn goes_on(&self) -> bool {
-        !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// A worker: takes files, reads and hashes them.
-pub(super) struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    /// Files that were read, and are not in the index yet.
-    read: Vec<(PathBuf, ContentId, Vec<u8>)>,
-    /// Buffers to be used again.
-    spare: Vec<Vec<u8>>,
-}
-
-impl Worker<'_> {
-    pub(super) fn new<'a>(shared: &'a Shared<'a>) -> Worker<'a> {
-        Worker {
-            shared,
-            read: Vec::new(),
-            spare: Vec::new(),
-        }
-    }
-
-    /// Takes files until none is left, or it has to stop.
-    pub(super) fn work(mut self) -> Result<(), MeasureError> {
-        while self.shared.goes_on() {
-            let found: Vec<_> = lock(&self.shared.listing).by_ref().take(MANY).collect();
+    /// Reads and hashes files until none is left, or the worker must stop.
+    fn work(&self) -> Result<(), MeasureError> {
+        while !self.settings.stopped() && !self.failed.load(Ordering::Relaxed) {
+            let found: Vec<_> = lock(&self.listing).by_ref().take(MANY).collect();
             if found.is_empty() {
                 break;
             }
-            let mut bytes = 0;
-            for found in found {
-                bytes += self.read(found.path);
-                if bytes >= WAITING {
-                    self.note()?;
-                    bytes = 0;
+            let (mut contents, mut size) = (Vec::new(), 0);
+            for path in found {
+                let mut bytes = Vec::new();
+                match read(&path, self.settings.max_len, &mut bytes) {
+                    Ok(()) => {
+                        size += bytes.len();
+                        contents.push((path, ContentId::of(&bytes), bytes));
+                    }
+                    Err(why) => lock(&self.index).exclude(&path, &why),
+                }
+                if size >= WAITING {
+                    self.add(&mut contents)?;
+                    size = 0;
                 }
             }
-            self.note()?;
+            self.add(&mut contents)?;
         }
         Ok(())
     }
 
-    /// Reads a file and returns its size.
-    fn read(&mut self, path: PathBuf) -> usize {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        match read(&path, self.shared.settings.max_len, &mut bytes) {
-            Ok(()) => {
-                let length = bytes.len();
-                self.read.push((path, ContentId::of(&bytes), bytes));
-                length
-            }
-            Err(why) => {
-                lock(&self.shared.ledger).exclude(&path, &why);
-                self.give_back(bytes);
-                0
-            }
+    /// Moves contents that were read into the index.
+    fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
+        let mut index = lock(&self.index);
+        for (path, content, bytes) in contents.drain(..) {
+            index.add_file(&content, &path, &bytes)?;
         }
-    }
-
-    fn note(&mut self) -> Result<(), MeasureError> {
-        let mut read = std::mem::take(&mut self.read);
-        let mut ledger = lock(&self.shared.ledger);
-        for (path, content, bytes) in &read {
-            ledger.add_file(content, path, bytes)?;
-        }
-        drop(ledger);
-        for (_, _, bytes) in read.drain(..) {
-            self.give_back(bytes);
-        }
-        self.read = read;
         Ok(())
-    }
-
-    /// Keeps a buffer for the next file, unless it is large or there are many.
-    fn give_back(&mut self, bytes: Vec<u8>) {
-        if self.spare.len() < MANY && bytes.capacity() <= WAITING / MANY {
-            self.spare.push(bytes);
-        }
     }
 }
 
-/// Time between two calls of `look`.
+/// Time between two calls of the callback `look`.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Runs `jobs` workers, and calls `look` ten times a second until all have ended, and once more
-/// then. `failed` turns true when one of them fails.
-pub(super) fn side_by_side(
+/// Runs `jobs` workers in threads until all have ended, and calls `look` ten times a second and
+/// once at the end. `failed` turns true when a worker fails.
+pub(super) fn run_workers(
     jobs: usize,
     failed: &AtomicBool,
     worker: &(dyn Fn() -> Result<(), MeasureError> + Sync),
@@ -356,7 +285,7 @@ pub(super) fn side_by_side(
                 if done.is_err() {
                     failed.store(true, Ordering::Relaxed);
                 }
-                // Whoever listens does so until all have ended.
+                // The receiver lives until all workers have ended.
                 let _ = sender.send(done);
             });
         }
@@ -374,41 +303,41 @@ pub(super) fn side_by_side(
     })
 }
 
-/// How often a file is read that changes its length meanwhile.
+/// Attempts to read a file whose length changes meanwhile.
 const TRIES: usize = 3;
 
-/// Why a file gave no input.
+/// Why a file could not be read as an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// It is gone.
+    /// The file no longer exists.
     #[error("it no longer exists")]
     Vanished,
-    /// It is longer than what is run.
+    /// The file is longer than the longest input.
     #[error("it has {size} bytes, more than the {limit} of --max-len")]
     Oversized {
-        /// Its length, in bytes.
+        /// Length of the file, in bytes.
         size: u64,
-        /// The greatest length, in bytes.
+        /// Length of the longest input, in bytes.
         limit: u64,
     },
-    /// It was changed since it was measured, or changes all the time.
+    /// The file was changed since it was measured, or keeps changing.
     #[error("another program is changing it")]
     Changed,
-    /// Anything else.
+    /// Any other reason.
     #[error("{why}")]
     Refused {
-        /// Its length, where it could be opened, in bytes.
+        /// Length of the file in bytes; 0 if it could not be opened.
         size: u64,
-        /// The system's error.
+        /// The error of the system.
         why: Unread,
     },
 }
 
-/// Reads a file of at most `limit` bytes into `bytes`, as a whole: one that changes its length
-/// meanwhile is read again.
+/// Replaces `bytes` by a file of at most `limit` bytes. A file whose length changes meanwhile is
+/// read again.
 ///
 /// # Errors
-/// Why the file is not usable.
+/// Why the file cannot be used as an input.
 pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
     for _ in 0..TRIES {
         let (mut file, facts) = regular::open(path).map_err(|why| match why {
@@ -419,7 +348,7 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
         if size > limit {
             return Err(NotRead::Oversized { size, limit });
         }
-        // More than memory has room for is more than any limit of use.
+        // A file larger than memory fails to allocate below.
         let room = usize::try_from(size).unwrap_or(usize::MAX - 1);
         let whole = fill(&mut file, room, bytes).map_err(|error| NotRead::Refused {
             size,
@@ -432,9 +361,9 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
     Err(NotRead::Changed)
 }
 
-/// Reads what should be `size` bytes. False where there are more, or fewer.
+/// Reads a file of presumably `size` bytes; returns false if it has more or fewer.
 fn fill(file: &mut File, size: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
-    // With room for one more, the read that ends early shows the end of the file, too.
+    // One extra byte, so that a short read also detects the end of the file.
     bytes.resize(size + 1, 0);
     let mut done = 0;
     loop {

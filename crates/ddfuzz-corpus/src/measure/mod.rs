@@ -1,15 +1,12 @@
-//! What each content of a corpus does: files are listed, read and hashed, and then each content
-//! that the journal does not know is run once.
+//! Measures the contents of a corpus: lists, reads and hashes files, and runs each content once
+//! that is not in the journal.
 //!
-//! [`gather()`] gives all contents, and [`Gathered::run`] what they do, as [`Contents`], in the order
-//! of results. [`Contents::repeat`] and [`run_again`] run some of them once more.
-//!
-//! Localized here: `tempfile` (the file of paths, `ledger.rs`).
+//! [`gather()`] finds the contents, and [`Gathered::run`] runs them and returns [`Contents`].
+//! [`Contents::repeat`] and [`run_again`] run contents again.
 
 mod again;
 mod contents;
 mod gather;
-mod index;
 mod runner;
 
 use std::path::{Path, PathBuf};
@@ -26,12 +23,12 @@ pub use contents::Contents;
 pub use gather::{Gathered, NotRead, gather, read as read_input};
 pub use runner::Runners;
 
-/// The name of the journal in an output directory.
+/// File name of the journal in an output directory.
 pub const JOURNAL: &str = "clean.journal";
-/// The name of the journal of runs that each have a separate process.
+/// File name of the journal of runs in separate processes.
 pub const JOURNAL_OF_FRESH: &str = "clean.fresh.journal";
 
-/// The name of the journal for this freshness of processes.
+/// Returns the file name of the journal for runs that share processes, or do not.
 pub fn journal_of(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Shared => JOURNAL,
@@ -39,11 +36,11 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
     }
 }
 
-/// Gathers the inputs at `roots`, and runs each content once, as far as the journal in the output
-/// directory `out` does not know what it does: [`gather()`] and [`Gathered::run`] in one.
+/// Finds the contents at `roots`, and runs each once that is not in the journal of the output
+/// directory `out`: [`gather()`] followed by [`Gathered::run`].
 ///
 /// # Errors
-/// Those of both.
+/// As [`gather()`] and [`Gathered::run`].
 pub fn measure(
     roots: &[PathBuf],
     out: &Path,
@@ -54,25 +51,25 @@ pub fn measure(
 }
 
 /// The target to measure with, and how it is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct MeasureSettings<'a> {
-    /// The target. Its limits are those that decide whether an input hangs.
+    /// The target; its limits decide whether an input hangs.
     pub target: &'a Target,
-    /// How it is run.
+    /// How the target is executed.
     pub way: Way,
-    /// Workers; at least one works. No result depends on their number.
+    /// Number of workers, at least 1; it changes no result.
     pub jobs: usize,
-    /// Longer files are not read, in bytes.
+    /// Longest input, in bytes; longer files are not read.
     pub max_len: u64,
-    /// Whether runs first have a time limit that is learned from others. A run over it is repeated
-    /// within the full limit, and only that decides on a hang.
+    /// Whether runs have a shorter, adaptive time limit first. A run that exceeds it is repeated
+    /// with the full limit, which alone decides whether the input hangs.
     pub learn_limit: bool,
-    /// Whether runs may share a process, where the way of execution can. In a separate process a
-    /// run does not depend on earlier runs.
+    /// Whether runs may share a process, if the way of execution can. In a separate process a run
+    /// does not depend on earlier runs.
     pub freshness: Freshness,
-    /// Started targets that workers borrow; without them, each worker starts one.
+    /// Pool of started targets; if `None`, each worker starts one.
     pub runners: Option<&'a Runners>,
-    /// When it turns true, current runs end and no more begin.
+    /// When it turns true, current runs end and no further ones start.
     pub stop: &'a AtomicBool,
 }
 
@@ -83,45 +80,44 @@ impl MeasureSettings<'_> {
     }
 }
 
-/// What became of the files of a corpus, before any was chosen.
+/// Counts of the files of a corpus, by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// All inputs: contents, duplicates, oversized and unreadable ones.
+    /// All inputs, including duplicates, oversized and unreadable ones.
     pub before: Amount,
-    /// Files with the content of another file: all but one of each content.
+    /// Files whose content another file has: all but one per content.
     pub duplicates: Amount,
-    /// Files longer than the greatest length.
+    /// Files longer than the longest input.
     pub oversized: Excluded,
     /// Files that could not be read.
     pub unread: Excluded,
     /// Files that were removed after they were listed.
     pub vanished: Excluded,
-    /// What is no input.
+    /// Entries of the directories that are no inputs.
     pub listing: ListingReport,
 }
 
-/// What was done so far.
+/// Counts of files, contents and runs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasureProgress {
-    /// Files that were read, or could not be.
+    /// Files that were read, or could not be read.
     pub files: u64,
-    /// Their bytes, as far as they are known.
+    /// Total size of these files, as far as it is known.
     pub bytes: u64,
-    /// Different contents among them.
+    /// Number of distinct contents of these files.
     pub contents: u64,
-    /// Contents that were run.
+    /// Number of contents that were run in this call.
     pub runs: u64,
-    /// Contents that the journal had.
+    /// Number of contents whose result was in the journal.
     pub reused: u64,
-    /// Contents whose run may be a failure.
+    /// Number of contents whose run may have failed.
     pub suspicious: u64,
 }
 
-/// Why measuring ended early. Results until then are in the journal. Unreadable files are no
-/// reason.
+/// Why measuring ended early. Earlier results are in the journal. Unreadable files are no error.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// A path that was named cannot be listed.
+    /// A path of the command line cannot be listed.
     #[error(transparent)]
     NotListed(#[from] NotListed),
     /// The target cannot be run.

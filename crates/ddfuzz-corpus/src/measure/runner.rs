@@ -1,4 +1,5 @@
-//! Runs contents, and decides which runs took so long that they are repeated alone.
+//! Runs contents on a started target, with an adaptive time limit, and repeats runs that were
+//! killed alone in a new process.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,16 +14,16 @@ use ddfuzz_exec::{
 };
 use ddfuzz_triage::Triager;
 
-/// Inputs in one request at most.
+/// Most inputs in one request to the target.
 pub(super) const MANY: usize = 128;
-/// Time that a request may take; a request has fewer inputs where it would take longer.
+/// Longest time of a request; if one takes longer, the next has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Which endings may be failures.
+/// Decides which endings of a run may be failures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether the exit status of a Rust panic is one.
+    /// Whether the exit status of a Rust panic may be a failure.
     panics: bool,
 }
 
@@ -44,12 +45,12 @@ impl CrashSuspicion {
     }
 }
 
-/// Started targets that no worker uses at the moment. A start costs as much as many runs.
+/// Pool of started targets that are idle, since a start costs as much as many runs.
 #[derive(Default)]
 pub struct Runners(Mutex<Vec<Runner>>);
 
 impl Runners {
-    /// One of them, or a new one where there is none that runs as `settings` say.
+    /// Takes a target from the pool that runs as `settings` say, or starts one.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -63,39 +64,31 @@ impl Runners {
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Takes one back.
+    /// Returns a target to the pool.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             lock(&runners.0).push(runner);
         }
     }
 
-    /// Ends all of them.
+    /// Stops all idle targets.
     pub fn clear(&self) {
         lock(&self.0).clear();
     }
 }
 
-impl std::fmt::Debug for Runners {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Runners")
-            .field(&lock(&self.0).len())
-            .finish()
-    }
-}
-
-/// A started target.
+/// A started target with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
     many: usize,
-    /// What it was started for.
+    /// Whether its runs may share a process, as requested at the start.
     asked: Freshness,
 }
 
 impl Runner {
-    /// Starts the target, with coverage where it reports any.
+    /// Starts the target, with coverage if it reports any.
     pub(super) fn start(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -119,18 +112,18 @@ impl Runner {
         })
     }
 
-    /// How many places of the target are instrumented; `None` where it tells no coverage.
+    /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
     pub(super) fn places(&self) -> Option<usize> {
         self.executor.places()
     }
 
-    /// Whether its runs share a process.
+    /// Whether runs share a process.
     pub(super) fn freshness(&self) -> Freshness {
         self.executor.freshness()
     }
 
     /// Runs the first few of `inputs`, calls `each` with the number and the observation of each,
-    /// and returns how many were run. With `ends`, the process ends with the last of `inputs`.
+    /// and returns how many were run. If `ends` is set, the process ends with the last of `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -147,7 +140,7 @@ impl Runner {
         let took = began.elapsed();
         self.pace(runs.len(), took);
         let share = took / u32::try_from(runs.len()).unwrap_or(1).max(1);
-        // What is asked again overwrites what was told: the last one, which may be asked, is last.
+        // A repeated run overwrites the coverage; only the last run can be repeated, so it is last.
         let mut told = self.executor.covered().iter().peekable();
         let mut last = None;
         for (number, run) in runs.iter().enumerate() {
@@ -182,7 +175,7 @@ impl Runner {
         }
     }
 
-    /// Repeats a run that has killed its process, alone in a new one: in a shared process an
+    /// Repeats a run that killed its process, alone in a new process: in a shared process an
     /// earlier run may be the reason.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
@@ -203,9 +196,9 @@ impl Runner {
         let counters = counters.map(|covered| &covered.counters[..]);
         let again = self.seen(&run, took, counters);
         Ok(match limited {
-            // It was over a limit that others had used up, or that was only the first.
+            // Earlier runs may have used up the limit, or it was only the adaptive one.
             true => again,
-            // A crash is not lost because it does not come again.
+            // A crash counts even if it does not occur again.
             false => Observation {
                 ended: seen.ended,
                 suspicious: true,
@@ -215,7 +208,7 @@ impl Runner {
         })
     }
 
-    /// Adapts the number of inputs in a request to the time of the last one.
+    /// Adapts the number of inputs per request to the time of the last request.
     fn pace(&mut self, runs: usize, time: Duration) {
         if time > LONGEST {
             self.many = (runs / 2).max(1);
@@ -225,7 +218,7 @@ impl Runner {
     }
 }
 
-/// The CPU time of a run, or its share of the time of the request.
+/// The CPU time of a run, or its share of the time of the request if that is unknown.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -233,15 +226,15 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// The learned limit, as a multiple of the mean time.
+/// The adaptive limit as a multiple of the mean time.
 const FACTOR: u32 = 10;
-/// The least limit in CPU time: the kernel counts it in steps of some milliseconds.
+/// The least adaptive limit, in CPU time, which the kernel counts in steps of milliseconds.
 const LEAST: Duration = Duration::from_millis(50);
-/// Runs that are learned from.
+/// Number of runs after which the limit is set.
 const ENOUGH: u32 = 64;
 
-/// A time limit that is learned from runs. A run over it is repeated alone within the full limit,
-/// which alone decides on a hang: no result depends on the learned limit.
+/// A time limit that is derived from earlier runs. A run that exceeds it is repeated with the full
+/// limit, which alone decides whether the input hangs.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
@@ -262,7 +255,7 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Learns from the time of a run that ended by itself.
+    /// Takes the time of a run that ended by itself.
     pub(super) fn see(&mut self, time: Duration) {
         if !self.learns || self.runs == ENOUGH {
             return;
@@ -275,7 +268,7 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Raises the limit after a run that was over it and within the full one.
+    /// Doubles the limit after a run that exceeded it and ended within the full limit.
     pub(super) fn was_hasty(&mut self) {
         self.hold_to(self.first.cpu.saturating_mul(2));
     }
@@ -288,12 +281,12 @@ impl AdaptiveTimeout {
         };
     }
 
-    /// The limit that decides.
+    /// Returns the full limit, which decides whether an input hangs.
     pub(super) fn full(&self) -> TimeLimit {
         self.full
     }
 
-    /// The limit to begin with.
+    /// Returns the adaptive limit, for the first attempt.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

@@ -1,17 +1,15 @@
-//! Trims kept files: makes each smaller by delta debugging, with its coverage as the oracle.
+//! Trims kept files: minimizes each by delta debugging, with its coverage as the oracle.
 //!
-//! It is a minimization as that of a crash is, through the same searches, log and claim; FAIL means
-//! that a run ends as that of the original and reaches what is [`RequiredFeatures`]. One
-//! [`Trimmer`] trims one file after the other, [`trim_all`] many by workers.
+//! Uses the same searches, log and guarantees as the minimization of a crash; FAIL means that a run
+//! ends like that of the original and reaches the [`RequiredFeatures`]. A [`Trimmer`] trims one
+//! file after the other, [`trim_all`] many by workers.
 //!
-//! Invariants: what a claim, a reduction and the result rest on was seen in a fresh process; a
-//! result that does not reach all that is wanted each time is not taken, the file then stays as it
-//! is; a crash that a candidate runs into is handed over before its test is logged.
+//! Invariants: each reduction and the result are verified in a fresh process; if the result does
+//! not reach all required features in every run, the file stays as it is; a crash of a candidate is
+//! reported before its test is logged.
 
 mod oracle;
-mod required;
 mod trimmer;
-mod workers;
 
 use std::time::Duration;
 
@@ -24,36 +22,33 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Counts, MinimizeError, Proved};
 use ddfuzz_model::files::FileError;
 
-pub use oracle::CoverageOracle;
-pub use required::{RequiredFeatures, TrimCondition};
-pub use trimmer::{OnSlip, ToTrim, Trimmer};
-pub use workers::{OnSlipOf, OnTrimmed, TrimWatch, trim_all};
+pub use oracle::{CoverageOracle, RequiredFeatures, TrimCondition};
+pub use trimmer::{OnSlip, OnSlipOf, OnTrimmed, ToTrim, TrimWatch, Trimmer, trim_all};
 
-/// Most executed tests for one file, unless another number is asked for.
+/// Default number of tests for one file.
 const TESTS: u64 = 1000;
 
-/// The target, the search and the bounds of trimming.
+/// The target, the search algorithm and the budget of trimming.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
-    /// The target. Its limits hold for each run; none is learned, so that no result depends on how
-    /// busy the machine is.
+    /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
     pub target: Target,
-    /// The way of execution.
+    /// How the target is executed.
     pub way: Way,
-    /// Name of the search.
+    /// Name of the search algorithm.
     pub search: String,
-    /// Most executed tests for one file. By it alone results are a function of the file.
+    /// Most executed tests for one file. Results with only this budget are reproducible.
     pub budget_tests: Option<u64>,
-    /// Longest time for one file; what it cuts off may differ from call to call.
+    /// Longest time for one file; results with it may vary from call to call.
     pub budget_time: Option<Duration>,
     /// Whether candidates are written into the log.
     pub log_inputs: bool,
-    /// Which build of the target it is: results of another are not used again.
+    /// Id of the target's build; results of another build are not used again.
     pub build: Option<String>,
 }
 
 impl TrimSettings {
-    /// Trimming with the default search and budget.
+    /// Default settings for a target.
     pub fn of_target(target: Target, way: Way) -> TrimSettings {
         TrimSettings {
             target,
@@ -66,7 +61,7 @@ impl TrimSettings {
         }
     }
 
-    /// Starts the target.
+    /// Starts the target, and returns a trimmer for it.
     ///
     /// # Errors
     /// As [`CoverageOracle::start`].
@@ -76,26 +71,28 @@ impl TrimSettings {
     }
 }
 
-/// The result of trimming one file. Its content is in `minimized` of its folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of trimming one file, as stored in `trimmed.json`; its content is in `minimized`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
-    /// Size of the file, in bytes.
+    /// Size of the original, in bytes.
     pub size_before: u64,
-    /// Size of the result, in bytes: never more.
+    /// Size of the result, in bytes; at most `size_before`.
     pub size_after: u64,
-    /// Hash of the result.
+    /// blake3 hash of the result.
     pub blake3: ContentHash,
-    /// Tests by kind; all 0 where the file was skipped before the first.
+    /// Number of tests by kind; all 0 if the file was skipped before the first test.
     pub tests: Counts,
-    /// What is proven of the result; [`Claim::BestSoFar`] where the file was skipped.
+    /// Guarantee for the result; [`Claim::BestSoFar`] if the file was skipped.
     pub claim: Claim,
-    /// How much is proven.
+    /// How many of the removals that the guarantee is about were tested.
     pub proved: Proved,
-    /// The features of the result in each of several runs in fresh processes.
+    /// Features that every one of several runs in fresh processes reached.
     pub features: Features,
-    /// Why it was skipped, if it was.
+    /// Why the file was skipped; `None` if it was trimmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<SkipReason>,
-    /// Whether all this was known from an earlier call, and nothing was run.
+    /// Whether the result is that of an earlier call, and nothing was run.
+    #[serde(skip)]
     pub reused: bool,
 }
 
@@ -103,12 +100,12 @@ pub struct Trimmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// Its run fails or may be a failure.
+    /// The file's run fails or may be a failure.
     EndsBadly,
-    /// It does not end in the same way, or does not reach the required features, in each run in a
-    /// fresh process.
+    /// The file's runs in fresh processes differ in their ending, or do not all reach the required
+    /// features.
     Unsteady,
-    /// The result does not reach the required features each time.
+    /// Not all runs of the result reach the required features.
     ResultUnsteady,
 }
 
@@ -122,38 +119,37 @@ impl std::fmt::Display for SkipReason {
     }
 }
 
-/// Why files could not be trimmed.
+/// Why trimming failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrimError {
     /// The target cannot be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// Runs report no coverage.
+    /// The target reports no coverage.
     #[error(
         "run by {way} the target reports no coverage: trimming needs a libFuzzer harness, a \
          program compiled by AFL++ or a bundled target"
     )]
     NoCoverage {
-        /// The way of execution.
+        /// How the target is executed.
         way: Way,
     },
-    /// A minimization failed; also where the caller asked to stop, which
-    /// [`TrimError::is_interrupted`] tells.
+    /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
-    /// Something could not be written or read.
+    /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The caller asked to stop between two files.
+    /// The caller asked to stop, between two files.
     #[error("interrupted; files that are trimmed already are not trimmed again")]
     Interrupted,
-    /// The caller could not take a result.
+    /// A callback of the caller, which takes a trimmed file or a crash, failed.
     #[error("a trimmed file could not be stored: {0}")]
     Callback(CallbackError),
 }
 
 impl TrimError {
-    /// Whether the caller asked to stop: calling again goes on.
+    /// Whether the caller asked to stop; another call continues.
     pub fn is_interrupted(&self) -> bool {
         matches!(
             self,

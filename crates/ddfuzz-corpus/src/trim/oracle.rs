@@ -1,38 +1,129 @@
-//! The oracle of trimming: whether a candidate keeps the coverage of its file.
+//! The oracle of trimming: decides by runs whether a candidate keeps the coverage of its file.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{RequiredFeatures, SkipReason, TrimCondition, TrimError};
+use super::{SkipReason, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
     CoverageReporting, Ended, ExecError, Executor, Freshness, Target, TimeLimit, Way, start,
     start_covered,
 };
+use ddfuzz_minimize::log::{CoverageRecord, Numbers};
 use ddfuzz_minimize::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys, Slips,
 };
 use ddfuzz_triage::{Crash, Quick, Triager};
 
-/// Runs of the original in fresh processes before it is trimmed.
-const KNOWING: usize = 2;
-/// Runs of it in the shared process; the first one only does what happens once in a process.
-const SIFTING: usize = 4;
+/// The features that a trimmed file must reach, and those that it may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequiredFeatures {
+    /// Features that every run must reach. A file whose runs do not is skipped.
+    pub must: Features,
+    /// Other features that runs may reach; `None` allows all. Flaky features must be included, or
+    /// candidates that happen to reach one are rejected. The features of the original are always
+    /// allowed.
+    pub may: Option<Arc<Features>>,
+}
 
-/// Maps runs of a target to outcomes for one file of a corpus.
+impl RequiredFeatures {
+    /// Requires exactly the features `steady`; those of `unsteady` are allowed.
+    pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
+        let may = steady.or(unsteady);
+        RequiredFeatures {
+            must: steady,
+            may: Some(Arc::new(may)),
+        }
+    }
+
+    /// Requires the features that the file is kept for, and allows those of `universe` (all that
+    /// any run of the corpus reached).
+    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
+        RequiredFeatures {
+            must: kept_for,
+            may: Some(universe.into()),
+        }
+    }
+}
+
+/// The condition for each candidate of a file: exit status and features of its runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrimCondition {
+    /// Exit status that each run of a candidate must have.
+    pub exit: i32,
+    /// The required and the allowed features.
+    pub wanted: RequiredFeatures,
+    /// Other features of the original, which are allowed, too.
+    pub allowed: Features,
+}
+
+impl TrimCondition {
+    /// Whether a run with the required exit status and these features meets the condition.
+    pub fn is_met_by(&self, found: &Features) -> bool {
+        let must = &self.wanted.must;
+        let fits = |may: &Arc<Features>| self.allowed.has_all(&found.less(must).less(may));
+        found.has_all(must) && self.wanted.may.as_ref().is_none_or(fits)
+    }
+
+    /// Returns the outcome of a run with the required exit status and these counters (modulo 256).
+    pub(super) fn judge(&self, counters: &[u8]) -> Answer {
+        // The required features are checked first: they reject most candidates.
+        let met = self.wanted.must.are_in(counters)
+            && (self.wanted.may.is_none() || self.is_met_by(&Features::of_counters(counters)));
+        Answer::of(match met {
+            true => Outcome::Fail,
+            false => Outcome::Pass,
+        })
+    }
+
+    /// Converts the condition to its record in the log, for a target with this number of
+    /// instrumented places and this build.
+    pub fn record(&self, places: usize, build: Option<&str>) -> CoverageRecord {
+        CoverageRecord {
+            exit: self.exit,
+            places: places as u64,
+            build: build.map(str::to_owned),
+            must: Numbers::from(&self.wanted.must),
+            may: self.wanted.may.as_deref().map(Numbers::from),
+            besides: Numbers::from(&self.allowed),
+        }
+    }
+}
+
+impl From<&CoverageRecord> for TrimCondition {
+    fn from(record: &CoverageRecord) -> TrimCondition {
+        TrimCondition {
+            exit: record.exit,
+            wanted: RequiredFeatures {
+                must: record.must.clone().into(),
+                may: record.may.clone().map(|may| Arc::new(may.into())),
+            },
+            allowed: record.besides.clone().into(),
+        }
+    }
+}
+
+/// Number of runs of the original in fresh processes, before it is trimmed.
+const ORIGINAL_RUNS: usize = 2;
+/// Number of runs of the original in the shared process; the first run only initializes the
+/// process.
+const PREFILTER_RUNS: usize = 4;
+
+/// Maps runs of a target to outcomes, for one file at a time.
 ///
 /// - FAIL: a run in a fresh process met the condition: exit status and required features.
-/// - PASS: it ended by itself, and did not.
-/// - UNRESOLVED: a crash (a [`Slip`]), or a run that was cut off.
+/// - PASS: the run ended by itself without meeting it.
+/// - UNRESOLVED: the run crashed (a [`Slip`]) or exceeded a limit.
 ///
-/// Where the way of execution runs many inputs in one process, that process is a prefilter: a
-/// candidate that does not reach the required features there is refused; any other is run in a
-/// fresh process, which decides. So effects of earlier runs are never taken for the candidate's
-/// own. Features that are reached only once in a process are not asked of the prefilter.
+/// If one process can run many inputs, it is a prefilter: a candidate that misses required features
+/// there is rejected; others are run in a fresh process, which decides. So effects of earlier runs
+/// are never attributed to the candidate. The prefilter ignores features that are reached only once
+/// per process.
 pub struct CoverageOracle {
-    /// As fast as the way allows: a prefilter where many inputs share one process.
+    /// The fastest executor: a prefilter if many inputs share its process.
     quick: Box<dyn Executor>,
-    /// A process for each run, with a longer time limit.
+    /// Starts a process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
     slips: Slips,
     crash_exit: Option<i32>,
@@ -40,21 +131,23 @@ pub struct CoverageOracle {
     prefilter: Prefilter,
 }
 
-/// How the quick executor decides.
+/// How far the quick executor decides.
 enum Prefilter {
-    /// On everything: each of its runs has a separate process.
+    /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
-    /// By these of the required features. Candidates that reach them are run in a fresh process.
+    /// The quick executor rejects candidates that do not reach these features; others are run in a
+    /// fresh process.
     Coarse(Features),
-    /// On nothing: there the original does not behave the same each time.
-    Torn,
+    /// The quick executor decides nothing, because the original does not behave the same in all of
+    /// its runs.
+    Unusable,
 }
 
 impl CoverageOracle {
-    /// An oracle for `target`, which is run by `way`; it has the empty condition.
+    /// Starts the oracle for `target`, with an empty condition.
     ///
     /// # Errors
-    /// When the target cannot be started; [`TrimError::NoCoverage`] where it tells none.
+    /// When the target cannot be started; [`TrimError::NoCoverage`] if it reports no coverage.
     pub fn start(target: &Target, way: Way) -> Result<CoverageOracle, TrimError> {
         let mut patient = target.clone();
         let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
@@ -71,33 +164,35 @@ impl CoverageOracle {
             fresh,
             slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
-            held: TrimCondition::nothing(),
+            held: TrimCondition::default(),
         })
     }
 
-    /// How many instrumented places the target has.
+    /// Number of instrumented places (edges) of the target.
     pub fn places(&self) -> usize {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// The condition for `input` with the required features `wanted`, from its runs in fresh
-    /// processes; or why it cannot be trimmed.
-    ///
-    /// # Errors
-    /// When the target cannot be run any more.
+    /// Runs the original `input` in fresh processes, and returns the condition with the required
+    /// features `wanted`, or why the file cannot be trimmed.
     pub fn know(
         &mut self,
         input: &[u8],
         wanted: RequiredFeatures,
     ) -> Result<Result<TrimCondition, SkipReason>, ExecError> {
         let mut reached: Option<(i32, Features)> = None;
-        for _ in 0..KNOWING {
+        for _ in 0..ORIGINAL_RUNS {
             let run = self.fresh.run(input)?;
             let Ended::Exit(exit) = run.ended else {
                 return Ok(Err(SkipReason::EndsBadly));
             };
+<<<<<<< HEAD
             // A status that may be a crash could not be told from one without naming each run.
             let suspect = self.slips.classifier.suspects(run.ended, self.crash_exit);
+=======
+            // Each run would have to be triaged to tell this exit status from a crash.
+            let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
+>>>>>>> h18-corpus
             if suspect || run.ended.is_crash(self.crash_exit) {
                 return Ok(Err(SkipReason::EndsBadly));
             }
@@ -115,44 +210,38 @@ impl CoverageOracle {
             };
         }
         let (exit, found) = reached.unwrap_or_default();
-        let besides = match &wanted.may {
+        let allowed = match &wanted.may {
             Some(may) => found.less(&wanted.must).less(may),
             None => Features::default(),
         };
         Ok(Ok(TrimCondition {
             exit,
             wanted,
-            besides,
+            allowed,
         }))
     }
 
-    /// Sets the condition, and forgets the slips of earlier files.
+    /// Sets the condition for the next file, and forgets the crashes of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
-    /// Finds out by which features candidates of `input` can be prefiltered.
-    ///
-    /// # Errors
-    /// When the target cannot be run any more.
+    /// Runs the original `input` to find the features by which its candidates can be prefiltered.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
         }
         let mut prefiltered = self.held.wanted.must.clone();
-        for number in 0..SIFTING {
+        for number in 0..PREFILTER_RUNS {
             let ended = self.quick.run(input)?.ended;
-            let Some(counters) = self.quick.coverage() else {
-                self.prefilter = Prefilter::Torn;
+            let counters = self.quick.coverage();
+            let Some(counters) = counters.filter(|_| ended == Ended::Exit(self.held.exit)) else {
+                self.prefilter = Prefilter::Unusable;
                 return Ok(());
             };
-            if ended != Ended::Exit(self.held.exit) {
-                self.prefilter = Prefilter::Torn;
-                return Ok(());
-            }
-            // What happens once in a process has happened then.
+            // The first run may reach features that are reached once per process.
             if number > 0 {
                 prefiltered = prefiltered.of_which_in(counters);
             }
@@ -161,11 +250,8 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// The features that all of `times` runs in fresh processes reach; `None` where one of them
-    /// does not meet the condition.
-    ///
-    /// # Errors
-    /// When the target cannot be run any more.
+    /// Returns the features that all of `times` runs in fresh processes reach; `None` if a run does
+    /// not meet the condition.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let mut steady: Option<Features> = None;
         for _ in 0..times {
@@ -183,10 +269,8 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// The features that all of `times` runs in fresh processes reach, whatever the condition is.
-    ///
-    /// # Errors
-    /// When the target cannot be run any more.
+    /// Returns the features that all of `times` runs in fresh processes reach, without regard to
+    /// the condition.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for _ in 0..times {
@@ -198,7 +282,7 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// The outcome of a run that did not end with the required status.
+    /// Returns the outcome of a run that did not end with the required exit status.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
@@ -231,9 +315,9 @@ impl CoverageOracle {
         })
     }
 
-    /// Asks the quick executor; `None` where a fresh process has to decide.
+    /// Asks the quick executor; `None` if a fresh process must decide.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
-        if matches!(self.prefilter, Prefilter::Torn) {
+        if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);
         }
         let run = self.quick.run(candidate)?;
@@ -252,7 +336,12 @@ impl CoverageOracle {
             }
             _ => self.judge(run.ended, candidate)?,
         };
+<<<<<<< HEAD
         // The classifier runs in a process of its own: what it has named does not rest on ours.
+=======
+        // The crash classifier has a separate process, so its verdict does not depend on earlier
+        // runs.
+>>>>>>> h18-corpus
         let process = match (&self.prefilter, &answer.slip) {
             (Prefilter::Whole, _) | (_, Some(_)) => Process::Own,
             _ => Process::Shared,
@@ -265,7 +354,7 @@ impl CoverageOracle {
         }))
     }
 
-    /// Asks a fresh process.
+    /// Runs a candidate in a fresh process.
     fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
         let run = self.fresh.run(candidate)?;
         let answer = match self.fresh.coverage() {
@@ -289,7 +378,7 @@ impl Prefilter {
     }
 }
 
-/// A process that serves many runs does not tell the CPU time of one.
+/// Converts the CPU time of a run; 0 means unknown, as in a process that runs many inputs.
 fn known(cpu: Duration) -> Option<Duration> {
     (cpu != Duration::ZERO).then_some(cpu)
 }
@@ -318,5 +407,67 @@ impl Oracle for CoverageOracle {
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         self.slips.record(slip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::set;
+
+    fn condition(wanted: RequiredFeatures) -> TrimCondition {
+        TrimCondition {
+            wanted,
+            ..TrimCondition::default()
+        }
+    }
+
+    #[test]
+    fn the_same_signature_is_all_of_it_and_nothing_else() {
+        let wanted = condition(RequiredFeatures::signature(set(&[1, 9]), &set(&[20])));
+        assert!(wanted.is_met_by(&set(&[1, 9])));
+        assert!(wanted.is_met_by(&set(&[1, 9, 20])));
+        assert!(!wanted.is_met_by(&set(&[1])));
+        assert!(!wanted.is_met_by(&set(&[1, 9, 30])));
+    }
+
+    #[test]
+    fn what_a_file_is_worth_may_come_with_anything_known() {
+        let wanted = condition(RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9])));
+        assert!(wanted.is_met_by(&set(&[2, 9])));
+        assert!(!wanted.is_met_by(&set(&[1, 2])));
+        assert!(!wanted.is_met_by(&set(&[9, 10])));
+        let anything = condition(RequiredFeatures {
+            may: None,
+            ..wanted.wanted
+        });
+        assert!(anything.is_met_by(&set(&[9, 10])));
+    }
+
+    fn held() -> TrimCondition {
+        TrimCondition {
+            exit: 3,
+            wanted: RequiredFeatures::worth(set(&[9]), set(&[1, 9])),
+            allowed: set(&[40]),
+        }
+    }
+
+    #[test]
+    fn what_the_original_reaches_also_is_allowed_and_not_asked_for() {
+        assert!(held().is_met_by(&set(&[1, 9])));
+        assert!(held().is_met_by(&set(&[9, 40])));
+        assert!(!held().is_met_by(&set(&[9, 41])));
+        assert!(!held().is_met_by(&set(&[1, 40])));
+    }
+
+    #[test]
+    fn a_log_holds_all_of_it() {
+        let record = held().record(6, Some("build"));
+        assert_eq!(TrimCondition::from(&record), held());
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            serde_json::from_str::<CoverageRecord>(&json).unwrap(),
+            record
+        );
     }
 }

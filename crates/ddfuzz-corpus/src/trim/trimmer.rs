@@ -1,17 +1,17 @@
-//! Trims one file after the other, with a log of each, and keeps the result so that nothing is run
-//! again.
+//! Trims one file after the other, with a log and a stored result for each, so that no work is
+//! repeated; and many files by several workers.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::required::{features, numbers};
 use super::{
     CoverageOracle, RequiredFeatures, SkipReason, TrimCondition, TrimError, TrimSettings, Trimmed,
 };
-use crate::Features;
+use crate::{Features, lock};
 use ddfuzz_minimize::log::{
     ContentHash, Log, LogError, LogWriter, Medium, Numbers, StartLine, TargetRecord,
 };
@@ -21,23 +21,23 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_model::files::{Appender, FileError, atomic, folder};
 
-/// Runs of the result to know the features that it reaches each time.
+/// Number of runs of the result, to find the features that every run reaches.
 const STEADY: usize = 3;
 
-/// Called with a crash that a candidate ran into, and the index of its test in the log of the file;
-/// `None` for a check. Called once per (major, minor) of a file; a slip without its record, because
-/// the crash was not seen again, may be followed by one that has it.
+/// Called with a crash of a candidate, and the index of its test in the log of the file (`None` for
+/// a check). Called once per (major, minor) key of a file; a call without crash record, because the
+/// crash did not occur again, may be followed by one with it.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
-/// One file that is to be trimmed.
+/// A file to be trimmed.
 #[derive(Clone, Debug)]
 pub struct ToTrim {
-    /// Its content.
+    /// The file's bytes, which trimming makes fewer.
     pub input: Vec<u8>,
-    /// The required features.
+    /// Features that the trimmed file must, and may, reach.
     pub wanted: RequiredFeatures,
-    /// Where `original`, `minimized`, `log.jsonl` and `trimmed.json` are written. No other file
-    /// may use it.
+    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json`; no other file may use
+    /// it.
     pub folder: PathBuf,
 }
 
@@ -52,12 +52,12 @@ impl Trimmer {
         Trimmer { trimming, oracle }
     }
 
-    /// Trims a file, or continues one that was interrupted. Nothing is run for a file that was
-    /// trimmed before with the same requirement, target and bounds: its result is read.
+    /// Trims a file, or continues an interrupted call. If the file was already trimmed with the
+    /// same requirement, target and budget, the stored result is returned.
     ///
     /// # Errors
-    /// When `stop` turned true ([`TrimError::is_interrupted`]; calling again goes on); when the
-    /// target cannot be run, something cannot be written, or `on_slip` fails.
+    /// When `stop` turns true ([`TrimError::is_interrupted`]; another call continues), the target
+    /// cannot be run, a file cannot be written, or `on_slip` fails.
     pub fn trim(
         &mut self,
         file: &ToTrim,
@@ -104,7 +104,7 @@ impl Trimmer {
         }
     }
 
-    /// Minimizes the file with its log. A log that is damaged, or has another condition or a larger
+    /// Minimizes the file with a log. A log that is damaged, or has another condition or a larger
     /// budget, is replaced.
     fn minimize(
         &mut self,
@@ -141,7 +141,7 @@ impl Trimmer {
         stop: &AtomicBool,
     ) -> Result<Minimized, MinimizeError> {
         let mut journal = open(path, start.clone())?;
-        // What a log goes on with is what it began with.
+        // A continued log keeps the condition of its first line.
         if let Some(coverage) = &journal.start().coverage {
             self.oracle.hold(TrimCondition::from(coverage));
             let learned = self.oracle.learn_prefilter(&file.input);
@@ -158,7 +158,7 @@ impl Trimmer {
         minimize(&file.input, &mut self.oracle, &mut journal, &mut options)
     }
 
-    /// The first line of the file's log.
+    /// Returns the first line of the file's log.
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
@@ -169,7 +169,7 @@ impl Trimmer {
         start
     }
 
-    /// The result for a file that stays as it is.
+    /// Returns the result for a file that stays as it is.
     fn leave(
         &mut self,
         file: &ToTrim,
@@ -206,7 +206,7 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes a file, unless it holds just that.
+/// Writes a file, unless it has this content already.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
@@ -223,27 +223,20 @@ fn remove(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// The file's name in its folder.
+/// File name of the result in the folder of a file.
 const NAME: &str = "trimmed.json";
 
-/// The result of a file on disk; written last.
+/// The stored result of a file, which is written last.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// The hash of the request: [`asked`].
+    /// Hash of the request; see [`asked`].
     asked: ContentHash,
-    size_before: u64,
-    size_after: u64,
-    blake3: ContentHash,
-    tests: Counts,
-    claim: Claim,
-    proved: Proved,
-    features: Numbers,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    left: Option<SkipReason>,
+    #[serde(flatten)]
+    trimmed: Trimmed,
 }
 
-/// A hash of all that the result depends on: the file, its requirement, the target, the search and
-/// its bounds.
+/// Hashes all that the result depends on: the file, its requirement, the target, the search and the
+/// budget.
 pub(super) fn asked(
     input: &[u8],
     wanted: &RequiredFeatures,
@@ -251,7 +244,10 @@ pub(super) fn asked(
 ) -> Option<ContentHash> {
     let target = TargetRecord::new(&trimming.target, trimming.way);
     let bounds = (trimming.budget_tests, trimming.budget_time);
-    let wanted = (numbers(&wanted.must), wanted.may.as_deref().map(numbers));
+    let wanted = (
+        Numbers::from(&wanted.must),
+        wanted.may.as_deref().map(Numbers::from),
+    );
     let asked = (
         ContentHash::of(input),
         wanted,
@@ -262,43 +258,24 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// The result of an earlier call with the same request; `None` where there is none, or it is
+/// Reads the result of an earlier call with the same request; `None` if there is none, or it is
 /// damaged.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
-    if record.asked != asked {
-        return None;
-    }
     let minimized = std::fs::read(folder.join("minimized")).ok()?;
-    if ContentHash::of(&minimized) != record.blake3 {
-        return None;
-    }
-    Some(Trimmed {
-        size_before: record.size_before,
-        size_after: record.size_after,
-        blake3: record.blake3,
-        tests: record.tests,
-        claim: record.claim,
-        proved: record.proved,
-        features: features(&record.features),
-        left: record.left,
+    let is_valid = record.asked == asked && ContentHash::of(&minimized) == record.trimmed.blake3;
+    is_valid.then_some(Trimmed {
         reused: true,
+        ..record.trimmed
     })
 }
 
-/// Writes the result.
+/// Writes the result of trimming a file into the file's folder.
 pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
     let record = TrimRecord {
         asked,
-        size_before: trimmed.size_before,
-        size_after: trimmed.size_after,
-        blake3: trimmed.blake3,
-        tests: trimmed.tests,
-        claim: trimmed.claim,
-        proved: trimmed.proved,
-        features: numbers(&trimmed.features),
-        left: trimmed.left,
+        trimmed: trimmed.clone(),
     };
     let path = folder.join(NAME);
     let mut text =
@@ -307,10 +284,10 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
     atomic::write(&path, &text)
 }
 
-/// How an end line begins.
+/// Prefix of the last line of a log.
 const END: &[u8] = br#"{"kind":"end""#;
 
-/// Creates the log at `path`, or continues it.
+/// Opens or creates the log at `path`.
 ///
 /// # Errors
 /// As [`Journal::resume`].
@@ -325,8 +302,8 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
     Journal::go_on(log, start, LogWriter::on(Box::new(medium), path))
 }
 
-/// A log that is synced at its end only: a sync for each reduction would take longer than the
-/// tests, and what a power cut removes is computed again.
+/// A log file that is synced only at its end: syncs would take longer than the tests, and lost
+/// lines can be computed again.
 struct SyncedAtEnd {
     file: Appender,
     ended: bool,
@@ -347,10 +324,124 @@ impl Medium for SyncedAtEnd {
     }
 }
 
-/// The system's error alone: what was done to which file, errors of the log say themselves.
+/// Extracts the system's error; errors of the log name the action and the file themselves.
 fn system_error(error: FileError) -> io::Error {
     match error.io().raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
         None => io::Error::new(error.io().kind(), error.to_string()),
+    }
+}
+
+/// Callbacks and stop flag of trimming many files, which are numbered from 0.
+pub struct TrimWatch<'a> {
+    /// Called with each result, one call at a time, in the order in which files end.
+    pub on_trimmed: OnTrimmed<'a>,
+    /// Called with each crash of a candidate, one call at a time, and once per (major, minor) key
+    /// of a file. The order depends on the workers; the set of crashes does not.
+    pub on_slip: OnSlipOf<'a>,
+    /// When it turns true, all workers stop; their logs keep their state.
+    pub stop: &'a AtomicBool,
+}
+
+/// Trims files by `jobs` workers, each with its own process of the target. Each result depends on
+/// its file only. At most `jobs` files are in memory.
+///
+/// # Errors
+/// As [`Trimmer::trim`](super::Trimmer::trim), for the first file that failed; all workers have
+/// stopped then.
+pub fn trim_all<F>(
+    trimming: &TrimSettings,
+    files: F,
+    jobs: usize,
+    watch: TrimWatch<'_>,
+) -> Result<(), TrimError>
+where
+    F: IntoIterator<Item = ToTrim>,
+    F::IntoIter: Send,
+{
+    let TrimWatch {
+        on_trimmed,
+        on_slip,
+        stop,
+    } = watch;
+    let (on_trimmed, on_slip) = (Mutex::new(on_trimmed), Mutex::new(on_slip));
+    let files = Mutex::new(files.into_iter().enumerate());
+    let failed = AtomicBool::new(false);
+    let trim_some = || {
+        // The target is started for the first file: there may be none.
+        let mut trimmer = None;
+        while !failed.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(TrimError::Interrupted);
+            }
+            let Some((number, file)) = lock(&files).next() else {
+                break;
+            };
+            let trimmer = match &mut trimmer {
+                Some(trimmer) => trimmer,
+                none => none.insert(trimming.start()?),
+            };
+            let on_slip = |slip: &Slip, test| (lock(&on_slip))(number, slip, test);
+            let trimmed = trimmer.trim(&file, &on_slip, stop)?;
+            (lock(&on_trimmed))(number, trimmed).map_err(TrimError::Callback)?;
+        }
+        Ok(())
+    };
+    let work = || trim_some().inspect_err(|_| failed.store(true, Ordering::Relaxed));
+    let results: Vec<Result<(), TrimError>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
+        let mut results = vec![work()];
+        results.extend(others.into_iter().map(|other| match other.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        results
+    });
+    let mut interrupted = Ok(());
+    for result in results {
+        match result {
+            Err(error) if error.is_interrupted() => interrupted = Err(error),
+            result => result?,
+        }
+    }
+    interrupted
+}
+
+/// Called with the number of a file and its result.
+pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), CallbackError> + Send);
+/// Called with the number of a file, a crash, and the index of its test (`None` for a check).
+pub type OnSlipOf<'a> =
+    &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::set;
+
+    #[test]
+    fn a_stored_result_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = ContentHash::of(b"request");
+        let mut trimmed = Trimmed {
+            size_before: 9,
+            size_after: 3,
+            blake3: ContentHash::of(b"abc"),
+            tests: Counts::default(),
+            claim: Claim::OneMinimal,
+            proved: Proved::default(),
+            features: set(&[3, 800]),
+            left: None,
+            reused: false,
+        };
+        std::fs::write(folder.path().join("minimized"), b"abc").unwrap();
+        write(folder.path(), asked, &trimmed).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
+        assert!(
+            text.starts_with("{\"asked\":\"") && !text.contains("reused"),
+            "{text}"
+        );
+        trimmed.reused = true;
+        assert_eq!(read(folder.path(), asked), Some(trimmed));
+        assert_eq!(read(folder.path(), ContentHash::of(b"other")), None);
     }
 }

@@ -1,8 +1,6 @@
-//! Inputs that crash, hang or use too much memory.
-//!
-//! They are triaged and filed into the groups of the output directory, as `ddfuzz watch --once`
-//! does, and each new group is minimized. The cleaned corpus goes without them; the input
-//! directory is only read.
+//! Failing inputs of a corpus (crash, hang, out of memory): they are triaged and stored in the
+//! groups of the output directory, as by `ddfuzz watch --once`, and each new group is minimized.
+//! The cleaned corpus does not contain them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -20,80 +18,77 @@ use ddfuzz_model::files::regular;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// The fewest runs that are known of an input that fails sometimes: the two that failed, and the
-/// tries between them.
+/// Recorded number of runs of a flaky input: two that failed, and those between them.
 const RUNS: u32 = 5;
 
-/// How failing inputs are triaged, filed and minimized.
+/// How failing inputs are triaged, stored and minimized.
 #[derive(Clone, Debug)]
-pub struct Quarantining {
-    /// When the groups are minimized. There is always one thread for it beside those that run
-    /// inputs: [`When::Inline`] and [`When::Worker`] are the same.
+pub struct QuarantineSettings {
+    /// When groups are minimized. There is always one separate thread for it, so [`When::Inline`]
+    /// and [`When::Worker`] are the same.
     pub when: When,
-    /// Threads that run inputs.
+    /// Number of threads that run inputs.
     pub jobs: usize,
-    /// What is run, and how groups are minimized.
+    /// The target, and how groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups to mute: they are counted and stored, not minimized.
+    /// Known groups, which are counted and stored but not minimized.
     pub known: KnownGroups,
 }
 
-/// A group that inputs of the corpus belong to.
+/// A group with the number of its inputs in the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiledGroup {
-    /// Which kind of finding.
+    /// Kind of finding: crash, hang, out of memory or flaky.
     pub kind: Kind,
-    /// Which bug.
+    /// Major key of the group, which identifies the bug.
     pub major: Key,
-    /// What kind of death.
+    /// Crash class, such as heap-buffer-overflow.
     pub class: Class,
-    /// Where in the user's code, as the first of them says.
+    /// Source location of the crash in the user's code, of the first input; `None` if unknown.
     pub place: Option<String>,
-    /// The inputs.
+    /// Number and total size of the group's inputs.
     pub amount: Amount,
 }
 
-/// What became of failing inputs.
+/// What became of failing inputs: their number by kind, and their groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
-    /// Those that crash.
+    /// Number and size of inputs that crash.
     pub crashes: Amount,
-    /// Those over their time limit.
+    /// Number and size of inputs that exceed the time limit.
     pub hangs: Amount,
-    /// Those over their memory limit.
+    /// Number and size of inputs that exceed the memory limit.
     pub ooms: Amount,
-    /// Those that fail sometimes.
+    /// Number and size of inputs that fail in some runs only.
     pub flaky: Amount,
-    /// The groups that they belong to, by kind and key.
+    /// The groups of these inputs, sorted by kind and key.
     pub groups: Vec<FiledGroup>,
-    /// The group of each content that has one, in the order of examination.
+    /// Kind and group of each stored content, in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
-    /// Those that did not fail on any try: they may be kept.
+    /// Inputs that did not fail when they were triaged; they may be kept.
     pub well: Vec<ContentHash>,
-    /// Those whose files were removed or changed.
+    /// Inputs whose files were removed or changed.
     pub gone: Vec<ContentHash>,
-    /// Whether the user stopped it; then what is not in any of these was not examined.
+    /// Whether the user stopped the call; inputs in no list were not examined then.
     pub interrupted: bool,
 }
 
-/// Triages `failing`, files them into the groups of the output directory, and minimizes each new
-/// group within its budget; without any, it minimizes the remaining groups, slips included.
-/// Inputs that the journal of the output directory has for `campaign` and the target are not run
-/// again, so that a killed call is continued.
+/// Triages `failing`, stores them in the groups of the output directory, and minimizes each new
+/// group within its budget. If `failing` is empty, minimizes the remaining groups, including
+/// crashes that trimming caused. Inputs that the triage journal has for `campaign` and the target
+/// are not run again, so an interrupted call is continued.
 ///
-/// The order of examination, and so the first inputs of the groups, depends on the contents alone.
-/// Each further input of a known minor key costs a single run.
-///
-/// A bundled program is to be installed in the store before.
+/// The order of examination depends on the contents only. Another input of a known minor key takes
+/// one run. A bundled target must be installed in the store before.
 ///
 /// # Errors
-/// When the target cannot be run, or the output directory cannot be written; what was filed until
-/// then is kept.
+/// When the target cannot be run, or the output directory cannot be written; inputs stored before
+/// are kept.
 pub fn quarantine(
     store: &Mutex<Store>,
     campaign: &str,
     failing: &[FailingInput],
-    settings: &Quarantining,
+    settings: &QuarantineSettings,
     screen: &mut dyn Screen,
     stop: &AtomicBool,
 ) -> Result<Quarantine, CampaignError> {
@@ -133,10 +128,11 @@ pub fn quarantine(
     Ok(found.finish(stop.load(Ordering::Relaxed)))
 }
 
-/// By content, what the journal says of the crash; of several lines the last.
+/// For each content the crash in the triage journal (the last, of several), or `None` if it did not
+/// fail.
 type Lines = HashMap<ContentHash, Option<CrashLine>>;
 
-/// What the journal of the output directory says of this target.
+/// Reads the lines of the triage journal for this campaign and target.
 fn lines(
     store: &Mutex<Store>,
     campaign: &str,
@@ -151,8 +147,8 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Files an input as flaky that has ended badly again after it had ended well on every try: no
-/// one has looked at it meanwhile. `None` where its file has another content by now.
+/// Stores an input as flaky that failed again after it had not failed in triage. `None` if its file
+/// has another content now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -203,7 +199,7 @@ fn file_as_flaky(
     Ok(Some(line))
 }
 
-/// The result, while inputs are sorted into it.
+/// The result, and its groups, while inputs are added.
 #[derive(Default)]
 struct Sorting {
     result: Quarantine,
@@ -242,24 +238,23 @@ impl Sorting {
     }
 }
 
-/// An input of a corpus that did not end well.
+/// An input of a corpus whose run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingInput {
-    /// The file that has it; of several the one that reports are to name.
+    /// Path of a file with this content.
     pub path: PathBuf,
-    /// Its content.
+    /// Hash of the content.
     pub content: ContentHash,
-    /// Its length, in bytes.
+    /// Length of the content, in bytes.
     pub size: u64,
-    /// How it ended.
+    /// How the input's run ended.
     pub ended: Ended,
-    /// Whether it was tried before, and ended well on every try. What ends badly after that now
-    /// and then only is flaky, and does not get another chance.
+    /// Whether triage already ran the input and it did not fail; an input that fails after that is
+    /// flaky, and is not triaged again.
     pub again: bool,
 }
 
-/// These in the order in which they are examined, which hangs on the contents alone: the shorter
-/// ones first, and those of one length by their hashes. Each content stands once.
+/// Sorts inputs for examination, by size and hash of the content, and removes duplicates.
 fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     let mut ordered: Vec<&FailingInput> = failing.iter().collect();
     ordered.sort_by_cached_key(|input| (input.size, input.content.to_string(), input.path.clone()));
@@ -267,13 +262,12 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     ordered
 }
 
-/// Files a candidate that crashed while the content `of` was trimmed: `test` is the index of its
-/// test, `None` for a check. Gives its entry; `None` where the slip has no record, which stands
-/// for another of the same keys, or for a crash that did not come again. The group is minimized by
-/// the next [`quarantine`].
+/// Stores a crash that a candidate caused while the content `of` was trimmed; `test` is the number
+/// of its test (`None` for a check). Returns its entry; `None` if the slip has no crash record. The
+/// group is minimized by the next call of [`quarantine`].
 ///
 /// # Errors
-/// When something cannot be written. Filing again then goes on where this call stopped.
+/// When a file cannot be written; another call continues.
 pub fn file_slip(
     store: &Mutex<Store>,
     target: &Target,

@@ -1,4 +1,5 @@
-//! Writes the kept files, named by their content or as they were, and the result.
+//! Last step of a cleanup: writes the kept files, named by their content or as in the corpus, has
+//! them checked, and builds the result with the counts of all steps.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -6,21 +7,29 @@ use std::path::{Path, PathBuf};
 
 use super::check::Checked;
 use super::subset::{KeptFile, KeptSet, Reserve, micros};
-use super::totals::CleanTotals;
 use super::{CleanError, Engine, Watcher};
-use crate::measure::read_input;
-use crate::{Amount, ContentId, Features};
+use crate::measure::{Contents, read_input};
+use crate::quarantine::{FailingInput, Quarantine};
+use crate::{Amount, ContentId, Excluded, Features};
+use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::StagedFolder;
 use ddfuzz_store::hash_of;
+<<<<<<< HEAD:crates/ddfuzz-corpus/src/engine/write.rs
 use ddfuzz_store::report::clean::{self, CleanResult, GainedFeature, LostFeature, Step, StepName};
+=======
+use ddfuzz_store::report::clean;
+use ddfuzz_store::report::clean::{
+    CleanGroup, CleanResult, Gained, Missing, Spread, Step, StepName, Unread,
+};
+>>>>>>> h18-corpus:crates/ddfuzz-corpus/src/engine/result.rs
 
-/// Where the check misses more than one feature in so many, this is no matter of flaky coverage:
-/// something else is wrong.
+/// If the check misses more than 1 of 20 features, flaky coverage does not explain it, and the
+/// cleanup reports them as missing.
 const FEW: usize = 20;
 
 impl Engine<'_> {
-    /// Writes the kept files, checks them, and makes the result.
+    /// Writes the kept files, checks them, and builds the result.
     pub(super) fn finish(
         &self,
         mut kept: KeptSet,
@@ -37,7 +46,7 @@ impl Engine<'_> {
         let mut checked = self.check(&kept, &written, watcher)?;
         if let Some(reserve) = reserve.filter(|_| self.cleaning.subset) {
             self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, watcher)?;
-            self.count_by_its_own(&mut kept, reserve, &mut written, watcher)?;
+            self.count_by_own_fuzzer(&mut kept, reserve, &mut written, watcher)?;
         }
         totals.runs += checked.runs;
         for file in &kept.files {
@@ -47,8 +56,8 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// Keeps the contents that reached the features which the check misses. Features that it misses
-    /// even then are not reached each time.
+    /// Also keeps inputs that reached features which the check misses. Features that are missing
+    /// even then count as flaky, if they are few.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,
@@ -80,11 +89,11 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Writes the files into a new folder, which replaces that of the last cleanup, and returns
-    /// their paths.
+    /// Writes the kept files into a new folder, which replaces the folder of the last cleanup, and
+    /// returns their paths.
     pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
-        let corpus = self.place.corpus();
-        if !self.place.may_replace(&corpus)? {
+        let corpus = self.paths.corpus();
+        if !self.paths.may_replace(&corpus)? {
             return Err(CleanError::Occupied { path: corpus });
         }
         kept.files
@@ -111,8 +120,8 @@ impl Engine<'_> {
             fresh.add(&name, text)?;
             given.push(name);
         }
-        self.place.announce(&given)?;
-        let aside = self.place.aside();
+        self.paths.announce(&given)?;
+        let aside = self.paths.replaced_corpus();
         if aside.symlink_metadata().is_ok() {
             remove(&aside)?;
         }
@@ -122,7 +131,8 @@ impl Engine<'_> {
         Ok(given.iter().map(|name| corpus.join(name)).collect())
     }
 
-    /// All steps, and the bytes that trimming took.
+    /// Returns all steps with the number of files that each removed, and the bytes that trimming
+    /// removed.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -192,7 +202,7 @@ impl Engine<'_> {
             max_len: self.cleaning.max_len,
             exec: Some(self.cleaning.way),
             corpus: corpus.map(|path| absolute(path)).collect(),
-            out: absolute(&self.place.corpus()),
+            out: absolute(&self.paths.corpus()),
             onto: self.cleaning.onto.as_deref().map(absolute),
             journal: kept.journal.to_owned(),
             in_place: false,
@@ -241,32 +251,32 @@ fn gained(gained: &Features) -> Vec<GainedFeature> {
     gained.collect()
 }
 
-/// The number of instrumented places of these features.
+/// Returns the number of instrumented places (edges) of these features.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64
 }
 
-fn absolute(path: &std::path::Path) -> OsText {
+fn absolute(path: &Path) -> OsText {
     OsText::from(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-fn remove(folder: &std::path::Path) -> Result<(), CleanError> {
+fn remove(folder: &Path) -> Result<(), CleanError> {
     let removed = std::fs::remove_dir_all(folder);
     Ok(removed.map_err(ddfuzz_model::files::FileError::at("remove", folder))?)
 }
 
-/// Names files by their content, or as they are called below the corpus.
+/// Gives file names: by content hash, or the path below the corpus (`--keep-names`).
 pub(super) struct FileNames {
-    /// The corpus, absolute; `None` where contents name the files.
+    /// The directories of the corpus, absolute; `None` if files are named by content.
     roots: Option<Vec<PathBuf>>,
     taken: HashSet<PathBuf>,
-    /// Folders that names stand in.
+    /// Folders that given names lie in; no file may get such a name.
     folders: HashSet<PathBuf>,
 }
 
 impl FileNames {
-    /// Names for files of `roots`, as they are called there if `keep`.
+    /// Names for files of `roots`; `keep` gives files their path below the corpus.
     pub fn new(roots: &[PathBuf], keep: bool) -> FileNames {
         let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
         FileNames {
@@ -276,15 +286,14 @@ impl FileNames {
         }
     }
 
-    /// An unused name for this content of the file `path`.
+    /// Returns an unused name for the file `path` with this content.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {
             None => PathBuf::from(&hash),
             Some(roots) => below(roots, path),
         };
-        // Two corpora may each have a file of this name, or one a folder that is a file in the
-        // other.
+        // Two corpora may have files of the same path, or a file where the other has a folder.
         let mut longer = plain.clone().into_os_string();
         longer.push(format!("-{hash}"));
         let numbered = (1..).map(|more: u64| PathBuf::from(format!("{hash}-{more}")));
@@ -307,13 +316,156 @@ impl FileNames {
     }
 }
 
-/// The path below the corpus that it stands in; a file that was named itself has its own name.
+/// Returns the path of a file below the directory of `roots` that contains it; its file name if the
+/// file itself is a root.
 fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
     let found = roots.iter().find_map(|root| path.strip_prefix(root).ok());
     match found {
         Some(below) if !below.as_os_str().is_empty() => below.to_owned(),
         _ => PathBuf::from(path.file_name().map_or_else(OsString::new, OsString::from)),
     }
+}
+
+/// Most unreadable files that the result names.
+const NAMED: usize = 16;
+
+/// Counts of all steps, for the result.
+#[derive(Debug, Default)]
+pub(super) struct CleanTotals {
+    pub before: Amount,
+    pub duplicates: Amount,
+    pub unreadable: Amount,
+    pub oversized: Amount,
+    pub crashes: Amount,
+    pub hangs: Amount,
+    pub ooms: Amount,
+    pub flaky: Amount,
+    pub groups: Vec<CleanGroup>,
+    pub unread: Vec<Unread>,
+    pub runs: u64,
+    pub known: u64,
+    pub spread: Spread,
+}
+
+impl CleanTotals {
+    /// Adds the number of runs that measuring took.
+    pub fn runs_of(&mut self, contents: &Contents) {
+        self.runs += contents.progress.runs;
+    }
+
+    /// Takes the counts of the files of the corpus, before any input is chosen.
+    pub fn begin(&mut self, contents: &Contents) {
+        self.runs_of(contents);
+        self.known = contents.progress.reused;
+        let tally = &contents.tally;
+        // A file that vanished between listing and reading counts as part of the corpus, since a
+        // step below subtracts it again.
+        self.before = tally.before + tally.vanished.amount();
+        self.duplicates = tally.duplicates;
+        self.oversized = tally.oversized.amount();
+        let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
+        self.unreadable = unread[..2].iter().map(|aside| aside.amount()).sum();
+        for aside in [&tally.oversized].into_iter().chain(unread) {
+            let room = NAMED.saturating_sub(self.unread.len());
+            self.unread
+                .extend(aside.examples().take(room).map(|(path, why)| Unread {
+                    file: OsText::from(path),
+                    why: why.to_owned(),
+                }));
+        }
+    }
+
+    /// Counts a file that can no longer be read.
+    pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
+        self.unreadable.add(bytes);
+        if self.unread.len() < NAMED {
+            self.unread.push(Unread {
+                file: OsText::from(path),
+                why: "it was removed or changed".to_owned(),
+            });
+        }
+    }
+
+    /// Counts a failing input that is not stored in a group (`--skip groups`).
+    pub fn unfiled(&mut self, ended: Ended, bytes: u64) {
+        match ended {
+            Ended::Timeout => self.hangs.add(bytes),
+            Ended::OutOfMemory => self.ooms.add(bytes),
+            _ => self.crashes.add(bytes),
+        }
+    }
+
+    /// Counts failing inputs that were stored in groups.
+    pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
+        for input in failing
+            .iter()
+            .filter(|input| filed.gone.contains(&input.content))
+        {
+            self.gone(&input.path, input.size);
+        }
+        self.crashes = self.crashes + filed.crashes;
+        self.hangs = self.hangs + filed.hangs;
+        self.ooms = self.ooms + filed.ooms;
+        self.flaky = self.flaky + filed.flaky;
+        for held in &filed.groups {
+            let folder = held.kind.folder().to_owned();
+            let major = held.major.short();
+            let count = held.amount.files;
+            let class = held.class.to_string();
+            self.group(CleanGroup {
+                folder,
+                major,
+                class,
+                count,
+            });
+        }
+    }
+
+    /// Adds a crash group to the result; if it is already counted, adds its number of inputs.
+    fn group(&mut self, new: CleanGroup) {
+        match self.groups.iter_mut().find(|known| is_same(known, &new)) {
+            Some(known) => known.count += new.count,
+            None => self.groups.push(new),
+        }
+    }
+
+    /// Whether a group with the same kind and key is already counted.
+    pub fn has_group(&self, group: &CleanGroup) -> bool {
+        self.groups.iter().any(|known| is_same(known, group))
+    }
+
+    /// Adds a group of crashes that occurred while files were trimmed.
+    pub fn slipped(&mut self, group: CleanGroup) {
+        self.group(CleanGroup { count: 0, ..group });
+    }
+
+    /// Returns the steps before the choice of the subset, with what each removed.
+    pub fn steps(&self) -> Vec<Step> {
+        let crashes = self.crashes + self.flaky;
+        let steps = [
+            (StepName::Duplicates, self.duplicates),
+            (StepName::Unreadable, self.unreadable),
+            (StepName::Oversized, self.oversized),
+            (StepName::Crashes, crashes),
+            (StepName::Hangs, self.hangs),
+            (StepName::Ooms, self.ooms),
+        ];
+        let steps = steps.map(|(step, Amount { files, bytes })| Step { step, files, bytes });
+        steps.to_vec()
+    }
+
+    /// Returns the number and bytes of files that remain after these steps.
+    pub fn left(&self) -> Amount {
+        let steps = self.steps().into_iter();
+        steps.fold(self.before, |left, step| Amount {
+            files: left.files.saturating_sub(step.files),
+            bytes: left.bytes.saturating_sub(step.bytes),
+        })
+    }
+}
+
+fn is_same(one: &CleanGroup, other: &CleanGroup) -> bool {
+    one.folder == other.folder && one.major == other.major
 }
 
 #[cfg(test)]

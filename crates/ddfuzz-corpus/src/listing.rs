@@ -1,0 +1,489 @@
+//! Lists the inputs below some paths, one by one, without a list of all of them in memory.
+//!
+//! The corpora of AFL++, cargo-fuzz, honggfuzz and ddfuzz are recognized by their [`Layout`]; in
+//! any other directory each file is an input. Files are not opened.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{DirEntry, Metadata, ReadDir};
+use std::io;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::Excluded;
+use ddfuzz_model::files::regular::Unread;
+use ddfuzz_model::files::{atomic, regular};
+use ddfuzz_store::foreign::{CrashName, Fuzzer};
+
+/// Deepest nesting of directories that is listed.
+const DEPTH: usize = 64;
+/// Most recognized directories that are reported.
+const MAX_RECOGNISED: usize = 64;
+
+/// A path of the command line that cannot be listed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} cannot be cleaned: {why}", path.display())]
+pub struct NotListed {
+    /// The path, as given on the command line.
+    pub path: PathBuf,
+    /// Why it cannot be listed.
+    pub why: Unread,
+}
+
+/// Entries that a listing found to be no inputs, and directories that could not be listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListingReport {
+    /// Directories with a recognized layout; at most 64.
+    pub recognised: BTreeMap<PathBuf, Layout>,
+    /// Entries that are no inputs, because of their type or of the directory's layout: fifos,
+    /// sockets, links to directories, dangling links, hidden directories, other files of fuzzers,
+    /// and the output directory.
+    pub passed_over: Excluded,
+    /// Directories that could not be listed completely.
+    pub unread: Excluded,
+}
+
+/// A directory that is still to be listed.
+struct PendingDirectory {
+    path: PathBuf,
+    depth: usize,
+    in_instance: bool,
+}
+
+/// The directory that is being listed.
+struct OpenDirectory {
+    entries: ReadDir,
+    path: PathBuf,
+    layout: Layout,
+    depth: usize,
+}
+
+/// Iterates over the inputs below some paths, in the order of the directories.
+pub struct Listing {
+    /// Files of the command line that are still to be returned.
+    files: Vec<PathBuf>,
+    waiting: Vec<PendingDirectory>,
+    current: Option<OpenDirectory>,
+    /// Device and inode of directories and files that were already listed.
+    known: HashSet<(u64, u64)>,
+    out: Option<(u64, u64)>,
+    report: ListingReport,
+}
+
+impl Listing {
+    /// Lists the inputs at `roots`: files, and directories with everything below them. Links to
+    /// files are followed; links to directories only if they are roots, because they may form a
+    /// loop. The output directory `out` is skipped below a root.
+    /// Fails if a root does not exist, is neither a file nor a directory, or is `out`.
+    pub fn new(roots: &[PathBuf], out: Option<&Path>) -> Result<Listing, NotListed> {
+        let out = out.and_then(|out| out.metadata().ok()).as_ref().map(place);
+        let mut listing = Listing {
+            files: Vec::new(),
+            waiting: Vec::new(),
+            current: None,
+            known: HashSet::new(),
+            out,
+            report: ListingReport::default(),
+        };
+        for root in roots {
+            listing.add_root(root)?;
+        }
+        // Both lists are processed from the end.
+        listing.files.reverse();
+        listing.waiting.reverse();
+        Ok(listing)
+    }
+
+    fn add_root(&mut self, root: &Path) -> Result<(), NotListed> {
+        let refused = |why| NotListed {
+            path: root.to_owned(),
+            why,
+        };
+        let facts = root.metadata().map_err(|error| {
+            refused(match error.kind() {
+                ErrorKind::NotFound if root.is_symlink() => {
+                    Unread::NotAFile("a link that leads nowhere")
+                }
+                ErrorKind::NotFound => Unread::Missing,
+                _ => Unread::Refused(error.to_string()),
+            })
+        })?;
+        let path = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        if facts.is_dir() {
+            // An unreadable directory must not count as an empty corpus.
+            std::fs::read_dir(root).map_err(|error| refused(Unread::Refused(error.to_string())))?;
+            if self.out == Some(place(&facts)) {
+                let why = "it is the output directory, which cannot be cleaned into itself";
+                return Err(refused(Unread::Refused(why.to_owned())));
+            }
+            let in_instance = is_in_instance(&path);
+            self.waiting.push(PendingDirectory {
+                path,
+                depth: 0,
+                in_instance,
+            });
+            return Ok(());
+        }
+        if let Some(kind) = regular::special(facts.file_type()) {
+            return Err(refused(Unread::NotAFile(kind)));
+        }
+        if self.known.insert(place(&facts)) {
+            self.files.push(path);
+        }
+        Ok(())
+    }
+
+    /// Returns the entries that are no inputs, and the directories that could not be listed.
+    pub fn into_report(self) -> ListingReport {
+        self.report
+    }
+
+    /// Opens the next directory; returns false if there is none.
+    fn enter_next(&mut self) -> bool {
+        while let Some(waiting) = self.waiting.pop() {
+            if let Err(error) = self.enter(&waiting) {
+                let unread = &mut self.report.unread;
+                unread.add(&waiting.path, 0, || error.to_string());
+            }
+            if self.current.is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn enter(&mut self, waiting: &PendingDirectory) -> std::io::Result<()> {
+        let PendingDirectory {
+            path,
+            depth,
+            in_instance,
+        } = waiting;
+        let identity = place(&path.metadata()?);
+        if self.out == Some(identity) {
+            let passed_over = &mut self.report.passed_over;
+            passed_over.add(path, 0, || "the output directory".to_owned());
+            return Ok(());
+        }
+        if !self.known.insert(identity) {
+            return Ok(());
+        }
+        if *depth > DEPTH {
+            let why = || format!("it is more than {DEPTH} directories deep");
+            self.report.unread.add(path, 0, why);
+            return Ok(());
+        }
+        // The layout depends on all names, and they are not kept in memory: so the directory is
+        // read twice.
+        let layout = Marks::of(path)?.layout(*in_instance);
+        if layout != Layout::Plain {
+            let recognised = &mut self.report.recognised;
+            recognised.insert(path.clone(), layout);
+            if recognised.len() > MAX_RECOGNISED {
+                recognised.pop_last();
+            }
+        }
+        self.current = Some(OpenDirectory {
+            entries: std::fs::read_dir(path)?,
+            path: path.clone(),
+            layout,
+            depth: *depth,
+        });
+        Ok(())
+    }
+
+    /// Returns the entry as an input, if it is one.
+    fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<PathBuf> {
+        let (name, path) = (entry.file_name(), entry.path());
+        let kind = match entry.file_type() {
+            Ok(kind) => kind,
+            // It has vanished, or its type is unknown: reading it gives the reason.
+            Err(_) => return Some(path),
+        };
+        let passed_over = &mut self.report.passed_over;
+        let why = if kind.is_dir() {
+            match layout.passes_over_directory(&name) {
+                None => {
+                    self.waiting.push(PendingDirectory {
+                        path,
+                        depth: depth + 1,
+                        in_instance: layout == Layout::AflInstance,
+                    });
+                    return None;
+                }
+                Some(why) => why,
+            }
+        } else if let Some(why) = layout.passes_over(&name) {
+            why
+        } else if kind.is_symlink() {
+            match path.metadata() {
+                Ok(facts) if facts.is_dir() => "a link to a directory",
+                Ok(facts) => match regular::special(facts.file_type()) {
+                    None => return Some(path),
+                    Some(kind) => kind,
+                },
+                Err(error) => {
+                    let why = match error.kind() {
+                        ErrorKind::NotFound => "a link that leads nowhere".to_owned(),
+                        _ => format!("a link: {error}"),
+                    };
+                    passed_over.add(&path, 0, || why);
+                    return None;
+                }
+            }
+        } else {
+            match regular::special(kind) {
+                None => return Some(path),
+                Some(kind) => kind,
+            }
+        };
+        passed_over.add(&path, 0, || why.to_owned());
+        None
+    }
+}
+
+impl Iterator for Listing {
+    type Item = PathBuf;
+
+    fn next(&mut self) -> Option<PathBuf> {
+        if let Some(path) = self.files.pop() {
+            return Some(path);
+        }
+        loop {
+            let Some(current) = &mut self.current else {
+                match self.enter_next() {
+                    true => continue,
+                    false => return None,
+                }
+            };
+            let (layout, depth) = (current.layout, current.depth);
+            match current.entries.next() {
+                Some(Ok(entry)) => {
+                    if let Some(found) = self.input_of(layout, depth, &entry) {
+                        return Some(found);
+                    }
+                }
+                Some(Err(error)) => {
+                    let path = current.path.clone();
+                    self.current = None;
+                    self.report.unread.add(&path, 0, || error.to_string());
+                }
+                None => self.current = None,
+            }
+        }
+    }
+}
+
+/// Device and inode of a file, which identify it under any name.
+fn place(facts: &Metadata) -> (u64, u64) {
+    (facts.dev(), facts.ino())
+}
+
+/// The fuzzer that wrote a directory, by the names in it, which determine the entries that are
+/// inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Output directory of ddfuzz; its inputs are in `corpus`.
+    Ddfuzz,
+    /// Directory of an AFL++ instance; its inputs are in `queue`, `crashes*` and `hangs*`.
+    AflInstance,
+    /// Queue, crashes or hangs of AFL++; its inputs have AFL++'s names.
+    AflEntries,
+    /// Workspace of honggfuzz; all files except the report are inputs.
+    Honggfuzz,
+    /// cargo-fuzz project; its inputs are in `corpus`.
+    CargoFuzz,
+    /// Cargo package with a cargo-fuzz project in `fuzz`.
+    Package,
+    /// Any other directory; all files are inputs, except those in hidden directories.
+    Plain,
+}
+
+/// Which of the names that identify a layout a directory contains.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    campaign: bool,
+    afl_facts: bool,
+    afl_folders: u8,
+    afl_state: bool,
+    afl_names: bool,
+    honggfuzz: bool,
+    manifest: bool,
+    fuzz_targets: bool,
+    fuzz: bool,
+}
+
+impl Marks {
+    /// Reads the names of all entries of a directory.
+    fn of(directory: &Path) -> io::Result<Marks> {
+        let mut marks = Marks::default();
+        for entry in std::fs::read_dir(directory)? {
+            marks.see(&entry?.file_name());
+        }
+        Ok(marks)
+    }
+
+    /// Records that the directory contains this name.
+    fn see(&mut self, name: &OsStr) {
+        let Some(name) = name.to_str() else {
+            return;
+        };
+        match name {
+            "ddfuzz.json" => self.campaign = true,
+            "fuzzer_stats" | "fuzzer_setup" => self.afl_facts = true,
+            "queue" => self.afl_folders |= 1,
+            "crashes" => self.afl_folders |= 2,
+            "hangs" => self.afl_folders |= 4,
+            ".state" | "README.txt" => self.afl_state = true,
+            "HONGGFUZZ.REPORT.TXT" => self.honggfuzz = true,
+            "Cargo.toml" => self.manifest = true,
+            "fuzz_targets" => self.fuzz_targets = true,
+            "fuzz" => self.fuzz = true,
+            name if name.starts_with("id") && !self.afl_names => {
+                self.afl_names = is_afl(name);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the layout; `in_instance` tells whether the directory is part of an AFL++ instance.
+    fn layout(self, in_instance: bool) -> Layout {
+        if self.campaign {
+            Layout::Ddfuzz
+        } else if self.afl_facts || self.afl_folders == 7 {
+            Layout::AflInstance
+        } else if in_instance || self.afl_names && self.afl_state {
+            Layout::AflEntries
+        } else if self.honggfuzz {
+            Layout::Honggfuzz
+        } else if self.manifest && self.fuzz_targets {
+            Layout::CargoFuzz
+        } else if self.manifest && self.fuzz {
+            Layout::Package
+        } else {
+            Layout::Plain
+        }
+    }
+}
+
+impl Layout {
+    /// Recognizes the layout of a directory.
+    pub fn of(directory: &Path) -> io::Result<Layout> {
+        Ok(Marks::of(directory)?.layout(is_in_instance(directory)))
+    }
+
+    /// Name of the layout, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layout::Ddfuzz => "ddfuzz",
+            Layout::AflInstance => "an AFL++ instance",
+            Layout::AflEntries => "AFL++",
+            Layout::Honggfuzz => "honggfuzz",
+            Layout::CargoFuzz => "a cargo-fuzz project",
+            Layout::Package => "a package with a cargo-fuzz project",
+            Layout::Plain => "files",
+        }
+    }
+
+    /// Returns why a file of this name is no input in this layout; `None` if it is one.
+    fn passes_over(self, name: &OsStr) -> Option<&'static str> {
+        if atomic::is_temporary(name) {
+            return Some("a file that ddfuzz was just writing");
+        }
+        match self {
+            Layout::Plain => None,
+            Layout::AflEntries if name.to_str().is_some_and(is_afl) => None,
+            Layout::AflEntries => Some("not named like an input of AFL++"),
+            Layout::Honggfuzz if name == "HONGGFUZZ.REPORT.TXT" => Some("a report of honggfuzz"),
+            Layout::Honggfuzz => None,
+            Layout::Ddfuzz | Layout::AflInstance | Layout::CargoFuzz | Layout::Package => {
+                Some("not an input")
+            }
+        }
+    }
+
+    /// Why a directory of this name is not looked into; `None` where it is.
+    pub(super) fn passes_over_directory(self, name: &OsStr) -> Option<&'static str> {
+        let bytes = name.as_encoded_bytes();
+        let fits = match self {
+            Layout::Ddfuzz | Layout::CargoFuzz => name == "corpus",
+            Layout::Package => name == "fuzz",
+            Layout::AflInstance => {
+                name == "queue" || bytes.starts_with(b"crashes") || bytes.starts_with(b"hangs")
+            }
+            Layout::AflEntries => return Some("a directory among AFL++'s entries"),
+            Layout::Honggfuzz | Layout::Plain if bytes.starts_with(b".") => {
+                return Some("a hidden directory");
+            }
+            Layout::Honggfuzz | Layout::Plain => true,
+        };
+        (!fits).then_some("not a corpus")
+    }
+}
+
+/// Whether a file name has the form that AFL++ gives to its inputs.
+fn is_afl(name: &str) -> bool {
+    CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
+}
+
+/// Whether the directory is the queue, or the crashes or hangs, of an AFL++ instance.
+pub(super) fn is_in_instance(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.as_encoded_bytes());
+    let fits = name.is_some_and(|name| {
+        name == b"queue" || name.starts_with(b"crashes") || name.starts_with(b"hangs")
+    });
+    let beside = |name: &str| path.with_file_name(name).exists();
+    fits && (beside("fuzzer_stats") || beside("fuzzer_setup"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(names: &[&str], in_instance: bool) -> Layout {
+        let mut marks = Marks::default();
+        names.iter().for_each(|name| marks.see(name.as_ref()));
+        marks.layout(in_instance)
+    }
+
+    #[test]
+    fn directories_are_known_by_the_names_in_them() {
+        for (names, expected) in [
+            (&["ddfuzz.json", "corpus", "crashes"][..], Layout::Ddfuzz),
+            (&["cmdline", "fuzzer_stats", "queue"], Layout::AflInstance),
+            (&["queue", "crashes", "hangs"], Layout::AflInstance),
+            (
+                &[".state", "id:000000,time:0,execs:0,orig:a"],
+                Layout::AflEntries,
+            ),
+            (
+                &["HONGGFUZZ.REPORT.TXT", "0123.00000004.honggfuzz.cov"],
+                Layout::Honggfuzz,
+            ),
+            (&["Cargo.toml", "fuzz_targets", "corpus"], Layout::CargoFuzz),
+            (&["Cargo.toml", "src", "fuzz"], Layout::Package),
+            (&["Cargo.toml", "README.txt", "queue"], Layout::Plain),
+            (&[], Layout::Plain),
+        ] {
+            assert_eq!(layout(names, false), expected, "{names:?}");
+        }
+        assert_eq!(layout(&["anything"], true), Layout::AflEntries);
+    }
+
+    #[test]
+    fn what_a_fuzzer_keeps_beside_its_corpus_is_no_input() {
+        let entries = Layout::AflEntries;
+        assert_eq!(entries.passes_over("id:000001,src:000000".as_ref()), None);
+        assert_eq!(entries.passes_over("id_000001,src_000000".as_ref()), None);
+        assert!(entries.passes_over("README.txt".as_ref()).is_some());
+        assert!(entries.passes_over_directory(".state".as_ref()).is_some());
+        let instance = Layout::AflInstance;
+        for inside in ["queue", "crashes", "hangs", "crashes.2026-01-01-00:00:00"] {
+            assert_eq!(instance.passes_over_directory(inside.as_ref()), None);
+        }
+        assert!(instance.passes_over_directory(".synced".as_ref()).is_some());
+        let temporary = ".ddfuzz-tmp-abc".as_ref();
+        assert!(Layout::Plain.passes_over(temporary).is_some());
+        assert_eq!(Layout::Plain.passes_over(".hidden".as_ref()), None);
+    }
+}
