@@ -71,7 +71,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         stop: &stop,
     };
     let jobs = workers(args.jobs);
-    let line = ui::Counting::new(output, "group", groups.len() as u64);
+    let line = ui::CountBar::new(output, "group", groups.len() as u64);
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::results::absolute;
 use super::run::other_groups;
-use super::{Exit, Failure, Output, next_steps};
-use crate::report::size;
+use super::{Exit, Failure, Output};
+use crate::report::{size, text::shell_word};
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one
@@ -62,6 +62,6 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
             utilities,
         },
     );
-    next_steps::after_merging(output, &args.out);
+    output.suggest(&format!("ddfuzz show {}", shell_word(&args.out)));
     Ok(Exit::Done)
 }

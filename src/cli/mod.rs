@@ -8,7 +8,6 @@ mod campaign_args;
 pub mod cargo;
 mod check;
 mod clean;
-mod completions;
 mod config;
 mod difference;
 mod doctor;
@@ -17,12 +16,10 @@ mod failure;
 mod generate;
 mod interestingness;
 mod log;
-mod man;
+mod man_and_completions;
 mod merge;
 mod min;
-mod next_steps;
 mod output;
-mod programs;
 mod reports;
 mod results;
 mod revisit;
@@ -43,10 +40,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 
 pub use failure::Exit;
-pub use programs::Program;
+pub use man_and_completions::Program;
 
 use crate::exec::find_program;
-use config::merge::PROGRAM;
+use config::options::PROGRAM;
 use failure::Failure;
 use output::Output;
 
@@ -85,8 +82,8 @@ enum Command {
     Merge(merge::MergeArgs),
     Gen(generate::GenArgs),
     Doctor(doctor::DoctorArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
+    Completions(man_and_completions::CompletionsArgs),
+    Man(man_and_completions::ManArgs),
 }
 
 /// The command line of `ddfuzz`.
@@ -181,8 +178,8 @@ impl Cli {
             Command::Merge(args) => merge::run(args, output),
             Command::Gen(args) => generate::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
-            Command::Completions(args) => completions::run(&args, output),
-            Command::Man(args) => man::run(&args, output),
+            Command::Completions(args) => man_and_completions::run_completions(&args, output),
+            Command::Man(args) => man_and_completions::run_man(&args, output),
         }
     }
 }

@@ -1,11 +1,16 @@
-//! What every command says, and how loudly.
+//! What commands print: results as text or JSON, messages, errors, and suggestions what to type next.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::failure::Failure;
+use crate::cli::failure::Failure;
+use crate::exec::facts::{Kind, TargetFacts};
+use crate::exec::{Channel, Target};
+use crate::minimize::Warning;
+use crate::report::text::shell_word;
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
@@ -153,4 +158,56 @@ pub fn print_bytes(bytes: &[u8]) {
 /// A line on stderr, if anybody listens.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Output directory that commands use when `-o` is absent.
+const DEFAULT_OUT: &str = "ddfuzz-out";
+
+/// Number of hex digits of a major key that a suggested command contains.
+const DIGITS: usize = 6;
+
+impl Output {
+    /// Suggests commands for the groups in `out`: show the group `major`, export it as a regression
+    /// test in the language of `target`, and check the groups after a fix.
+    pub fn suggest_for_groups(&self, out: &Path, major: &str, target: Option<&Target>) {
+        let word = shell_word(out);
+        let option = match out == Path::new(DEFAULT_OUT) {
+            true => String::new(),
+            false => format!(" -o {word}"),
+        };
+        let digits = &major[..DIGITS.min(major.len())];
+        self.suggest(&format!("ddfuzz show {word} {digits}"));
+        if let Some(form) = target.and_then(test_form) {
+            let command = format!("ddfuzz export {digits}{option} --as {form}");
+            self.suggest(&format!("{command}  # a regression test"));
+        }
+        self.suggest(&format!("ddfuzz check {word}  # after a fix"));
+    }
+
+    /// Prints a command line for the user to type next, unless the output is JSON.
+    pub fn suggest(&self, command: &str) {
+        if !self.json {
+            self.say(&format!("next: {command}"));
+        }
+    }
+
+    /// Warns that the group `major` crashes whatever the input is.
+    pub fn warn_of_any_input(&self, major: &str) {
+        let what = Warning::AnyInputFails;
+        self.say(&format!("warning: group {major} {what}"));
+    }
+}
+
+/// Returns the export format of a regression test in the language of the target; `None` if the
+/// target is written in another language, or reads a terminal, a named file or two files.
+fn test_form(target: &Target) -> Option<&'static str> {
+    if target.channel != Channel::Plain {
+        return None;
+    }
+    let facts = TargetFacts::of(target).ok()?;
+    match facts.kind {
+        Kind::Elf if facts.rust => Some("rust-test"),
+        Kind::Elf if !facts.go => Some("c-test"),
+        _ => None,
+    }
 }

@@ -155,7 +155,7 @@ impl ResultArgs {
 
     /// Names the files that stdin was written to, or removes them, where the call has failed before
     /// there was a log that refers to them. `result` is the name that the result has from its input.
-    pub fn settle_stdin<T>(
+    pub fn keep_or_remove_stdin<T>(
         &self,
         done: &Result<T, Failure>,
         inputs: &[InputFile],
@@ -179,7 +179,7 @@ impl ResultArgs {
     }
 
     /// Takes the file out of a record whose content goes to stdout.
-    pub fn taken(&self, output: &mut Option<OsText>) -> Option<OsText> {
+    pub fn take_output(&self, output: &mut Option<OsText>) -> Option<OsText> {
         match self.to_stdout() {
             true => output.take(),
             false => None,

@@ -13,8 +13,8 @@ use clap::{Arg, Command};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Pid, getppid};
 
-use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan, Scratch};
-use super::cargo::{Written, choose_out, reproducers};
+use super::cargo::libfuzzer::{Flags, LibFuzzerPlan, LibFuzzers, MAX_LEN, Scratch, TerminalUse};
+use super::cargo::{WrittenArtifacts, choose_out, reproducers};
 use super::output::tell;
 use super::run::{StoreRequest, open_store};
 use super::target::probe_by;
@@ -143,7 +143,7 @@ struct Corpus {
 
 /// What libFuzzer is called with: what the user calls it with. Where it is bounded it is started
 /// again after a crash; where it is not, it ends with the first, as users expect.
-fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
+fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
         false => Corpus {
@@ -160,12 +160,12 @@ fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
             }
         }
     };
-    let plan = Plan {
+    let plan = LibFuzzerPlan {
         program: program.to_owned(),
         env: Vec::new(),
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_default(),
         jobs: 1,
-        attached: Attached::Through,
+        terminal: TerminalUse::Shared,
         again: flags.time.is_some() || flags.runs.is_some(),
         flags,
     };
@@ -204,8 +204,8 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<Stri
     let mut lines = Vec::new();
     if let Some(artifacts) = artifacts {
         match reproducers(reader, artifacts) {
-            Ok(Written { count: 0, .. }) => {}
-            Ok(Written { count, .. }) => lines.push(format!(
+            Ok(WrittenArtifacts { count: 0, .. }) => {}
+            Ok(WrittenArtifacts { count, .. }) => lines.push(format!(
                 "ddfuzz: wrote {} to {}",
                 size::counted(count, "reproducer"),
                 text::shell_word(artifacts)

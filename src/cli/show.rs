@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
 use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
-use super::{Exit, Failure, Output, next_steps, ui};
+use super::{Exit, Failure, Output, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
@@ -57,7 +57,7 @@ pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
     );
     let careless = |view: &&GroupView| (view.minimized.as_ref()).is_some_and(|it| it.any_input);
     for view in views.iter().filter(careless) {
-        next_steps::warn_of_any_input(&view.major.short(), output);
+        output.warn_of_any_input(&view.major.short());
     }
     Ok(Exit::Done)
 }

@@ -216,7 +216,7 @@ impl WatchJob<'_> {
             reports: self.reports,
             out: self.out,
             before,
-            complaints: Vec::new(),
+            target_warnings: Vec::new(),
             tells_coverage: false,
         };
         report(&summary?, &store, &told, output)

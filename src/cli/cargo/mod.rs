@@ -1,7 +1,6 @@
 //! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`, `triage`
 //! and `clean` build the fuzz target and call ddfuzz's own commands.
 
-mod artifacts;
 mod build;
 mod install_runner;
 pub mod libfuzzer;
@@ -14,8 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub use artifacts::{Written, reproducers};
-pub use project::choose_out;
+pub use project::{WrittenArtifacts, choose_out, reproducers};
 
 use super::config::ConfigArgs;
 use super::{Exit, Failure, Output, clean, min, triage};

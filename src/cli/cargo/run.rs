@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use super::artifacts::hand_back;
 use super::build::{BuildArgs, toolchain_word};
 use super::libfuzzer;
-use super::project::{Project, choose_out};
+use super::project::{Project, choose_out, copy_to_project};
 use crate::cli::{Exit, Failure, Output, export, run};
 use crate::exec::{Ended, Executor, Telling};
 use crate::files::regular;
@@ -82,7 +81,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {
-        true => hand_back(&place, &project, &name, output),
+        true => copy_to_project(&place, &project, &name, output),
         false => Ok(None),
     };
     let exit = done?;

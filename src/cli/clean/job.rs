@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 
+use super::destination::{add_to, check_places};
 use super::libfuzzer::LibFuzzer;
-use super::places::{add_to, check_places};
-use super::{CleanArgs, SkipArg, TrimArg, places};
+use super::{CleanArgs, SkipArg, TrimArg, destination};
 use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
+use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::health::Quarantining;
 use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
 use crate::delta::Subset;
@@ -44,7 +44,7 @@ impl CleanJob {
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
         let in_place = match self.args.in_place {
-            true => Some(places::ReplacedCorpus::of(&self.args)?),
+            true => Some(destination::ReplacedCorpus::of(&self.args)?),
             false => None,
         };
         check_places(&self.args)?;
@@ -155,7 +155,7 @@ impl CleanJob {
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
         if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
-            next_steps::after_cleaning(output);
+            output.suggest("add --trim worth to shorten each kept file, which may take minutes");
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::cli::cargo::libfuzzer::{Attached, FuzzerOutput, Process, Scratch, flag};
+use crate::cli::cargo::libfuzzer::{FuzzerOutput, Process, Scratch, TerminalUse, flag};
 use crate::corpus::{Merged, Ruler};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::Counted;
@@ -76,7 +76,7 @@ impl LibFuzzer {
         words.push(flag("artifact_prefix", &scratch.join("failing-")));
         words.extend(folders.iter().map(OsString::from));
         let cwd = self.cwd.as_deref().unwrap_or(scratch);
-        let quiet = Attached::Apart(false);
+        let quiet = TerminalUse::Detached(false);
         let started = Process::start(&self.program, &words, &self.env, Some(cwd), quiet);
         let mut process = started.map_err(|error| format!("it cannot be started: {error}"))?;
         loop {

@@ -1,9 +1,9 @@
 //! `ddfuzz clean`: the smallest corpus with the same coverage. Here are its options, the target that an
 //! output directory of AFL++ names, and `--explain`.
 
+mod destination;
 mod job;
 mod libfuzzer;
-mod places;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -21,8 +21,8 @@ use crate::corpus::{Fate, Place, explain};
 use crate::files::OsText;
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
+use destination::check_places;
 use job::CleanJob;
-use places::check_places;
 
 /// Default of --out.
 const DEFAULT_OUT: &str = "ddfuzz-out";
@@ -144,7 +144,7 @@ pub enum TrimArg {
 /// Makes sure that what is asked for can be done, before anything is built or run.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
-        places::ReplacedCorpus::of(args)?;
+        destination::ReplacedCorpus::of(args)?;
     }
     check_places(args)
 }

@@ -1,11 +1,10 @@
-//! `ddfuzz.toml`: what a command line can say, in a file of the project. This finds the file, checks
-//! that nobody else could have written it, and completes the command line.
+//! Settings file `ddfuzz.toml`: finds the file, checks that nobody else could have written it, parses
+//! it, and adds its settings to the command line.
 //!
-//! The settings become words of the command line before it is parsed, so that each option can stand
-//! in the file and none is read twice.
+//! Settings become words of the command line before clap parses it: each option can stand in the
+//! file, and no option is parsed twice. Only this file uses the crate `toml` for settings.
 
-mod file;
-pub mod merge;
+pub mod options;
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -16,12 +15,14 @@ use std::sync::OnceLock;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use nix::unistd::{Uid, User};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
-use super::Failure;
+use crate::cli::Failure;
+use crate::cli::config::options::{SettingWords, SettingsMerger, is_flag};
 use crate::files::regular::Unread;
 use crate::files::{OsText, regular};
 use crate::store::SettingsFile;
-use merge::{Merge, SettingWords, is_flag};
 
 /// Which file of settings is read.
 #[derive(Args, Clone, Debug)]
@@ -126,12 +127,12 @@ impl Typed {
             });
         };
         let text = trusted_text(&path)?;
-        let settings = file::parse(&text).map_err(|error| {
+        let settings = parse(&text).map_err(|error| {
             let message = format!("it is not valid TOML: {}", error.why);
             refused(&path, error.line, &message)
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let merge = Merge {
+        let merge = SettingsMerger {
             path: &path,
             folder,
             root,
@@ -141,7 +142,7 @@ impl Typed {
         let mut given = given(command, leaf);
         if root.get_name() != whole.get_name() {
             // A project's targets are its own.
-            given.extend([merge::TARGET.to_owned(), merge::PROGRAM.to_owned()]);
+            given.extend([options::TARGET.to_owned(), options::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
             let back = |(name, _): &(String, OsString)| arg.get_long() == Some(name);
@@ -367,4 +368,139 @@ fn untrusted(path: &Path, why: &str) -> Failure {
         "check the path, and that only you can write to the file and its directory; --config \
          FILE reads another file, --no-config reads none",
     )
+}
+
+/// One `key = value` of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Its key, as the file writes it.
+    pub key: String,
+    /// The line that it stands in, from 1.
+    pub line: usize,
+    /// What it is set to.
+    pub value: Value,
+}
+
+/// What a setting is set to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A text in quotes.
+    Text(String),
+    /// A number, as the command line writes it.
+    Number(String),
+    /// `true` or `false`.
+    Flag(bool),
+    /// A list of values.
+    List(Vec<Value>),
+    /// A table of settings, in the order of the file.
+    Table(Vec<Setting>),
+    /// A date or a time of day, which no option takes.
+    Moment,
+}
+
+impl Value {
+    /// What it is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a text",
+            Value::Number(_) => "a number",
+            Value::Flag(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+            Value::Moment => "a date",
+        }
+    }
+}
+
+/// Why a text is no file of settings.
+#[derive(Debug)]
+pub struct NotToml {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub why: String,
+}
+
+/// Reads the settings of a text.
+pub fn parse(text: &str) -> Result<Vec<Setting>, NotToml> {
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let table = DeTable::parse(text).map_err(|error| NotToml {
+        line: error.span().map_or(1, |span| line(span.start)),
+        why: error.message().to_owned(),
+    })?;
+    parse_table(table.get_ref(), &line)
+}
+
+fn parse_table(
+    table: &DeTable<'_>,
+    line: &dyn Fn(usize) -> usize,
+) -> Result<Vec<Setting>, NotToml> {
+    let mut entries: Vec<(&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let setting = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        Ok(Setting {
+            key: key.get_ref().to_string(),
+            line: line(key.span().start),
+            value: parse_value(value, line)?,
+        })
+    };
+    entries.into_iter().map(setting).collect()
+}
+
+fn parse_value(
+    value: &Spanned<DeValue<'_>>,
+    line: &dyn Fn(usize) -> usize,
+) -> Result<Value, NotToml> {
+    Ok(match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            let read = i128::from_str_radix(number.as_str(), number.radix());
+            let number = read.map_err(|_| NotToml {
+                line: line(value.span().start),
+                why: format!("{} is not a number that can be used", number.as_str()),
+            })?;
+            Value::Number(number.to_string())
+        }
+        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(_) => Value::Moment,
+        DeValue::Array(all) => {
+            let all: Result<Vec<Value>, NotToml> =
+                all.iter().map(|one| parse_value(one, line)).collect();
+            Value::List(all?)
+        }
+        DeValue::Table(table) => Value::Table(parse_table(table, line)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_know_their_lines_and_keep_their_order() {
+        let read = parse("\n[run]\ntime = \"9s\"\nruns = 0x10\n[min]\nargs = true\n").unwrap();
+        let [run, min] = &read[..] else {
+            panic!("two tables: {read:?}");
+        };
+        assert_eq!((run.key.as_str(), run.line, min.line), ("run", 2, 5));
+        let Value::Table(settings) = &run.value else {
+            panic!("a table: {run:?}");
+        };
+        assert_eq!((settings[0].key.as_str(), settings[0].line), ("time", 3));
+        assert_eq!(settings[1].value, Value::Number("16".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_toml_is_refused_with_its_line() {
+        let error = parse("[run]\ntime = \n").unwrap_err();
+        assert_eq!(error.line, 2, "{error:?}");
+        for text in [
+            "[run",
+            "a = 1\na = 2",
+            "a = 99999999999999999999999999999999999999999",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 }

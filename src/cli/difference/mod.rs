@@ -17,7 +17,7 @@ use crate::delta::Dd;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
 use crate::report::{hexdump, size};
-use job::{Judge, baseline_crash, check_baseline_test};
+use job::{FailureCriterion, baseline_crash, check_baseline_test};
 
 /// The heading of the options about tests in the help.
 const TEST_HEADING: &str = "Tests";
@@ -66,7 +66,7 @@ impl Input {
 }
 
 /// What is searched for.
-struct Sought {
+struct SearchTask {
     goal: Goal,
     units: Units,
     /// The passing input; `None` is the empty one.
@@ -74,7 +74,7 @@ struct Sought {
     failing: Input,
 }
 
-impl Sought {
+impl SearchTask {
     /// The inputs, the one that names the results last.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
@@ -95,29 +95,30 @@ impl Sought {
     }
 }
 
-fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
+fn search(task: SearchTask, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
-    let done = search_for(&sought, &args, output);
-    let inputs = sought.passing.iter().chain([&sought.failing]);
+    let done = search_for(&task, &args, output);
+    let inputs = task.passing.iter().chain([&task.failing]);
     let files: Vec<InputFile> = inputs.map(|input| input.file.clone()).collect();
-    let result = with_ending(&sought.failing.path, sought.endings()[0]);
-    args.results.settle_stdin(&done, &files, &result, output);
+    let result = with_ending(&task.failing.path, task.endings()[0]);
+    args.results
+        .keep_or_remove_stdin(&done, &files, &result, output);
     done
 }
 
-fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
-    let (inputs, named) = (sought.paths(), &sought.failing.path);
-    let place = ResultPlace::choose(&args.results, &inputs, named, sought.endings())?;
+fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
+    let (inputs, named) = (task.paths(), &task.failing.path);
+    let place = ResultPlace::choose(&args.results, &inputs, named, task.endings())?;
     let stop = signals::stop_flag()?;
-    let judge = judge(sought, args, &place, output);
-    let judge = signals::unless_stopped(&stop, judge)?;
+    let criterion = criterion(task, args, &place, output);
+    let criterion = signals::unless_stopped(&stop, criterion)?;
     if args.results.force {
         place.clear()?;
     }
     let job = job::DifferenceJob {
-        sought,
+        task,
         args,
-        judge: &judge,
+        criterion: &criterion,
         stop: &stop,
     };
     let done = match &place {
@@ -128,7 +129,7 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
     for warning in &isolated.warnings {
         output.say(&format!("warning: {warning}"));
     }
-    let printed = args.results.taken(&mut record.output);
+    let printed = args.results.take_output(&mut record.output);
     for side in [&mut record.passing, &mut record.failing] {
         if printed.is_some() && *side == printed {
             *side = Some(OsText("stdout".into()));
@@ -140,23 +141,23 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
 }
 
 /// Finds out what fails, before anything is written.
-fn judge(
-    sought: &Sought,
+fn criterion(
+    task: &SearchTask,
     args: &SearchArgs,
     place: &ResultPlace,
     output: &Output,
-) -> Result<Judge, Failure> {
+) -> Result<FailureCriterion, Failure> {
     if let Some(script) = &args.test {
-        let mut test = Interestingness::find(script, &args.target, &sought.failing.path)?;
+        let mut test = Interestingness::find(script, &args.target, &task.failing.path)?;
         if matches!(place, ResultPlace::Directory(_)) {
             return Err(no_group());
         }
-        check_baseline_test(sought, args.invert, &mut test)?;
-        return Ok(Judge::Test(Box::new(test.with_fixed_time())));
+        check_baseline_test(task, args.invert, &mut test)?;
+        return Ok(FailureCriterion::Test(Box::new(test.with_fixed_time())));
     }
     let target = args.target.target()?;
     let way = args.target.probe(&target, output)?.executor.way();
-    let crash = baseline_crash(sought, args.invert, &target, way)?;
+    let crash = baseline_crash(task, args.invert, &target, way)?;
     let group = crash.keys.major.short();
     output.detail(&format!(
         "{} in group {group}, executed by {way}",
@@ -167,7 +168,7 @@ fn judge(
         learn_limit: false,
         ..Minimizing::of_target(target, way, Dd::NAME)
     };
-    Ok(Judge::Crash {
+    Ok(FailureCriterion::Crash {
         minimizing: Box::new(minimizing),
         crash: Box::new(crash),
     })
@@ -230,7 +231,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
             (passing.map(Input::read).transpose()?, failing)
         }
     };
-    let sought = Sought {
+    let task = SearchTask {
         goal: Goal::Isolate,
         units: match (&passing, args.bytes) {
             (None, _) => Units::Bytes,
@@ -240,7 +241,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
         passing,
         failing,
     };
-    search(sought, args.search, output)
+    search(task, args.search, output)
 }
 
 /// Find the largest part of a failing input that still passes
@@ -263,13 +264,13 @@ pub struct MaxArgs {
 
 /// Runs the command.
 pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
-    let sought = Sought {
+    let task = SearchTask {
         goal: Goal::Maximize,
         units: Units::Bytes,
         passing: None,
         failing: Input::read(args.input)?,
     };
-    search(sought, args.search, output)
+    search(task, args.search, output)
 }
 
 /// Places of a difference that are shown.

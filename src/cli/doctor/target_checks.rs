@@ -14,7 +14,7 @@ pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> 
         input(target, facts, seen),
     ];
     checks.extend(
-        seen.frailty()
+        seen.constant_crash()
             .map(|frail| bad("crashes", frail.seen, frail.fix)),
     );
     if facts.kind == Kind::Elf {
@@ -104,7 +104,7 @@ fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     if target.takes_file() {
         return good(name, "a file, whose path replaces @@");
     }
-    if let Some(deaf) = seen.deafness(target) {
+    if let Some(deaf) = seen.ignored_stdin(target) {
         return bad(name, deaf.seen, deaf.fix);
     }
     match seen.read {

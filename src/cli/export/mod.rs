@@ -1,8 +1,8 @@
 //! `ddfuzz export`: reproducers in other forms.
 
-mod find;
-mod form;
-mod into;
+mod formats;
+mod group;
+mod test_directory;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
-use form::{ExportRequest, Form, package_of};
+use formats::{ExportRequest, Form, package_of};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
 ///
@@ -85,8 +85,8 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
         fuzz_dir: Some(fuzz_dir.to_owned()),
     };
     let reader = Reader::open(out)?;
-    let groups = find::all(&reader)?;
-    into::files(&args, &reader, &groups, folder)?;
+    let groups = group::all(&reader)?;
+    test_directory::files(&args, &reader, &groups, folder)?;
     Ok(groups.len() as u64)
 }
 
@@ -100,7 +100,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     let Some(name) = &args.group else {
         return Err(Failure::usage("no group is given").hint("see --help"));
     };
-    let (reader, chosen) = find::find(name, &args.out)?;
+    let (reader, chosen) = group::find(name, &args.out)?;
     let Some(form) = args.form else {
         let forms = Form::value_variants().iter().map(|form| form.name());
         let forms: Vec<&str> = forms.collect();
@@ -155,15 +155,15 @@ fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit
     let (reader, groups) = match &args.group {
         None => {
             let reader = Reader::open(&args.out)?;
-            let all = find::all(&reader)?;
+            let all = group::all(&reader)?;
             (reader, all)
         }
         Some(name) => {
-            let (reader, chosen) = find::find(name, &args.out)?;
+            let (reader, chosen) = group::find(name, &args.out)?;
             (reader, vec![chosen])
         }
     };
-    into::write(args, &reader, &groups, folder, output)
+    test_directory::write(args, &reader, &groups, folder, output)
 }
 
 impl ExportArgs {

@@ -3,7 +3,7 @@
 //! The first published `fuzz` takes its characters from `rand(3)`, which differs between C
 //! libraries; ours come from blake3, so that a name gives the same bytes everywhere.
 
-mod emit;
+mod write;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,7 +19,7 @@ use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
-use emit::{Parts, Sinks, write_preset};
+use write::{Parts, Sinks, write_preset};
 
 /// Generate random characters, like the `fuzz` program of the fuzz studies
 #[derive(clap::Args)]
@@ -193,7 +193,7 @@ impl GenArgs {
             stdout: !output.json,
             delay: self.delay.unwrap_or_default(),
         };
-        let bytes = emit::emit(parts, &sinks)?;
+        let bytes = write::send_parts(parts, &sinks)?;
         if output.json
             && let Some(file) = &self.out
         {

@@ -12,8 +12,8 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::interestingness::{explain_test_error, read_script};
-use super::min::call::{call_line, call_list};
-use super::min::turns::oracle_of_call;
+use super::min::call_script::{call_line, call_list};
+use super::min::command_line::oracle_of_call;
 use super::output::print_bytes;
 use super::results::is_standard;
 use super::target::TargetArgs;

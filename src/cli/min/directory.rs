@@ -10,7 +10,7 @@ use super::MinArgs;
 use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
 use crate::cli::run::campaign_of;
 use crate::cli::target::{install_bundled, recorded_target};
-use crate::cli::{Exit, Failure, Output, next_steps, show, signals, ui};
+use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
@@ -61,10 +61,10 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     let done = signals::unless_stopped(&stop, done)?;
     output.result(&done.text(out), &done);
     for group in done.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     if let Some(view) = done.views.iter().find(|view| view.kind == Kind::Crash) {
-        next_steps::after_groups(output, out, &view.major.short(), Some(&minimizing.target));
+        output.suggest_for_groups(out, &view.major.short(), Some(&minimizing.target));
     }
     Ok(match done.interrupted {
         true => {
@@ -108,14 +108,14 @@ pub(in crate::cli) fn minimize(
     let mut store = open(out, target, *way)?;
     install_bundled(&mut store, target)?;
     let store = Mutex::new(store);
-    let mut shown = GroupsScreen {
-        line: ui::Counting::new(output, "group", 0),
+    let mut screen = GroupsScreen {
+        line: ui::CountBar::new(output, "group", 0),
         output,
         done: 0,
     };
-    let done = minimize_left(&store, minimizing, known, resume, &mut shown, stop);
-    let minimized = shown.done;
-    drop(shown);
+    let done = minimize_left(&store, minimizing, known, resume, &mut screen, stop);
+    let minimized = screen.done;
+    drop(screen);
     done?;
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut views = Vec::new();
@@ -153,9 +153,9 @@ impl MinimizedGroups {
     }
 }
 
-/// What is shown meanwhile: how many wait, and what has ended.
+/// What is screen meanwhile: how many wait, and what has ended.
 struct GroupsScreen<'a> {
-    line: ui::Counting,
+    line: ui::CountBar,
     output: &'a Output,
     done: u64,
 }

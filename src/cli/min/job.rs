@@ -27,7 +27,7 @@ use crate::triage::Crash;
 /// The minimization of a crash.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
@@ -45,12 +45,12 @@ impl CrashJob<'_> {
             input: &self.input,
             result,
             log,
-            shown: self.shown,
+            screen: self.screen,
         };
-        let options = self.minimizing.options(self.shown.stop);
+        let options = self.minimizing.options(self.screen.stop);
         into.minimize(start, options, |input, journal, options| {
             let minimizing = &self.minimizing;
-            self.shown.tell_of(&self.crash, minimizing.way);
+            self.screen.say_crash(&self.crash, minimizing.way);
             minimizing.minimize(input, &self.crash, journal, options)
         })
     }
@@ -62,9 +62,9 @@ impl CrashJob<'_> {
         let kind = Kind::of_class(&self.crash.class);
         let filed = store.file(kind, &self.crash, &self.input)?;
         let store = Mutex::new(store);
-        self.shown.tell_of(&self.crash, *way);
-        let options = self.minimizing.options(self.shown.stop);
-        let options = self.shown.screen.watch(options);
+        self.screen.say_crash(&self.crash, *way);
+        let options = self.minimizing.options(self.screen.stop);
+        let options = self.screen.screen.watch(options);
         let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ pub(super) struct FileJob<'a> {
     pub(super) input: &'a [u8],
     pub(super) result: &'a Path,
     pub(super) log: &'a Path,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
 }
 
 impl FileJob<'_> {
@@ -118,7 +118,7 @@ impl FileJob<'_> {
                     .push(store_slip(result, &slip.input, &slip.keys)?);
                 Ok(())
             }),
-            ..self.shown.screen.watch(options)
+            ..self.screen.screen.watch(options)
         };
         let minimized = by(self.input, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| self.failure(error, begun))?;
@@ -134,7 +134,7 @@ impl FileJob<'_> {
             .map(|slip| slip_on_file(result, slip, &slips.borrow()))
             .collect();
         for path in unlisted_slips(&slips.borrow(), &record.slips) {
-            self.shown.tell_of_stray(path);
+            self.screen.say_unlisted_slip(path);
         }
         Ok((Finished { start, minimized }, record))
     }
@@ -170,7 +170,7 @@ pub(super) fn minimize_by_test(
     args: &MinArgs,
     path: &Path,
     input: &[u8],
-    shown: &MinScreen<'_>,
+    screen: &MinScreen<'_>,
 ) -> Result<(Finished, MinRecord), Failure> {
     let mut test = Interestingness::find(script, &args.target, path)?;
     let place = args.place()?;
@@ -185,7 +185,7 @@ pub(super) fn minimize_by_test(
     let options = Options {
         budget_tests: args.results.budget_tests,
         budget_time: args.results.budget_time,
-        stop: Some(shown.stop),
+        stop: Some(screen.stop),
         log_inputs: args.results.log_inputs,
         ..Options::default()
     };
@@ -194,7 +194,7 @@ pub(super) fn minimize_by_test(
         input,
         result: &results[0],
         log,
-        shown,
+        screen,
     };
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
     let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));

@@ -1,10 +1,10 @@
 //! `ddfuzz min`: minimizes one failing input, or all groups of an output directory. `--export-test`
 //! writes the crash as an interestingness test for other reducers.
 
-pub(in crate::cli) mod call;
+pub(in crate::cli) mod call_script;
+pub(in crate::cli) mod command_line;
 pub(in crate::cli) mod directory;
 mod job;
-pub(in crate::cli) mod turns;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use super::results::{
 };
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, next_steps, signals, ui};
+use super::{Exit, Failure, Output, signals, ui};
 use crate::campaign::{Finished, Minimizing, Variants};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
 use crate::report::export::{Taking, interestingness_test};
-use crate::report::text::{cut, printable};
+use crate::report::text::{cut, printable, shell_word};
 use crate::report::{claim, hexdump, place, size};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
-use call::CallFiles;
+use call_script::CallFiles;
+use command_line::CallMinimization;
 use job::{CrashJob, minimize_by_test};
-use turns::Turns;
 
 /// What the name of a result ends with.
 const ENDING: &str = ".min";
@@ -96,7 +96,8 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let done = minimize(&args, output);
     let inputs: Vec<InputFile> = input.into_iter().collect();
     let result = with_ending(&args.subject(), ENDING);
-    args.results.settle_stdin(&done, &inputs, &result, output);
+    args.results
+        .keep_or_remove_stdin(&done, &inputs, &result, output);
     done
 }
 
@@ -111,21 +112,21 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let stop = signals::stop_flag()?;
     let began = Instant::now();
-    let shown = MinScreen {
+    let screen = MinScreen {
         stop: &stop,
-        screen: ui::Minimizing::new(output),
+        screen: ui::MinimizationScreen::new(output),
     };
     let done = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &shown),
-        _ => minimize_crash(args, input, &shown, output),
+        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &screen),
+        _ => minimize_crash(args, input, &screen, output),
     };
-    drop(shown);
+    drop(screen);
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));
     }
-    let printed = args.results.taken(&mut record.output);
+    let printed = args.results.take_output(&mut record.output);
     output.result(&result_text(&record, &finished), &record);
     args.results.print(printed)?;
     say_next(args, &record, output)?;
@@ -138,9 +139,14 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
     match (out, &record.outcome.major, &record.log) {
         (Some(out), Some(major), _) => {
             let target = args.target.target()?;
-            next_steps::after_groups(output, out, major, Some(&target));
+            output.suggest_for_groups(out, major, Some(&target));
         }
-        (_, _, Some(log)) => next_steps::after_minimizing(output, Path::new(&log.0)),
+        (_, _, Some(log)) => {
+            output.suggest(&format!(
+                "ddfuzz log verify {}",
+                shell_word(Path::new(&log.0))
+            ));
+        }
         _ => {}
     }
     Ok(())
@@ -149,18 +155,18 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
 /// How a minimization is watched, and stopped.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
-    screen: ui::Minimizing,
+    screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
     /// Says which crash is held.
-    fn tell_of(&self, crash: &Crash, way: Way) {
+    fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
     /// Says where a crash is kept that the result does not list.
-    fn tell_of_stray(&self, path: &Path) {
+    fn say_unlisted_slip(&self, path: &Path) {
         let path = path.display();
         self.screen.say(&format!(
             "stored {path}: another crash, found while minimizing"
@@ -172,7 +178,7 @@ impl MinScreen<'_> {
 fn minimize_crash(
     args: &MinArgs,
     input: Vec<u8>,
-    shown: &MinScreen<'_>,
+    screen: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
     let target = args.target.target()?;
@@ -189,9 +195,9 @@ fn minimize_crash(
     }
     export_test(args, &crash, &named, way)?;
     if let (Some(files), ResultPlace::File { results, .. }) = (call_files, &place) {
-        let turns = Turns {
+        let command_line = CallMinimization {
             args,
-            shown,
+            screen,
             crash: &crash,
             way,
             original: args.input.as_deref().map(|path| (path, input.as_slice())),
@@ -201,11 +207,11 @@ fn minimize_crash(
             input: input.clone(),
             done: Vec::new(),
         };
-        return turns.take();
+        return command_line.take();
     }
     let job = CrashJob {
         minimizing: args.minimizing(target, way),
-        shown,
+        screen,
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
@@ -231,7 +237,7 @@ impl MinArgs {
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
-    /// The files of turns, where parts of the call have turns, too.
+    /// The files of command_line, where parts of the call have turns, too.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);

@@ -17,7 +17,7 @@ use crate::store::{Campaign, KnownGroups, StudyRecord};
 const RUNS_OF_EACH: u64 = 1200;
 
 /// Which utilities, of which list.
-pub(super) struct Planned {
+pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
 }
@@ -33,7 +33,7 @@ impl RevisitArgs {
 }
 
 /// The utilities that are asked for. What the list has that is not understood is said.
-pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<Planned, Failure> {
+pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
         let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);
@@ -59,7 +59,7 @@ pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<Planned, Failu
     if let Some(shard) = args.shard {
         utilities.retain(|utility| shard.has(utility.place));
     }
-    Ok(Planned {
+    Ok(StudySelection {
         list: selection.list.name,
         utilities,
     })
@@ -134,7 +134,7 @@ fn path_of_utilities() -> OsString {
 /// The settings of the study.
 pub(super) fn settings(
     args: &RevisitArgs,
-    planned: Planned,
+    planned: StudySelection,
     campaign: &Campaign,
     held: StudySandbox,
 ) -> StudySettings {
@@ -209,7 +209,7 @@ fn kernel() -> String {
 }
 
 /// Lists what would be run.
-pub(super) fn show(planned: &Planned, output: &Output) -> Exit {
+pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {
         let of = [&utility.package, &utility.version].map(|it| it.clone().unwrap_or_default());

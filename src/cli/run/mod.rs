@@ -15,7 +15,7 @@ use serde::Serialize;
 pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
-use super::behaviour::Complaint;
+use super::behaviour::TargetWarning;
 use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
@@ -121,7 +121,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
-    let complaints = complaints(&mut started, &target, output);
+    let target_warnings = target_warnings(&mut started, &target, output);
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
@@ -162,7 +162,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         reports: &args.reports,
         out: &args.out,
         before,
-        complaints,
+        target_warnings,
         tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)
@@ -177,18 +177,18 @@ fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result
 }
 
 /// Warns of reasons why this campaign would find little, before it begins.
-fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Complaint> {
+fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
         return Vec::new();
     }
     let seen = behaviour::observe(&mut *started.executor, target);
-    let mut complaints = seen.complaints(target);
-    complaints.extend(behaviour::unused_entry(target, started.executor.way()));
-    for complaint in &complaints {
-        output.say(&format!("warning: {complaint}"));
+    let mut target_warnings = seen.target_warnings(target);
+    target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
+    for warning in &target_warnings {
+        output.say(&format!("warning: {warning}"));
     }
-    complaints
+    target_warnings
 }
 
 /// The options that campaigns without coverage would do nothing about are refused there.
@@ -410,7 +410,7 @@ pub fn screen(
             return Ok(Box::new(full));
         }
     }
-    Ok(Box::new(ui::Line::new(output).counting(unit)))
+    Ok(Box::new(ui::CampaignLine::new(output).counting(unit)))
 }
 
 #[derive(Serialize)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
-use crate::cli::behaviour::Complaint;
+use crate::cli::behaviour::TargetWarning;
 use crate::cli::reports::{ReportArgs, causes, target_name};
-use crate::cli::{Exit, Failure, Output, behaviour, config, next_steps, show, ui};
+use crate::cli::{Exit, Failure, Output, behaviour, config, show, ui};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
@@ -69,7 +69,7 @@ pub fn report(
     told.write(&views, &text, store)?;
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     told.say_next(&views, store, output);
     Ok(exit(summary))
@@ -124,7 +124,7 @@ pub struct CampaignReport<'a> {
     /// What was there before.
     pub before: GroupsBefore,
     /// Reasons why fuzzing this command line would find little.
-    pub complaints: Vec<Complaint>,
+    pub target_warnings: Vec<TargetWarning>,
     /// Whether the corpus holds what has reached something new.
     pub tells_coverage: bool,
 }
@@ -137,11 +137,11 @@ impl CampaignReport<'_> {
             false => None,
         };
         // What was seen before it began need not be said again.
-        let is_late = self.complaints.is_empty() && !self.before.resumed;
+        let is_late = self.target_warnings.is_empty() && !self.before.resumed;
         let late = is_late
-            .then(|| behaviour::hindsight(summary, corpus))
+            .then(|| behaviour::campaign_warning(summary, corpus))
             .flatten();
-        let all = self.complaints.iter().chain(&late);
+        let all = self.target_warnings.iter().chain(&late);
         let full = summary.out_of_room.then(|| match summary.unstored {
             0 => OUT_OF_ROOM.to_owned(),
             lost => format!(
@@ -151,7 +151,7 @@ impl CampaignReport<'_> {
         });
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
         let more = full.into_iter().chain(hung);
-        Ok(all.map(Complaint::to_string).chain(more).collect())
+        Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
     /// What to do with a group of crashes that is not fixed, if possible a new one.
@@ -164,7 +164,7 @@ impl CampaignReport<'_> {
         let next = left.min_by_key(|view| (never_comes(view), is_old(view)));
         if let Some(view) = next {
             let target = Some(&self.minimizing.target);
-            next_steps::after_groups(output, self.out, &view.major.short(), target);
+            output.suggest_for_groups(self.out, &view.major.short(), target);
         }
     }
 

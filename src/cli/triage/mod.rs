@@ -2,7 +2,7 @@
 //! groups with those of another output directory.
 
 mod job;
-mod tally;
+mod outcomes;
 mod workers;
 
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, next_steps, signals, ui, values};
+use super::{Exit, Failure, Output, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
+use crate::report::text::shell_word;
 use crate::report::{
     CannotTell, SameBy, TriageGroup, TriageResult, triage_cannot_tell, triage_doubts,
     triage_groups_table, triage_summary, triage_table,
@@ -134,7 +135,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     args.say_next(&result, &target, &known, output)?;
     Ok(exit(&result))
@@ -153,11 +154,14 @@ impl TriageArgs {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
                 if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
-                    next_steps::before_minimizing(output, out);
+                    let out = shell_word(out);
+                    output.suggest(&format!("ddfuzz min {out}  # minimizes its groups"));
                 }
-                next_steps::after_groups(output, out, &group.major, Some(target));
+                output.suggest_for_groups(out, &group.major, Some(target));
             }
-            (None, Some(_)) => next_steps::after_triage(output),
+            (None, Some(_)) => {
+                output.suggest("add -o DIR to store the groups, for ddfuzz export and ddfuzz check")
+            }
             _ => {}
         }
         if result.interrupted {
@@ -207,7 +211,7 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
         crash_exit: target.crash_exit,
     };
     for group in &mut result.groups {
-        against.judge(group, &conditions);
+        against.compare_group(group, &conditions);
     }
     result.cannot_tell = against.cannot_tell(&conditions);
 }
@@ -271,7 +275,7 @@ impl Against {
     }
 
     /// Says of a group of runs under these conditions whether the directory has it.
-    pub fn judge(&self, group: &mut TriageGroup, now: &Conditions) {
+    pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
         group.new = Some(same.is_none());

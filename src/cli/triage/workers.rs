@@ -25,19 +25,19 @@ const BACKLOG: usize = 4;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What became of one file.
-pub enum Answer {
+pub enum WorkerResult {
     /// It could not be read.
-    Refused(String),
+    Unreadable(String),
     /// Its content was run before, or another worker runs it.
-    Same(ContentHash),
+    Duplicate(ContentHash),
     /// It crashed as others did before.
-    Again {
+    KnownVariant {
         /// Its content.
         input: ContentHash,
         /// Its length, in bytes.
         size: u64,
         /// The major and minor key.
-        route: (Key, Key),
+        variant: (Key, Key),
     },
     /// It was run and all that can be known of it is.
     New {
@@ -52,10 +52,10 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl WorkerResult {
     /// The major and minor key of a crash of which this is the record, and that came each time.
-    fn steady_route(&self) -> Option<(Key, Key)> {
-        let Answer::New { examined, .. } = self else {
+    fn steady_variant(&self) -> Option<(Key, Key)> {
+        let WorkerResult::New { examined, .. } = self else {
             return None;
         };
         let crash = examined.crash.as_deref();
@@ -81,7 +81,7 @@ pub struct Workers<'a> {
     /// Contents that somebody has taken.
     pub taken: Mutex<HashSet<ContentHash>>,
     /// Major and minor keys of which a record is at hand: further ones need no names and lines.
-    pub routes: Mutex<HashSet<(Key, Key)>>,
+    pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
 /// The set, whatever became of a thread that held it.
@@ -95,7 +95,7 @@ impl Workers<'_> {
     pub fn run(
         &self,
         jobs: usize,
-        mut hear: impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+        mut hear: impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let next = AtomicUsize::new(0);
         let broken = AtomicBool::new(false);
@@ -124,7 +124,7 @@ impl Workers<'_> {
         &self,
         next: &AtomicUsize,
         broken: &AtomicBool,
-        send: &SyncSender<(usize, Answer)>,
+        send: &SyncSender<(usize, WorkerResult)>,
     ) -> Result<(), Failure> {
         let done = || self.stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
         let fail = |_: &_| broken.store(true, Ordering::Relaxed);
@@ -137,38 +137,42 @@ impl Workers<'_> {
             let answer = self.answer(&mut triager, file);
             broken.fetch_or(answer.is_err(), Ordering::Relaxed);
             let answer = answer?;
-            let route = answer.steady_route();
+            let variant = answer.steady_variant();
             if send.send((at, answer)).is_err() {
                 break;
             }
             // Once the record is under way, so that nobody's `Again` overtakes it; and before the
             // next input, so that what is done with that hangs on no one's speed.
-            locked(&self.routes).extend(route);
+            locked(&self.variants).extend(variant);
         }
         Ok(())
     }
 
-    fn answer(&self, triager: &mut Triager, file: &Input) -> Result<Answer, Failure> {
+    fn answer(&self, triager: &mut Triager, file: &Input) -> Result<WorkerResult, Failure> {
         let bytes = match regular::read(&file.path, self.max_len) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Answer::Refused(why_unread(&error))),
+            Err(error) => return Ok(WorkerResult::Unreadable(why_unread(&error))),
         };
         let input = ContentHash::of(&bytes);
         if !locked(&self.taken).insert(input) {
-            return Ok(Answer::Same(input));
+            return Ok(WorkerResult::Duplicate(input));
         }
         let size = bytes.len() as u64;
-        let any = !locked(&self.routes).is_empty();
-        let is_known = |major, minor| locked(&self.routes).contains(&(major, minor));
+        let any = !locked(&self.variants).is_empty();
+        let is_known = |major, minor| locked(&self.variants).contains(&(major, minor));
         let leaks = self.leaks || may_leak(file);
         let examined = match judged(triager, &bytes, leaks, any, is_known)? {
             Judged::Again(major, minor) => {
-                let route = (major, minor);
-                return Ok(Answer::Again { input, size, route });
+                let variant = (major, minor);
+                return Ok(WorkerResult::KnownVariant {
+                    input,
+                    size,
+                    variant,
+                });
             }
             Judged::New(examined) => examined,
         };
-        Ok(Answer::New {
+        Ok(WorkerResult::New {
             input,
             bytes: match examined.crash {
                 Some(_) => bytes,
@@ -181,8 +185,8 @@ impl Workers<'_> {
 }
 
 fn listen(
-    answers: Receiver<(usize, Answer)>,
-    hear: &mut impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+    answers: Receiver<(usize, WorkerResult)>,
+    hear: &mut impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     loop {
         match answers.recv_timeout(TICK) {

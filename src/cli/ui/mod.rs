@@ -2,19 +2,19 @@
 //! campaign, a minimization, the full screen.
 
 pub mod campaign;
-mod minimizing;
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-pub use minimizing::Minimizing;
-
-use super::output::{self, Output};
 use crate::campaign::{Progress, Screen};
+use crate::cli::output::{self, Output};
+use crate::minimize::log::{Line, ReduceLine};
+use crate::minimize::{Doing, Options, Standing};
 use crate::report::text::printable;
-use crate::report::{GroupView, block, size};
+use crate::report::{GroupView, block, size, text};
 use crate::store::Kind;
 use crate::triage::Key;
 
@@ -47,17 +47,17 @@ pub fn rate(per_second: f64) -> String {
 }
 
 /// One line on stderr that is drawn again and again, if stderr is a terminal.
-pub struct Counting {
+pub struct CountBar {
     bar: ProgressBar,
     unit: &'static str,
     all: u64,
     began: Instant,
 }
 
-impl Counting {
+impl CountBar {
     /// A line of `all` things, as loud as `output` says.
-    pub fn new(output: &Output, unit: &'static str, all: u64) -> Counting {
-        Counting {
+    pub fn new(output: &Output, unit: &'static str, all: u64) -> CountBar {
+        CountBar {
             bar: bar(output),
             unit,
             all,
@@ -82,7 +82,7 @@ impl Counting {
     }
 }
 
-impl Drop for Counting {
+impl Drop for CountBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -90,17 +90,17 @@ impl Drop for Counting {
 
 /// One line on stderr that is drawn again and again, if stderr is a terminal; the block of each
 /// group above it. Without a terminal, lines for `grep` on stderr.
-pub struct Line {
+pub struct CampaignLine {
     bar: ProgressBar,
     output: Output,
     statuses: Statuses,
     unit: &'static str,
 }
 
-impl Line {
+impl CampaignLine {
     /// A line as loud as `output` says.
-    pub fn new(output: &Output) -> Line {
-        Line {
+    pub fn new(output: &Output) -> CampaignLine {
+        CampaignLine {
             bar: bar(output),
             output: output.clone(),
             statuses: Statuses::default(),
@@ -109,7 +109,7 @@ impl Line {
     }
 
     /// The same for a campaign that counts something else than runs.
-    pub fn counting(mut self, unit: &'static str) -> Line {
+    pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
     }
@@ -134,7 +134,7 @@ impl Line {
     }
 }
 
-impl Screen for Line {
+impl Screen for CampaignLine {
     fn progress(&mut self, progress: &Progress) {
         let line = self.statuses.progress(progress);
         self.say(line);
@@ -173,7 +173,7 @@ impl Screen for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for CampaignLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -283,4 +283,177 @@ fn named(group: &GroupView) -> String {
 /// The place, the last value of its line, for it has blanks.
 fn place(group: &GroupView) -> String {
     printable(group.place.as_deref().unwrap_or("-"))
+}
+
+/// Reductions that are shown.
+const RECENT: usize = 3;
+/// Between two lines where nothing can be drawn.
+const PLAIN: Duration = Duration::from_secs(10);
+/// Characters of a line before its text: `00:00:00 `.
+const CLOCK: usize = 9;
+
+/// A few lines on stderr that are drawn again and again, if stderr is a terminal, and else a line
+/// every ten seconds.
+pub struct MinimizationScreen {
+    shown: RefCell<Shown>,
+    output: Output,
+}
+
+struct Shown {
+    bar: ProgressBar,
+    began: Instant,
+    /// Whether it is a part of a call that shrinks: sizes are in its units.
+    of_call: bool,
+    /// Tests that were executed before this call.
+    before: Option<u64>,
+    standing: Option<Standing>,
+    recent: VecDeque<String>,
+    /// When a plain line was last written.
+    said: Instant,
+}
+
+impl MinimizationScreen {
+    /// A screen as loud as `output` says.
+    pub fn new(output: &Output) -> MinimizationScreen {
+        let target = match output.quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(10),
+        };
+        let style = ProgressStyle::with_template("{elapsed_precise} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        let now = Instant::now();
+        let shown = Shown {
+            bar,
+            began: now,
+            of_call: false,
+            before: None,
+            standing: None,
+            recent: VecDeque::new(),
+            said: now,
+        };
+        MinimizationScreen {
+            shown: RefCell::new(shown),
+            output: output.clone(),
+        }
+    }
+
+    /// The options of the minimization of an input that is shown here.
+    pub fn watch<'a>(&'a self, options: Options<'a>) -> Options<'a> {
+        self.watch_next(options, false)
+    }
+
+    /// The options of the minimization of a part of a call that is shown here.
+    pub fn watch_call<'a>(&'a self, options: Options<'a>) -> Options<'a> {
+        self.watch_next(options, true)
+    }
+
+    fn watch_next<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
+        self.shown.borrow_mut().begin(of_call);
+        Options {
+            on_line: Box::new(|line| {
+                if let Line::Reduce(reduction) = line {
+                    self.reduced(reduction);
+                }
+            }),
+            on_standing: Some(Box::new(|standing| self.stands(standing))),
+            ..options
+        }
+    }
+
+    /// Prints a line above what is drawn, unless the output is quiet.
+    pub fn say(&self, text: &str) {
+        let shown = self.shown.borrow();
+        shown.bar.suspend(|| self.output.say(text));
+    }
+
+    fn reduced(&self, reduction: &ReduceLine) {
+        let mut shown = self.shown.borrow_mut();
+        let left = match shown.of_call {
+            true => size::counted(reduction.size, "unit"),
+            false => size::bytes(reduction.size),
+        };
+        let test = size::grouped(reduction.i);
+        let line = format!("test {test}: {left} by {}", reduction.rule);
+        if self.output.verbose && !self.output.quiet {
+            shown.bar.suspend(|| output::tell(&line));
+        }
+        shown.recent.push_front(line);
+        shown.recent.truncate(RECENT);
+    }
+
+    fn stands(&self, standing: &Standing) {
+        let mut shown = self.shown.borrow_mut();
+        shown.before.get_or_insert(standing.executed);
+        shown.standing = Some(*standing);
+        if !shown.bar.is_hidden() {
+            shown.draw();
+        } else if !self.output.quiet && shown.said.elapsed() >= PLAIN {
+            shown.said = Instant::now();
+            output::tell(&shown.line());
+        }
+    }
+}
+
+impl Shown {
+    /// Begins with another minimization; the clock goes on.
+    fn begin(&mut self, of_call: bool) {
+        self.of_call = of_call;
+        self.began = Instant::now();
+        self.before = None;
+        self.standing = None;
+        self.recent.clear();
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(500));
+        }
+    }
+
+    fn draw(&self) {
+        let width = match console::Term::stderr().size_checked() {
+            Some((_, columns)) => usize::from(columns),
+            None => 80,
+        };
+        let mut message = text::cut(&self.line(), width.saturating_sub(CLOCK + 1));
+        for line in &self.recent {
+            message.push('\n');
+            message.push_str(&text::cut(&format!("  {line}"), width.saturating_sub(1)));
+        }
+        self.bar.set_message(message);
+    }
+
+    /// Where things stand, in one line.
+    fn line(&self) -> String {
+        let (Some(standing), Some(before)) = (&self.standing, self.before) else {
+            return String::new();
+        };
+        let seconds = self.began.elapsed().as_secs_f64();
+        let per_second = match seconds > 0.0 {
+            true => (standing.executed - before) as f64 / seconds,
+            false => 0.0,
+        };
+        let sizes = match self.of_call {
+            true => size::reduction_in(standing.size_before, standing.size, "unit"),
+            false => size::reduction(standing.size_before, standing.size),
+        };
+        let mut line = format!(
+            "{sizes}, {}, {}/s, {}",
+            size::counted(standing.executed, "test"),
+            rate(per_second),
+            standing.doing
+        );
+        if standing.doing != Doing::Baseline {
+            line.push_str(&format!(
+                ", {} of {} proved",
+                size::grouped(standing.proved.done),
+                size::grouped(standing.proved.of)
+            ));
+        }
+        line
+    }
+}
+
+impl Drop for MinimizationScreen {
+    fn drop(&mut self) {
+        self.shown.borrow().bar.finish_and_clear();
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::cli::cargo::artifacts::name_of;
+use crate::cli::cargo::project::libfuzzer_name;
 use crate::files::{atomic, regular};
 
 /// No input is longer, in bytes.
@@ -71,7 +71,7 @@ impl Corpus {
     }
 
     /// Writes what is new in the copy to the user's corpus.
-    pub fn hand_back(&mut self) -> io::Result<()> {
+    pub fn write_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
         };
@@ -85,7 +85,7 @@ impl Corpus {
             let Ok(bytes) = regular::read(&entry.path(), LONGEST) else {
                 continue;
             };
-            if name_of(&bytes).as_str() != name {
+            if libfuzzer_name(&bytes).as_str() != name {
                 continue; // It is being written.
             }
             match atomic::create_new(&self.own.join(&name), &bytes) {
@@ -105,7 +105,7 @@ impl CorpusCopy {
         let mut known = HashSet::new();
         for from in std::iter::once(own).chain(more.iter().map(PathBuf::as_path)) {
             each(from, &mut |bytes| {
-                let name = OsString::from(name_of(bytes));
+                let name = OsString::from(libfuzzer_name(bytes));
                 let path = dir.path().join(&name);
                 match known.insert(name) {
                     true => std::fs::write(path, bytes),
@@ -122,7 +122,7 @@ impl CorpusCopy {
 
     /// Whether it was there. With `-max_len`, libFuzzer dies of the beginning of a longer one.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
-        let name = name_of(input);
+        let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
         if input.is_empty() {
             // libFuzzer begins with it, whether the corpus has it or not.
@@ -179,7 +179,7 @@ impl Drop for Corpus {
     fn drop(&mut self) {
         // What cannot be written is still in the output directory where it crashed, or is found
         // again.
-        let _ = self.hand_back();
+        let _ = self.write_back();
     }
 }
 
@@ -295,13 +295,13 @@ mod tests {
         let mut corpus = Corpus::open(own.path().to_owned(), Vec::new()).unwrap();
         corpus.leave_out(b"deadly").unwrap();
         let copy = corpus.dirs()[0].to_owned();
-        std::fs::write(copy.join(name_of(b"new")), "n").unwrap();
-        corpus.hand_back().unwrap();
+        std::fs::write(copy.join(libfuzzer_name(b"new")), "n").unwrap();
+        corpus.write_back().unwrap();
         assert_eq!(inputs(own.path()), [b"deadly"]);
-        std::fs::write(copy.join(name_of(b"new")), "new").unwrap();
-        corpus.hand_back().unwrap();
+        std::fs::write(copy.join(libfuzzer_name(b"new")), "new").unwrap();
+        corpus.write_back().unwrap();
         assert_eq!(inputs(own.path()), [&b"deadly"[..], b"new"]);
-        assert!(own.path().join(name_of(b"new")).is_file());
+        assert!(own.path().join(libfuzzer_name(b"new")).is_file());
     }
 
     #[test]

@@ -3,15 +3,13 @@
 
 mod corpus;
 mod process;
-mod producer;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use corpus::Scratch;
-pub use process::{Attached, FuzzerOutput, Process, flag};
-pub use producer::{LibFuzzers, Plan};
+pub use process::{FuzzerOutput, LibFuzzerPlan, LibFuzzers, Process, TerminalUse, flag};
 
 use super::project::Project;
 use super::run::check_harness;
@@ -22,7 +20,7 @@ use crate::cli::run::{RunArgs, workers};
 use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
-use producer::timeout_flag;
+use process::timeout_flag;
 
 /// Default of --max-len, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
@@ -85,7 +83,7 @@ fn plan(
     program: &Path,
     words: &[OsString],
     output: &Output,
-) -> (Plan, PathBuf) {
+) -> (LibFuzzerPlan, PathBuf) {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
         true => project.corpus(name),
@@ -108,12 +106,12 @@ fn plan(
     flags.runs = args.runs.or(flags.runs);
     let jobs = workers(args.jobs);
     let folder = || project.artifacts(name).join("").into_os_string();
-    let plan = Plan {
+    let plan = LibFuzzerPlan {
         program: program.to_owned(),
         env: args.target.env.clone(),
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_else(folder),
         jobs: if flags.starts_processes() { 1 } else { jobs },
-        attached: Attached::Apart(output.verbose),
+        terminal: TerminalUse::Detached(output.verbose),
         again: true,
         flags,
     };

@@ -6,18 +6,18 @@ use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::model::{Course, Page};
+use super::model::{Page, ScreenModel};
 use super::{group_page, overview};
 
 /// Draws a campaign on the whole of a frame, whatever its size.
-pub fn draw(course: &Course, frame: &mut Frame<'_>) {
+pub fn draw(model: &ScreenModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let lines = match (course.page(), course.opened()) {
+    let lines = match (model.page(), model.opened()) {
         (Page::Group { tab, scroll }, Some(group)) => {
-            group_page::lines(course, group, tab, scroll, width, height)
+            group_page::lines(model, group, tab, scroll, width, height)
         }
-        _ => overview::lines(course, width, height),
+        _ => overview::lines(model, width, height),
     };
     let buffer = frame.buffer_mut();
     for (row, line) in (area.y..area.bottom()).zip(&lines) {
@@ -51,8 +51,8 @@ pub(super) fn spread(
 }
 
 /// A rule with a title.
-pub(super) fn rule(course: &Course, title: &str, width: usize) -> Line<'static> {
-    let faint = course.palette.faint();
+pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'static> {
+    let faint = model.palette.faint();
     let title = match title {
         "" => String::new(),
         title => format!(" {title} "),
@@ -60,13 +60,13 @@ pub(super) fn rule(course: &Course, title: &str, width: usize) -> Line<'static> 
     let rest = width.saturating_sub(title.chars().count() + 2);
     Line::from(vec![
         span("──", faint),
-        span(title, course.palette.strong()),
+        span(title, model.palette.strong()),
         span("─".repeat(rest), faint),
     ])
 }
 
 /// What keys there are, as far as they fit.
-pub(super) fn keys(course: &Course, keys: &[(&str, &str)], width: usize) -> Line<'static> {
+pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
     for (key, does) in keys {
@@ -75,7 +75,7 @@ pub(super) fn keys(course: &Course, keys: &[(&str, &str)], width: usize) -> Line
         if used > width + 3 {
             break;
         }
-        spans.push(span(*key, course.palette.accent()));
+        spans.push(span(*key, model.palette.accent()));
         spans.push(plain(text));
     }
     Line::from(spans)

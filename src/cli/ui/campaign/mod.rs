@@ -1,16 +1,15 @@
 //! The screen of a campaign: the whole terminal.
 //!
 //! What is told ([`crate::campaign::Screen`]) and what is pressed ([`Key`]) change the model
-//! ([`Course`]); `draw` turns the model into characters and is a pure function of it. [`FullScreen`]
+//! ([`ScreenModel`]); `draw` turns the model into characters and is a pure function of it. [`FullScreen`]
 //! joins both with a terminal and the files of the output directory.
 //!
 //! Localized here: `ratatui` (characters, and as `ratatui::crossterm` the terminal); `nix` and
 //! `libc` for the modes of the terminal.
 
-mod detail;
 mod draw;
 mod group_page;
-mod history;
+
 mod model;
 mod overview;
 mod terminal;
@@ -20,10 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use detail::{Detail, Log};
 pub use draw::{Palette, draw, left, plot};
-pub use history::{History, Sample};
-pub use model::{Action, Course, Event, Group, Heading, Key, Page, Tab};
+pub use group_page::{Detail, Log};
+
+pub use model::{Action, Event, Group, Heading, History, Key, Page, Sample, ScreenModel, Tab};
 pub use terminal::{Terminal, give_back};
 
 use crate::campaign::{Progress, Screen};
@@ -41,7 +40,7 @@ const FILES: Duration = Duration::from_millis(500);
 /// The screen of a campaign, on the whole terminal until it is dropped. It has no thread: it draws
 /// and listens whenever it is told something.
 pub struct FullScreen {
-    course: Course,
+    model: ScreenModel,
     /// Gone with the terminal itself.
     terminal: Option<Terminal>,
     reader: Reader,
@@ -69,10 +68,10 @@ impl FullScreen {
         }
         // Where the terminal cannot be had, lines do.
         let terminal = Terminal::take().ok().flatten()?;
-        let mut course = Course::new(heading, Palette::new(output.colored()));
-        known.iter().for_each(|view| course.known(view));
+        let mut model = ScreenModel::new(heading, Palette::new(output.colored()));
+        known.iter().for_each(|view| model.known(view));
         let mut full = FullScreen {
-            course,
+            model,
             terminal: Some(terminal),
             reader: reader.clone(),
             stop: Arc::clone(stop),
@@ -90,9 +89,9 @@ impl FullScreen {
     /// does not end the campaign.
     fn show(&mut self, at_once: bool) {
         let now = Instant::now();
-        self.course.at(self.began.elapsed());
+        self.model.at(self.began.elapsed());
         if self.stop.load(Ordering::Relaxed) {
-            self.course.stop();
+            self.model.stop();
         }
         let mut wanted = at_once || is_due(self.drawn, PICTURES, now);
         if is_due(self.looked, KEYS, now) {
@@ -108,7 +107,7 @@ impl FullScreen {
         }
         if wanted && let Some(terminal) = &mut self.terminal {
             self.drawn = Some(now);
-            if terminal.draw(&self.course).is_err() {
+            if terminal.draw(&self.model).is_err() {
                 self.terminal = None;
             }
         }
@@ -121,7 +120,7 @@ impl FullScreen {
             && let Some(key) = terminal.key()?
         {
             pressed = true;
-            match self.course.press(key) {
+            match self.model.press(key) {
                 Action::None => {}
                 Action::Stop => self.stop.store(true, Ordering::Relaxed),
                 Action::Suspend => terminal.suspend()?,
@@ -135,12 +134,12 @@ impl FullScreen {
     /// Reads what is new of the open group, or else of the next one in turn whose minimization has
     /// not ended, or of any: runs are still counted. One group at a time, for the campaign waits.
     fn read_files(&mut self) {
-        if let Some(id) = self.course.opened().and_then(|group| group.entry.clone()) {
-            self.course.detail().read(&self.reader, &id);
+        if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
+            self.model.detail().read(&self.reader, &id);
         }
-        let groups = self.course.groups();
+        let groups = self.model.groups();
         let next = |from: usize| (0..groups.len()).map(move |step| (from + step) % groups.len());
-        let open = self.course.opened().and_then(|open| {
+        let open = self.model.opened().and_then(|open| {
             let mut all = groups.iter();
             all.position(|one| one.is(open))
         });
@@ -153,7 +152,7 @@ impl FullScreen {
         };
         self.turn = self.turn.wrapping_add(1);
         if let Some(view) = chosen.and_then(|at| self.view(&groups[at])) {
-            self.course.known(&view);
+            self.model.known(&view);
         }
     }
 
@@ -168,25 +167,25 @@ impl FullScreen {
 
 impl Screen for FullScreen {
     fn progress(&mut self, progress: &Progress) {
-        self.course.progress(progress);
+        self.model.progress(progress);
         self.show(false);
     }
 
     fn group(&mut self, group: &GroupView) {
-        self.course.at(self.began.elapsed());
-        self.course.group(group);
+        self.model.at(self.began.elapsed());
+        self.model.group(group);
         self.show(false);
     }
 
     fn minimized(&mut self, group: &GroupView) {
-        self.course.at(self.began.elapsed());
-        self.course.minimized(group);
+        self.model.at(self.began.elapsed());
+        self.model.minimized(group);
         self.show(false);
     }
 
     fn note(&mut self, text: &str) {
-        self.course.at(self.began.elapsed());
-        self.course.note(text);
+        self.model.at(self.began.elapsed());
+        self.model.note(text);
         self.show(true);
     }
 }
@@ -195,7 +194,7 @@ impl Drop for FullScreen {
     fn drop(&mut self) {
         self.terminal = None;
         // What the user should know is not gone with the screen.
-        for event in self.course.events().filter(|event| event.is_note) {
+        for event in self.model.events().filter(|event| event.is_note) {
             tell(&event.text);
         }
     }

@@ -22,7 +22,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::{event, terminal};
 
 use super::draw::draw;
-use super::model::{Course, Key};
+use super::model::{Key, ScreenModel};
 
 /// The alternate screen, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
@@ -90,9 +90,9 @@ impl Terminal {
     }
 
     /// Draws the model. After a panic has given the terminal back nothing is drawn any more.
-    pub fn draw(&mut self, course: &Course) -> io::Result<()> {
+    pub fn draw(&mut self, model: &ScreenModel) -> io::Result<()> {
         if TAKEN.load(Ordering::Relaxed) {
-            self.drawing.draw(|frame| draw(course, frame))?;
+            self.drawing.draw(|frame| draw(model, frame))?;
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ enum Broken {
 
 /// Sends it, and says how many bytes it was. Whoever closes stdout does not want the rest, and is
 /// told nothing; a file is then recorded to the end.
-pub fn emit(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
+pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     let mut stdout = match sinks.stdout {
         true => Some(standard_output()?),
         false => None,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
-use super::file::{Setting, Value};
 use super::refused;
+use super::{Setting, Value};
 use crate::cli::Failure;
 
 /// The table of what several commands share.
@@ -29,7 +29,7 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
 /// A file of settings, and the commands it is for.
-pub struct Merge<'a> {
+pub struct SettingsMerger<'a> {
     /// The file.
     pub path: &'a Path,
     /// Its directory, which relative paths are taken from.
@@ -40,7 +40,7 @@ pub struct Merge<'a> {
     pub whole: &'a Command,
 }
 
-impl Merge<'_> {
+impl SettingsMerger<'_> {
     /// Fails at the first setting that no command could take.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
@@ -118,7 +118,7 @@ impl Merge<'_> {
     }
 
     /// What a call of the command at `names` takes of the settings, which have been
-    /// [checked](Merge::check): those of the most particular table first, none that `given`, the
+    /// [checked](SettingsMerger::check): those of the most particular table first, none that `given`, the
     /// ids of options that the command line has, names or excludes.
     pub fn taken(
         &self,
@@ -398,7 +398,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory};
 
     use crate::cli::Cli;
-    use crate::cli::config::file;
+    use crate::cli::config::parse;
 
     #[test]
     fn a_slip_of_the_pen_is_understood_and_another_word_is_not() {
@@ -456,14 +456,14 @@ mod tests {
 
     /// What a file of one setting adds to a call of this command.
     fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
-        let merge = Merge {
+        let merge = SettingsMerger {
             path: Path::new("/project/ddfuzz.toml"),
             folder: Path::new("/project"),
             root,
             whole: root,
         };
         let text = format!("[{}]\n{key} = {value}\n", names.join("."));
-        let settings = file::parse(&text).unwrap();
+        let settings = parse(&text).unwrap();
         merge.check(&settings).ok()?;
         let taken = merge.taken(&settings, names, Vec::new()).ok()?;
         Some(taken.options)

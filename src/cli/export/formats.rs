@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::find::Chosen;
+use super::group::ChosenGroup;
 use crate::cli::Failure;
 use crate::cli::cargo::project::{fuzz_binaries, nearest_fuzz_crate};
 use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
@@ -63,7 +63,7 @@ pub(super) struct ExportRequest<'a> {
     /// Where it is kept.
     pub(super) reader: &'a Reader,
     /// The group.
-    pub(super) chosen: &'a Chosen,
+    pub(super) chosen: &'a ChosenGroup,
     /// The expression for a test of Rust.
     pub(super) call: Option<&'a str>,
     /// The cargo-fuzz project that the user names.

@@ -169,7 +169,7 @@ pub(super) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
     /// How often each part has had its turn.
-    turns: BTreeMap<String, u64>,
+    phases: BTreeMap<String, u64>,
 }
 
 impl CallFiles {
@@ -180,7 +180,7 @@ impl CallFiles {
         CallFiles {
             prefix: PathBuf::from(OsString::from_vec(prefix.to_vec())),
             log: log.to_owned(),
-            turns: BTreeMap::new(),
+            phases: BTreeMap::new(),
         }
     }
 
@@ -193,7 +193,7 @@ impl CallFiles {
             (Part::Env, 0) => ".env".to_owned(),
             (Part::Env, at) => format!(".env-{}", at + 1),
         });
-        let turn = self.turns.entry(label.clone()).or_insert(0);
+        let turn = self.phases.entry(label.clone()).or_insert(0);
         *turn += 1;
         match (label.as_str(), *turn) {
             ("", 1) => self.log.clone(),
@@ -208,7 +208,7 @@ impl CallFiles {
     }
 
     /// Keeps the input that a turn begins with.
-    pub(super) fn keep_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
+    pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");
         folder::create_all(&folder)?;
         let path = folder.join(hash_of(input));

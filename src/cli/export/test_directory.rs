@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::Chosen;
-use super::form::{ExportRequest, package_of};
+use super::formats::{ExportRequest, package_of};
+use super::group::ChosenGroup;
 use super::{ExportArgs, not_written};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
@@ -17,7 +17,7 @@ use crate::store::Reader;
 
 /// What became of the files.
 #[derive(Default, Serialize)]
-pub(super) struct Written {
+pub(super) struct WrittenTests {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
@@ -40,7 +40,7 @@ enum Existing {
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[Chosen],
+    groups: &[ChosenGroup],
     dir: &Path,
     output: &Output,
 ) -> Result<Exit, Failure> {
@@ -64,18 +64,18 @@ pub(super) fn write(
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[Chosen],
+    groups: &[ChosenGroup],
     dir: &Path,
-) -> Result<Written, Failure> {
+) -> Result<WrittenTests, Failure> {
     let package = package_of(dir);
-    let mut written = Written {
+    let mut written = WrittenTests {
         into: absolute(dir),
-        ..Written::default()
+        ..WrittenTests::default()
     };
     // All texts first: where one cannot be made, no folder is half written.
     let mut files = Vec::new();
     for chosen in groups {
-        files.push(of_group(args, reader, chosen, package.as_deref())?);
+        files.push(group_test(args, reader, chosen, package.as_deref())?);
     }
     if !files.is_empty() {
         folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
@@ -90,18 +90,18 @@ pub(super) fn files(
 }
 
 /// The files of one group.
-struct OfGroup {
+struct GroupTest {
     module: String,
     text: String,
     large: Option<Vec<u8>>,
 }
 
-fn of_group(
+fn group_test(
     args: &ExportArgs,
     reader: &Reader,
-    chosen: &Chosen,
+    chosen: &ChosenGroup,
     package: Option<&Path>,
-) -> Result<OfGroup, Failure> {
+) -> Result<GroupTest, Failure> {
     let group = chosen.reproducer()?;
     let module = format!("g_{}", group.major);
     let beside = format!("{module}.bin");
@@ -124,15 +124,15 @@ fn of_group(
         let hash = hex_hash(&group.input);
         text.insert_str(0, &format!("// The blake3 of {beside} is {hash}.\n"));
     }
-    Ok(OfGroup {
+    Ok(GroupTest {
         module,
         text: seal(&text),
         large: is_large.then_some(group.input),
     })
 }
 
-impl OfGroup {
-    fn write(&self, dir: &Path, written: &mut Written) -> Result<(), Failure> {
+impl GroupTest {
+    fn write(&self, dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
         let file = dir.join(format!("{}.rs", self.module));
         let found = look(&file, self.text.as_bytes())?;
         if found == Existing::Edited {
@@ -201,7 +201,7 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
 
 /// Writes `main.rs` with a line for each test of ours in the folder, those of earlier calls
 /// included.
-fn write_main(dir: &Path, written: &mut Written) -> Result<(), Failure> {
+fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
         .flatten()
@@ -243,7 +243,7 @@ fn is_ours(module: &str) -> bool {
         .is_some_and(|key| key.len() == 12 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn tell(written: &Written, groups: usize, output: &Output) {
+fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     let mut text = format!(
         "{}: {} written into {}, {} unchanged",
         size::counted(groups as u64, "group"),
@@ -262,7 +262,7 @@ fn tell(written: &Written, groups: usize, output: &Output) {
 }
 
 /// What the first line begins with; the 64 hex digits follow.
-const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
+const SEAL: &str = "// WrittenTests by `ddfuzz export`, which replaces it unless it is edited: ";
 
 /// The text under a first line that seals it.
 pub(super) fn seal(text: &str) -> String {

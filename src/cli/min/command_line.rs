@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::call::{CallFiles, call_line, call_script};
+use super::call_script::{CallFiles, call_line, call_script};
 use super::job::FileJob;
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
@@ -30,12 +30,12 @@ use crate::triage::Crash;
 const STEPS: usize = 4;
 
 /// What has its turn: a part of the call, or (`None`) the input.
-pub(super) type Subject = Option<(Part, usize)>;
+pub(super) type PhaseSubject = Option<(Part, usize)>;
 
 /// A minimization in turns, under way.
-pub(super) struct Turns<'a> {
+pub(super) struct CallMinimization<'a> {
     pub(super) args: &'a MinArgs,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
     /// The input as found; `None` where there is none.
@@ -46,12 +46,12 @@ pub(super) struct Turns<'a> {
     pub(super) target: Target,
     /// The input as far as it is minimized.
     pub(super) input: Vec<u8>,
-    pub(super) done: Vec<Turn>,
+    pub(super) done: Vec<Phase>,
 }
 
 /// A turn that was had.
-pub(super) struct Turn {
-    pub(super) subject: Subject,
+pub(super) struct Phase {
+    pub(super) subject: PhaseSubject,
     /// What it led to. As long as nothing else changes, it is settled.
     pub(super) target: Target,
     pub(super) input: Vec<u8>,
@@ -61,10 +61,10 @@ pub(super) struct Turn {
     pub(super) spent: Duration,
 }
 
-impl Turns<'_> {
+impl CallMinimization<'_> {
     /// Takes turns until all is settled, or a budget is used up.
-    pub(super) fn take(mut self) -> Result<(Finished, MinRecord), Failure> {
-        self.shown.tell_of(self.crash, self.way);
+    pub(super) fn run(mut self) -> Result<(Finished, MinRecord), Failure> {
+        self.screen.say_crash(self.crash, self.way);
         let before = self.target.clone();
         let mut goes_on = true;
         while goes_on {
@@ -72,10 +72,10 @@ impl Turns<'_> {
             for step in 0..STEPS {
                 for subject in self.subjects(step) {
                     // The input has its turn in any case, so that there is a result.
-                    let is_first_of_input = subject.is_none() && !self.had_turn(None);
+                    let is_first_of_input = subject.is_none() && !self.had_phase(None);
                     let may = is_first_of_input || !self.is_spent();
                     if may && !self.is_settled(subject) {
-                        self.have_turn(subject)?;
+                        self.run_phase(subject)?;
                         goes_on = true;
                     }
                 }
@@ -89,7 +89,7 @@ impl Turns<'_> {
     }
 
     /// What may have a turn at this step of a round.
-    fn subjects(&self, step: usize) -> Vec<Subject> {
+    fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
             let places = places.iter().filter(move |(one, _)| *one == part);
@@ -103,19 +103,19 @@ impl Turns<'_> {
         }
     }
 
-    fn had_turn(&self, subject: Subject) -> bool {
+    fn had_phase(&self, subject: PhaseSubject) -> bool {
         self.done.iter().any(|done| done.subject == subject)
     }
 
     /// Whether nothing has changed since its last turn, or there is nothing of it.
-    fn is_settled(&self, subject: Subject) -> bool {
+    fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
             .is_some_and(|(part, at)| Call::new(self.target.clone(), part, at).text().is_empty());
         is_empty || last.is_some_and(|done| done.target == self.target && done.input == self.input)
     }
 
-    fn have_turn(&mut self, subject: Subject) -> Result<(), Failure> {
+    fn run_phase(&mut self, subject: PhaseSubject) -> Result<(), Failure> {
         let log = self.files.next_log(subject);
         let (before, began) = (time_of(&log), Instant::now());
         let (finished, record) = match subject {
@@ -124,7 +124,7 @@ impl Turns<'_> {
         };
         let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
-        self.done.push(Turn {
+        self.done.push(Phase {
             subject,
             target,
             input,
@@ -143,10 +143,10 @@ impl Turns<'_> {
             input: &self.input,
             result: self.result,
             log,
-            shown: self.shown,
+            screen: self.screen,
         };
         let start = minimizing.start_line(&self.input, self.crash);
-        let mut options = minimizing.options(self.shown.stop);
+        let mut options = minimizing.options(self.screen.stop);
         (options.budget_tests, options.budget_time) = self.left();
         let done = into.minimize(start, options, |input, journal, options| {
             minimizing.minimize(input, self.crash, journal, options)
@@ -161,7 +161,7 @@ impl Turns<'_> {
             None => Ok(None),
             Some((path, bytes)) if bytes == self.input => Ok(Some(path.to_owned())),
             Some(_) => {
-                let kept = self.files.keep_input(&self.input);
+                let kept = self.files.store_input(&self.input);
                 let failed = |error| Failure::new(Exit::Usage, "output", error);
                 Ok(Some(kept.map_err(failed)?))
             }
@@ -171,7 +171,7 @@ impl Turns<'_> {
     /// Where the best input stands.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
-        match self.had_turn(None) {
+        match self.had_phase(None) {
             true => Some(self.result),
             false => Some(original),
         }
@@ -215,7 +215,7 @@ impl Turns<'_> {
                            arguments or variables to remove";
             return Err(Failure::usage(message).hint("give an input"));
         };
-        let finals: Vec<&Turn> = (self.done.iter().enumerate())
+        let finals: Vec<&Phase> = (self.done.iter().enumerate())
             .filter(|(at, done)| {
                 !self.done[at + 1..]
                     .iter()
@@ -275,7 +275,7 @@ impl Turns<'_> {
             script: is_path
                 .then(|| recorded_path(&self.files.script()))
                 .flatten(),
-            phases: self.done.iter().map(phase).collect(),
+            phases: self.done.iter().map(phase_record).collect(),
         }
     }
 
@@ -306,7 +306,7 @@ impl Turns<'_> {
     }
 }
 
-fn phase(done: &Turn) -> PhaseRecord {
+fn phase_record(done: &Phase) -> PhaseRecord {
     let part = match done.subject {
         None => "input",
         Some((Part::Args, _)) => "args",
@@ -346,7 +346,7 @@ fn time_of(log: &Path) -> Duration {
     Duration::from_micros(micros.sum())
 }
 
-impl Turns<'_> {
+impl CallMinimization<'_> {
     /// Minimizes a part of the call, or continues its log.
     pub(super) fn shrink_call(
         &mut self,
@@ -374,17 +374,17 @@ impl Turns<'_> {
         let options = Options {
             budget_tests,
             budget_time,
-            stop: Some(self.shown.stop),
+            stop: Some(self.screen.stop),
             log_inputs: self.args.results.log_inputs,
             ..Options::default()
         };
         let mut options = Options {
-            on_reduce: Box::new(|best| self.keep_best(&call, best, file.as_deref())),
+            on_reduce: Box::new(|best| self.write_best_script(&call, best, file.as_deref())),
             on_slip: Box::new(|slip, _| {
-                slips.borrow_mut().push(self.keep_call_slip(&call, slip)?);
+                slips.borrow_mut().push(self.store_call_slip(&call, slip)?);
                 Ok(())
             }),
-            ..self.shown.screen.watch_call(options)
+            ..self.screen.screen.watch_call(options)
         };
         let minimized = minimize_by_workers(call.text(), workers, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
@@ -400,7 +400,7 @@ impl Turns<'_> {
         let on_file = |slip| slip_on_file(self.result, slip, &kept);
         record.slips = record.slips.iter().map(on_file).collect();
         for path in unlisted_slips(&kept, &record.slips) {
-            self.shown.tell_of_stray(path);
+            self.screen.say_unlisted_slip(path);
         }
         // What the search came to was run, and so it is a call.
         if let Some(target) = call.target(&minimized.text) {
@@ -425,7 +425,7 @@ impl Turns<'_> {
     }
 
     /// Writes the script of the best call so far.
-    fn keep_best(
+    fn write_best_script(
         &self,
         call: &Call,
         best: &[u8],
@@ -440,7 +440,7 @@ impl Turns<'_> {
     }
 
     /// Keeps another crash with the call that it takes.
-    fn keep_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
+    fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         let target = call.target(&slip.input);
         if let (Some(target), Some(crash)) = (target, &slip.crash)

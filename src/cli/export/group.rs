@@ -16,14 +16,14 @@ use crate::triage::Found;
 const DIGITS: usize = 4;
 
 /// One group, through one of its inputs.
-pub(super) struct Chosen {
+pub(super) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
 /// The group that `name` means: hex digits with which the major key of a group of `out` begins, or
 /// a path to a group's folder, or to anything in it; and where it is kept.
-pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, Chosen), Failure> {
+pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if name.exists() || text.contains('/') {
@@ -76,7 +76,7 @@ fn unnamed(reader: &Reader, message: &str) -> Failure {
         .hint("give a group by 4 or more hex digits of its major key, or by its folder")
 }
 
-fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
+fn by_digits(reader: &Reader, digits: &str) -> Result<ChosenGroup, Failure> {
     if digits.len() < DIGITS {
         let message = format!("{digits} is too short to name a group");
         return Err(unnamed(reader, &message));
@@ -99,9 +99,9 @@ fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
     }
 }
 
-fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
+fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     match best_entry(reader, &group)? {
-        Some(entry) => Ok(Chosen { group, entry }),
+        Some(entry) => Ok(ChosenGroup { group, entry }),
         None => {
             let message = format!("the group {} has no complete input", group.record.major);
             Err(Failure::new(Exit::Usage, "incomplete", message).path(&group.folder))
@@ -111,7 +111,7 @@ fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
 
 /// The names below the output directory that a path leads through say which group it is, and
 /// which entry, if they go as deep.
-fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
+fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
         .map_err(|error| Failure::file(path, "finding", &error).hint("see `ddfuzz show`"))?;
@@ -139,14 +139,14 @@ fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
         && let Some(id) = EntryId::from_names(kind, major, minor, hash)
         && let Some(entry) = reader.entry(&id)?
     {
-        return Ok((reader, Chosen { group, entry }));
+        return Ok((reader, ChosenGroup { group, entry }));
     }
     let chosen = chosen(&reader, group)?;
     Ok((reader, chosen))
 }
 
 /// All groups of crashes, by major key.
-pub(super) fn all(reader: &Reader) -> Result<Vec<Chosen>, Failure> {
+pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
     let groups = reader.groups(Kind::Crash)?;
     groups
         .into_iter()
@@ -154,7 +154,7 @@ pub(super) fn all(reader: &Reader) -> Result<Vec<Chosen>, Failure> {
         .collect()
 }
 
-impl Chosen {
+impl ChosenGroup {
     /// What exported forms say of it.
     pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
