@@ -195,7 +195,7 @@ fn minimize_crash(
     }
     export_test(args, &crash, &named, way)?;
     if let (Some(files), ResultPlace::File { results, .. }) = (call_files, &place) {
-        let command_line = CallMinimization {
+        let minimization = CallMinimization {
             args,
             screen,
             crash: &crash,
@@ -207,7 +207,7 @@ fn minimize_crash(
             input: input.clone(),
             done: Vec::new(),
         };
-        return command_line.take();
+        return minimization.run();
     }
     let job = CrashJob {
         minimizing: args.minimizing(target, way),
