@@ -1,4 +1,4 @@
-//! `ddfuzz merge`: the union of several output directories.
+//! `ddfuzz merge`: merges several output directories into one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,7 +31,6 @@ struct Merged {
     utilities: Option<u64>,
 }
 
-/// Runs the command.
 pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let reader = Reader::open(&args.out)?;

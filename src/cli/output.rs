@@ -45,7 +45,7 @@ pub enum Color {
 }
 
 impl Output {
-    /// For an error before the options were understood.
+    /// Returns the output settings for errors that occur before the options are parsed.
     pub fn early(json: bool) -> Output {
         Output {
             json,
@@ -59,21 +59,21 @@ impl Output {
         }
     }
 
-    /// A message for people, on stderr.
+    /// Prints a message on stderr, unless `--quiet`.
     pub fn say(&self, text: &str) {
         if !self.quiet {
             tell(text);
         }
     }
 
-    /// A message for people who want to know more.
+    /// Prints a message on stderr with `--verbose`.
     pub fn detail(&self, text: &str) {
         if self.verbose {
             tell(text);
         }
     }
 
-    /// A result: text for people, or the JSON object.
+    /// Prints the result of a command on stdout: as JSON with `--json`, else as text.
     pub fn result(&self, text: &str, json: &impl Serialize) {
         let line = match self.json {
             true => serde_json::to_string(json).unwrap_or_else(|error| {
@@ -84,7 +84,7 @@ impl Output {
         self.print(&line);
     }
 
-    /// A text on stdout, or on stderr where the user has asked for bytes on stdout.
+    /// Prints a text on stdout, or on stderr if stdout is taken by a file named `-`.
     pub fn print(&self, text: &str) {
         match self.stdout_taken {
             true => tell(text),
@@ -92,7 +92,8 @@ impl Output {
         }
     }
 
-    /// The same output for a command that writes bytes to stdout: texts go to stderr.
+    /// Returns output settings for a command that writes a file to stdout: texts go to stderr.
+    /// Errors: `--json`.
     pub fn beside_bytes(&self) -> Result<Output, Failure> {
         if self.json {
             return Err(
@@ -106,7 +107,7 @@ impl Output {
         })
     }
 
-    /// Why there is no result.
+    /// Prints an error, also as JSON on stdout with `--json`.
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.result("", failure.report());
@@ -118,7 +119,7 @@ impl Output {
         }
     }
 
-    /// Whether stderr gets colour.
+    /// Whether text on stderr is coloured.
     pub fn colored(&self) -> bool {
         match self.color {
             Color::Always => true,
@@ -130,8 +131,8 @@ impl Output {
     }
 }
 
-/// A line on stdout. Whoever closed it does not want the rest: `ddfuzz show | head` is no error.
-/// A result that does not fit on the disk is wanted.
+/// Prints a line on stdout. A closed pipe is ignored, as for `ddfuzz show | head`; other errors,
+/// like a full disk, are reported on stderr.
 pub fn print(line: &str) {
     let mut stdout = std::io::stdout();
     let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
@@ -143,7 +144,7 @@ pub fn print(line: &str) {
     }
 }
 
-/// Bytes on stdout as they are.
+/// Writes bytes to stdout unchanged.
 pub fn print_bytes(bytes: &[u8]) {
     let mut stdout = std::io::stdout();
     let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
@@ -155,7 +156,7 @@ pub fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// A line on stderr, if anybody listens.
+/// Prints a line on stderr; errors are ignored.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

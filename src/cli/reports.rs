@@ -1,4 +1,5 @@
-//! `--markdown`, `--sarif`, `--junit`: the groups in files for CI servers.
+//! Reports for CI servers: writes the groups as Markdown (`--markdown`), SARIF (`--sarif`) and
+//! JUnit (`--junit`).
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -28,11 +29,11 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// One of the formats.
+/// Report format, and how files of that format written by ddfuzz are recognized.
 struct Format {
-    /// By what a file is known to be ddfuzz's.
+    /// Text that marks a file as written by ddfuzz.
     mark: &'static str,
-    /// In how many bytes from the beginning that stands.
+    /// Number of bytes at the beginning of the file that contain the mark.
     within: usize,
     text: fn(&Findings) -> String,
 }
@@ -72,15 +73,13 @@ impl ReportArgs {
             .filter_map(|(file, format)| Some((file.as_deref()?, format)))
     }
 
-    /// Whether any is asked for.
     pub fn is_empty(&self) -> bool {
         self.files().next().is_none()
     }
 
-    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
-    /// empty, or is ddfuzz's own.
-    ///
-    /// The output for everything else: where a report goes to stdout, texts go to stderr.
+    /// Checks, before anything is run, that each report file may be written: it does not exist, is
+    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
+    /// goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         for (file, format) in self.files().filter(|(file, _)| !is_standard(file)) {
             may_be_written(file, |bytes| format.made(bytes))?;
@@ -88,7 +87,7 @@ impl ReportArgs {
         output_beside(self.files().map(|(file, _)| file), output)
     }
 
-    /// Writes the files.
+    /// Writes all requested reports.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
         for (file, format) in self.files() {
             write_report(file, &(format.text)(findings))?;
@@ -97,11 +96,10 @@ impl ReportArgs {
     }
 }
 
-/// Groups of which a result says more than a line.
+/// Maximum number of groups whose crash is described in full.
 const TOLD: usize = 3;
 
-/// What the worst of these groups crash of, each with its message, its stacks and the source, for
-/// the beginning of a result; empty where there are none.
+/// Describes the most severe crashes with message, stacks and source; empty if there are none.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let told = findings.filter(|finding| !finding.trace.is_empty());
     let mut worst: Vec<&Finding> = told.collect();
@@ -114,7 +112,7 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
 /// Writes a report to its file, or to stdout.
 ///
 /// # Errors
-/// When it cannot be written; it then stands as it was.
+/// When the file cannot be written; it is then unchanged.
 pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     if is_standard(file) {
         print_bytes(text.as_bytes());
@@ -123,8 +121,8 @@ pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
-/// The output for everything but these reports: where one of them goes to stdout, texts go to
-/// stderr.
+/// Returns output settings for a command with these report files: texts go to stderr if a report
+/// goes to stdout.
 pub fn output_beside<'a>(
     reports: impl Iterator<Item = &'a Path>,
     output: &Output,
@@ -137,7 +135,7 @@ pub fn output_beside<'a>(
     }
 }
 
-/// Makes sure that a file may be written: it is not there yet, is empty, or is `made` by ddfuzz.
+/// Checks that a file may be written: it does not exist, is empty, or was `made` by ddfuzz.
 pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), Failure> {
     match std::fs::read(file) {
         Ok(bytes) if bytes.is_empty() || made(&bytes) => Ok(()),
@@ -161,7 +159,7 @@ pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), F
     }
 }
 
-/// A target as people know it: the name of its program, and its arguments.
+/// Returns the name of the target's program, with its arguments.
 pub fn target_name(target: &Target) -> String {
     let mut name = match &target.program {
         Program::Bundled(name) => name.clone(),

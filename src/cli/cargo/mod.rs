@@ -57,7 +57,7 @@ enum Subcommands {
     InstallRunner(install_runner::InstallRunnerArgs),
 }
 
-/// Parses the command line, runs the command, and gives its exit code.
+/// Runs `cargo-ddfuzz`: parses the command line, runs the subcommand, and returns its exit code.
 pub fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     // Cargo names the subcommand, too.
@@ -70,7 +70,8 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// The command line: where the options of ddfuzz mean something else here, their help says so.
+/// Returns the command line of `cargo ddfuzz`: that of ddfuzz, where `--target` is a target triple
+/// and the program is the fuzz target.
 pub fn command() -> Command {
     let mut command = super::with_rare_options_last(Cli::command());
     for name in ["run", "min", "triage", "clean"] {
@@ -127,7 +128,7 @@ pub struct CargoMinArgs {
     min: min::MinArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz min`.
 pub fn run_min(mut args: CargoMinArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     let triple = args.min.target.target.take();
@@ -152,7 +153,7 @@ pub struct CargoTriageArgs {
     triage: triage::TriageArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz triage`.
 pub fn run_triage(mut args: CargoTriageArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
@@ -190,7 +191,7 @@ pub struct CargoCleanArgs {
     clean: clean::CleanArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz clean`.
 pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;

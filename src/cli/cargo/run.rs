@@ -1,5 +1,5 @@
-//! `cargo ddfuzz run`: fuzzes a target of the project, after a check that its harness can be fuzzed at
-//! all.
+//! `cargo ddfuzz run`: builds a fuzz target, checks that its harness works, fuzzes it, and copies
+//! the results into the project.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub struct CargoRunArgs {
     run: run::RunArgs,
 }
 
-/// The folder of the tests in the output directory; its name in `tests/` later.
+/// Folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
 /// What fuzzes.
@@ -47,7 +47,6 @@ enum FuzzingEngine {
     Libfuzzer,
 }
 
-/// Runs the command.
 pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let CargoRunArgs {
         name,
@@ -100,7 +99,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What the user may type next.
+/// Suggests commands that use the results: copying the tests, running the reproducer.
 struct Commands<'a> {
     toolchain: String,
     flags: String,
@@ -127,7 +126,7 @@ impl Commands<'_> {
     }
 }
 
-/// The campaign of ddfuzz, whose seeds are the corpus of the project.
+/// Fuzzes with the engine of ddfuzz; the seeds are the corpus of the project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -152,13 +151,14 @@ fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Lengths of the inputs that are tried, in bytes.
+/// Lengths of the generated trial inputs, in bytes.
 const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Inputs of the corpus that are tried, and the longest of them.
+/// Number of corpus files that are tried.
 const OF_CORPUS: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the harness on a few inputs, and says what is wrong with it.
+/// Runs the harness on some inputs. Fails if every input fails; warns if all inputs have the same
+/// coverage.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,
@@ -201,7 +201,7 @@ pub fn check_harness(
     Ok(())
 }
 
-/// Some inputs of all decades and kinds, and some of the corpus.
+/// Returns trial inputs of several lengths and kinds, and some files of the corpus.
 fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> = Vec::new();
     for length in LENGTHS {

@@ -1,4 +1,5 @@
-//! One cleanup, from its arguments to its result, and its progress line.
+//! Runs one corpus cleanup (`ddfuzz clean`), from its options to its result, and shows its
+//! progress.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -23,16 +24,15 @@ use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 const MAX_LEN: u64 = 1 << 20;
-/// Default of --trim-tests.
+/// Default of `--trim-tests`.
 const TRIM_TESTS: u64 = 1000;
 
-/// One cleanup.
+/// One corpus cleanup.
 pub struct CleanJob {
-    /// What the command line says.
     pub args: CleanArgs,
-    /// Turns true when the user stops it.
+    /// Turns true when the user stops the cleanup.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -40,7 +40,7 @@ impl CleanJob {
     /// Runs the cleanup and prints its result.
     ///
     /// # Errors
-    /// When the corpus cannot be cleaned; it stands as it was then.
+    /// When the corpus cannot be cleaned; it is then unchanged.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
         let in_place = match self.args.in_place {
@@ -136,12 +136,12 @@ impl CleanJob {
         }
     }
 
-    /// The search that trims.
+    /// Returns the search algorithm for trimming.
     fn search(&self) -> &str {
         self.args.trim_search.as_deref().unwrap_or(Subset::NAME)
     }
 
-    /// Writes the result into the output directory, and prints it.
+    /// Writes `clean.json` and the HTML page into the output directory, and prints the result.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = Place::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
@@ -182,8 +182,8 @@ impl CleanJob {
     }
 }
 
-/// The campaign that crashes are counted for: that of the output directory where it has the same
-/// target, else a new one.
+/// Returns the id of the campaign that crashes are counted for: the current one of the output
+/// directory if it has the same target, else a new one.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
     let same = |campaign: &Campaign| {
@@ -198,7 +198,7 @@ fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<Strin
     Ok(id)
 }
 
-/// The same target; of a bundled one the variant that counts what it passes.
+/// Returns the target; a bundled one is replaced by its build with coverage counters.
 fn counting(target: &Target) -> Target {
     let mut target = target.clone();
     if let Program::Bundled(name) = &target.program
@@ -210,14 +210,13 @@ fn counting(target: &Target) -> Target {
     target
 }
 
-/// One line on stderr that is drawn again and again, if stderr is a terminal.
+/// Progress line of a cleanup on stderr, drawn only on a terminal.
 pub struct CleanScreen {
     bar: ProgressBar,
     output: Output,
 }
 
 impl CleanScreen {
-    /// A line as loud as `output` says.
     pub fn new(output: &Output) -> CleanScreen {
         CleanScreen {
             bar: ui::bar(output),

@@ -37,23 +37,23 @@ pub struct ConfigArgs {
     no_config: bool,
 }
 
-/// The words of a call, those of the file among them.
+/// Command line of a call, completed with the words of the settings file.
 pub struct Call {
-    /// The whole command line.
     pub words: Vec<OsString>,
-    /// Where words come from that the user has not typed.
+    /// Settings file, and the words taken from it; `None` if no file was read.
     pub settings: Option<SettingsFile>,
 }
 
 static SETTINGS: OnceLock<SettingsFile> = OnceLock::new();
 
-/// The file of settings of this call, if it has one.
+/// Returns the settings file that this process has read.
 pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Puts the settings of the file into the command line `words` of the program `root`, and keeps
-/// where they come from. `whole` is ddfuzz, whose commands the file has tables for.
+/// Adds the settings of the file to the command line `words` of the program `root`, and remembers
+/// the file for records. `whole` is the command line of `ddfuzz`: the file has a table for each of
+/// its commands.
 pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
     root.build();
     let mut whole = whole.clone();
@@ -67,11 +67,11 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
     Ok(call)
 }
 
-/// What the user has typed.
+/// Command line as typed by the user.
 struct Typed {
-    /// The words, without those that only take back what a file says.
+    /// Words without those in `taken_back`.
     words: Vec<OsString>,
-    /// Flags that are taken back, with the word that does so.
+    /// Flags switched off on the command line (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,
 }
 
@@ -154,7 +154,7 @@ impl Typed {
         Ok(self.with(&path, taken))
     }
 
-    /// The call without a file: clap says what is wrong with it.
+    /// Returns the call as typed, without a settings file; clap then reports what is wrong with it.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -190,13 +190,13 @@ impl Typed {
     }
 }
 
-/// The flag that a word takes back: `--no-NAME`, or `--NAME=false`.
+/// Returns NAME of a word `--no-NAME` or `--NAME=false`.
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// The long names of all flags, and of all options.
+/// Collects the long names of all flags, and of all options.
 fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
     for arg in command.get_arguments() {
         let Some(name) = arg.get_long() else {
@@ -212,7 +212,7 @@ fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<Stri
     }
 }
 
-/// The names of the command that is called, and what it was called with.
+/// Returns the names of the subcommand, outermost first, and its matches.
 fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let (mut names, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
@@ -222,7 +222,7 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// The command of these names, which has none below it.
+/// Returns the command with these names, if it has no subcommands.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -232,14 +232,15 @@ fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     (is_last && !names.is_empty()).then_some(command)
 }
 
-/// The ids of all that the command line names.
+/// Returns the ids of the arguments given on the command line.
 fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
     let ids = command.get_arguments().map(|arg| arg.get_id().as_str());
     let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     typed.map(str::to_owned).collect()
 }
 
-/// The file of settings: absolute, for targets run elsewhere.
+/// Returns the absolute path of the settings file: that of `--config`, else the nearest
+/// `ddfuzz.toml`.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // Where the command line has mistakes, defaults may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
@@ -267,7 +268,7 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// An error in the file; `line` 0 stands for the whole of it.
+/// Returns the failure for an error in the settings file; `line` 0 means the whole file.
 fn refused(path: &Path, line: usize, message: &str) -> Failure {
     let place = match line {
         0 => path.display().to_string(),
@@ -276,12 +277,12 @@ fn refused(path: &Path, line: usize, message: &str) -> Failure {
     Failure::new(super::Exit::Usage, "config", format!("{place}: {message}")).path(path)
 }
 
-/// Its name in a project directory.
+/// File name of the settings file in a project directory.
 pub const FILE_NAME: &str = "ddfuzz.toml";
-/// More is no file of settings, in bytes.
+/// Maximum size of a settings file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The file of `folder`, or of the nearest directory above it that has one.
+/// Returns the settings file in `folder`, or in the nearest directory above it that has one.
 pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
     let named = folder.ancestors().map(|one| one.join(FILE_NAME));
     // A link that leads nowhere is one that should be heard of.
@@ -290,7 +291,7 @@ pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
         .find(|path| path.symlink_metadata().is_ok())
 }
 
-/// The text of the file, if nobody else could have put it there.
+/// Reads the settings file, if no other user could have written it.
 pub fn trusted_text(path: &Path) -> Result<String, Failure> {
     let bytes = regular::read(path, LARGEST_FILE).map_err(|error| unread(path, &error))?;
     trust(path)?;
@@ -316,8 +317,9 @@ fn unread(path: &Path, error: &Unread) -> Failure {
     untrusted(path, &why)
 }
 
-/// A file that says which program to run is as good as a program: who could have written it could
-/// have it run. A fuzzed target may write what everybody may, and what belongs to `nobody`.
+/// Checks that only the user (or root) can write the settings file and its directory. The file
+/// names the program to run; a fuzzed program, which may run as `nobody`, could otherwise choose
+/// what is executed next.
 fn trust(path: &Path) -> Result<(), Failure> {
     let real = path
         .canonicalize()
@@ -343,8 +345,8 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who besides the user may change a file, or what stands in a directory; `file` is what is
-/// trusted by it.
+/// Returns why another user could change a file, or the entries of a directory; `None` if nobody
+/// else can. `file` is the settings file itself, for sticky directories.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();
@@ -370,36 +372,31 @@ fn untrusted(path: &Path, why: &str) -> Failure {
     )
 }
 
-/// One `key = value` of the file.
+/// One `key = value` of the settings file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Its key, as the file writes it.
     pub key: String,
-    /// The line that it stands in, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What it is set to.
     pub value: Value,
 }
 
-/// What a setting is set to.
+/// Value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A text in quotes.
     Text(String),
-    /// A number, as the command line writes it.
+    /// Number, formatted as for the command line.
     Number(String),
-    /// `true` or `false`.
     Flag(bool),
-    /// A list of values.
     List(Vec<Value>),
-    /// A table of settings, in the order of the file.
+    /// Settings of a table, in the order of the file.
     Table(Vec<Setting>),
-    /// A date or a time of day, which no option takes.
+    /// Date or time of day; no option takes one.
     Moment,
 }
 
 impl Value {
-    /// What it is, for people.
+    /// Returns the kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -412,16 +409,15 @@ impl Value {
     }
 }
 
-/// Why a text is no file of settings.
+/// Syntax error in the settings file.
 #[derive(Debug)]
 pub struct NotToml {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
     pub why: String,
 }
 
-/// Reads the settings of a text.
+/// Parses the text of a settings file.
 pub fn parse(text: &str) -> Result<Vec<Setting>, NotToml> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let table = DeTable::parse(text).map_err(|error| NotToml {

@@ -1,5 +1,5 @@
-//! One search of `max` or `diff`: its baseline, what decides about candidates, and where its results are
-//! written.
+//! Runs one search of `ddfuzz max` or `ddfuzz diff`: its baseline, its failure criterion, and the
+//! files of its result.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) struct DifferenceJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// The result, and its record without slips.
+/// Result of a search, and its record for the output.
 type Done = (Isolated, DifferenceResult);
 
 impl DifferenceJob<'_> {
@@ -80,7 +80,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// The name of the result in the folder of the crash: what is searched for, and between what.
+    /// Returns the name of the result in the crash's folder: `max` or `diff`, with the hash of the
+    /// other input.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -92,7 +93,7 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// The files of a result in an output directory. The same call again continues its log.
+    /// Returns the result files in an output directory. A repeated call continues the log there.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
@@ -206,7 +207,8 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Where an end goes; maximizing, the failing one is the input.
+    /// Returns the file that a side of the result is written to; `None` for the failing side of
+    /// `max`, which is the input itself.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
         let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
@@ -224,21 +226,19 @@ impl DifferenceJob<'_> {
     }
 }
 
-/// What decides about candidates.
+/// Decides whether a candidate fails.
 pub(super) enum FailureCriterion {
-    /// The crash of a program.
+    /// A candidate fails if the program crashes with the keys of this crash.
     Crash {
-        /// How the program is run.
         minimizing: Box<Minimizing>,
-        /// What it is held to.
         crash: Box<Crash>,
     },
-    /// A test.
+    /// A candidate fails if an interestingness test says so.
     Test(Box<Interestingness>),
 }
 
 impl FailureCriterion {
-    /// An oracle before the test is inverted.
+    /// Creates the oracle, without inversion.
     pub(super) fn oracle(&self) -> Result<Box<dyn Oracle>, Failure> {
         Ok(match self {
             FailureCriterion::Crash { minimizing, crash } => {
@@ -248,8 +248,8 @@ impl FailureCriterion {
         })
     }
 
-    /// The first line of a log. The limit on time is not learned: a run that crashes says little of
-    /// how long one takes that passes, and what is cut off does not pass.
+    /// Builds the first line of the log. The time limit is not adapted: the time of a crashing run
+    /// says little about a passing one, and a run that is cut off does not count as passing.
     pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
         let start = match self {
             FailureCriterion::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
@@ -262,7 +262,7 @@ impl FailureCriterion {
     }
 }
 
-/// The crash of the failing input; inverted, that of the passing one.
+/// Returns the crash of the failing input; with `invert`, that of the passing input.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,
@@ -290,7 +290,7 @@ pub(super) fn baseline_crash(
     })
 }
 
-/// Whether the failing input is interesting; inverted, the passing one.
+/// Checks by the test that the failing input is interesting; with `invert`, the passing input.
 pub(super) fn check_baseline_test(
     task: &SearchTask,
     invert: bool,
@@ -310,14 +310,15 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// What the passing input has to do where the test is inverted.
+/// Returns the failure for a passing input that does not behave as `--invert` requires.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// What to say where half of the axiom does not hold.
+/// Converts the error of a search; explains which of the two inputs violates the requirement that
+/// one passes and the other fails.
 pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
     let failing = &task.failing.path;
     let passing = task.passing.as_ref().map(|input| &input.path);

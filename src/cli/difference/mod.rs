@@ -1,5 +1,5 @@
-//! `ddfuzz max` and `ddfuzz diff`: the largest part of an input that passes, and the difference that
-//! makes one fail.
+//! `ddfuzz max` and `ddfuzz diff`: finds the largest passing part of an input, or the difference
+//! between a passing and a failing input that causes the failure. Options and result text.
 
 mod job;
 
@@ -19,7 +19,7 @@ use crate::minimize::log::{Goal, OsText, Units};
 use crate::report::{hexdump, size};
 use job::{FailureCriterion, baseline_crash, check_baseline_test};
 
-/// The heading of the options about tests in the help.
+/// Heading of the options about tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
 /// Options of both commands.
@@ -49,7 +49,7 @@ struct SearchArgs {
     order: bool,
 }
 
-/// An input and its bytes.
+/// An input file with its content.
 struct Input {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -65,17 +65,17 @@ impl Input {
     }
 }
 
-/// What is searched for.
+/// What to search for, and in which inputs.
 struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The passing input; `None` is the empty one.
+    /// The passing input; `None` is the empty input.
     passing: Option<Input>,
     failing: Input,
 }
 
 impl SearchTask {
-    /// The inputs, the one that names the results last.
+    /// Returns the paths of the inputs; the result is named after the last.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
         inputs.map(|input| input.path.as_path()).collect()
@@ -85,8 +85,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// What the names of result files end with, the one that is asked for first; `.pass` stands
-    /// behind its name.
+    /// Returns the suffixes of result files. The first is the result itself; `.pass` is appended to
+    /// the result's name.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -140,7 +140,7 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Finds out what fails, before anything is written.
+/// Determines the failure criterion by running the inputs, before anything is written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
@@ -201,7 +201,6 @@ pub struct DiffArgs {
     search: SearchArgs,
 }
 
-/// Runs the command.
 pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
     if args.inputs.iter().filter(|path| is_standard(path)).count() > 1 {
         return Err(
@@ -262,7 +261,6 @@ pub struct MaxArgs {
     search: SearchArgs,
 }
 
-/// Runs the command.
 pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     let task = SearchTask {
         goal: Goal::Maximize,
@@ -273,7 +271,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// Places of a difference that are shown.
+/// Maximum number of differing positions that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
@@ -330,7 +328,8 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// One place: `-` are bytes of the passing input, `+` those of the failing one.
+/// Formats one differing position: `-` for bytes of the passing input, `+` for those of the failing
+/// one.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

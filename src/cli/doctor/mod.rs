@@ -1,5 +1,5 @@
-//! `ddfuzz doctor`: what this machine and a target allow, how the target is run, and how fast. The rate
-//! of each way of execution is measured by a campaign, so that it is the one that `run` will show.
+//! `ddfuzz doctor`: checks what this machine and a target support, and how fast the target runs.
+//! The rate of each way of execution is measured by a short campaign, like that of `run`.
 
 mod target_checks;
 
@@ -49,39 +49,36 @@ pub struct DoctorArgs {
     max_len: Option<u64>,
 }
 
-/// How a way of execution does with a target.
+/// Result of trying one way of execution with the target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WayReport {
-    /// The way.
     pub way: Way,
-    /// Whether it runs the target.
+    /// Whether the target can be run this way.
     pub works: bool,
-    /// Why not.
+    /// Why the target cannot be run this way.
     pub why_not: Option<String>,
-    /// What would make it work, as far as that is known.
+    /// What would make it work, if known.
     pub fix: Option<String>,
-    /// Runs per second of a campaign, by all its workers together.
+    /// Runs per second of a campaign, of all workers together.
     pub runs_per_s: Option<f64>,
 }
 
-/// The result of the command.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Each way tried, from the plainest on; none without a target.
+    /// All ways tried, in the order of [`Way::REAL`]; empty without a target.
     pub ways: Vec<WayReport>,
-    /// The way that `run` would take.
+    /// Way that `ddfuzz run` would choose.
     pub chosen: Option<Way>,
-    /// Why that one.
+    /// Why that way is chosen.
     pub why: Option<String>,
-    /// What was read off the program.
+    /// Facts read from the program file.
     pub target: Option<TargetFacts>,
-    /// What was seen when it ran.
+    /// Behaviour of the target in two trial runs.
     pub behaviour: Option<Behaviour>,
-    /// Of the machine first, then of the target.
+    /// Checks of the machine, then those of the target.
     pub checks: Vec<Check>,
 }
 
-/// Runs the command.
 pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     let mut report = Report {
         ways: Vec::new(),
@@ -111,7 +108,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Finds out about a target, and runs it in each way.
+/// Checks the target, and measures its rate with each way of execution.
 fn examine(
     args: &DoctorArgs,
     target: &Target,
@@ -170,18 +167,17 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
     }
 }
 
-/// Inputs differ in size by a factor of a thousand: with one seed for all ways, the same inputs
-/// make the difference between them one of the ways.
+/// Seed of all measurements: input sizes vary by a factor of a thousand, so all ways get the same
+/// inputs.
 const SEED: u64 = 1;
 
-/// The part of the time that a campaign has beforehand, to start its servers and name the crashes
-/// that are new: of a long one that is next to nothing.
+/// Divisor of the measuring time that gives the warm-up, in which servers start and new crashes are
+/// named.
 const WARM_UP: u32 = 4;
-/// Fewest runs between two commits that give a rate.
+/// Minimum number of measured runs for a rate.
 const FEWEST: u64 = 64;
 
-/// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is
-/// removed at the end.
+/// Runs a campaign with a temporary output directory, and returns its runs per second.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -239,8 +235,8 @@ fn measure_rate(
     Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
 }
 
-/// How fast a campaign goes once it is under way: from one commit to another, since what is under
-/// way at its end is dropped.
+/// Measures the rate of a campaign after a warm-up, between the first and the last progress report:
+/// runs in progress at the end are not counted.
 struct RateMeter {
     warm_up: Duration,
     first: Option<Progress>,
@@ -256,7 +252,7 @@ impl RateMeter {
         }
     }
 
-    /// Runs per second; `None` if there were too few of them.
+    /// Returns runs per second; `None` after too few runs.
     fn rate(&self) -> Option<f64> {
         let first = self.first?;
         let (runs, time_ms) = (
@@ -283,7 +279,6 @@ impl Screen for RateMeter {
     fn note(&mut self, _: &str) {}
 }
 
-/// The report as text.
 fn report_text(report: &Report) -> String {
     let mut text = String::from("This machine\n");
     let width = report.checks.iter().map(|check| check.name.len()).max();
@@ -346,7 +341,8 @@ fn way_line(way: &WayReport) -> String {
 mod tests {
     use super::*;
 
-    /// The rate of a campaign with a warm-up of a second that shows these times and runs.
+    /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
+    /// second.
     fn rate(course: &[(u64, u64)]) -> Option<f64> {
         let mut pace = RateMeter::new(Duration::from_secs(1));
         for &(time_ms, runs) in course {

@@ -1,11 +1,11 @@
-//! What a target has, lacks and does, as checks; and what would make a way of execution work.
+//! Checks of a target for `ddfuzz doctor`, and advice how to make a way of execution work.
 
 use crate::cli::behaviour::Behaviour;
 use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
-/// Checks a target; what concerns ELF programs only is left out of others.
+/// Returns all checks of a target; those about ELF are left out for other programs.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
@@ -168,7 +168,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// What only looks at whether there is a terminal says so by `isatty`; what changes one needs one.
+/// Checks whether the target needs a terminal: `isatty` only asks for one, other terminal calls
+/// need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
@@ -225,17 +226,17 @@ fn processes(facts: &TargetFacts) -> Check {
     }
 }
 
-/// What makes a function callable in-process.
+/// Advice: how a program gets an entry function that can be called in-process.
 const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz::target!`, in C as the \
                      page on writing targets in the book shows";
-/// What puts a fork server into a program.
+/// Advice: how a program gets a fork server.
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
-/// What makes the entry of a libFuzzer binary known.
+/// Advice: how the entry function of a libFuzzer binary is found.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Where a program cannot be changed, nor need be.
+/// Advice if no change of the program is needed.
 const ENOUGH: &str = "none needed: `command` runs it";
 
-/// The advice; `None` where nothing is known that would help.
+/// Returns what would make the way of execution work; `None` if unknown.
 pub(super) fn advice_for(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),

@@ -1,4 +1,4 @@
-//! Which group an export is about.
+//! Finds the group to export, by hex digits of its major key or by a path.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,17 @@ use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader};
 use crate::triage::Found;
 
-/// Fewest hex digits that name a group.
+/// Minimum number of hex digits that name a group.
 const DIGITS: usize = 4;
 
-/// One group, through one of its inputs.
+/// A group, and the entry that represents it.
 pub(super) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
-/// The group that `name` means: hex digits with which the major key of a group of `out` begins, or
-/// a path to a group's folder, or to anything in it; and where it is kept.
+/// Opens the output directory, and finds the group that `name` means: the first hex digits of its
+/// major key, or a path to or into its folder.
 pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -38,10 +38,10 @@ pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Fai
     Ok((reader, chosen))
 }
 
-/// Groups that are listed where none is named.
+/// Maximum number of groups listed in an error message.
 const LISTED: usize = 20;
 
-/// The error where no group is named, with the groups that there are.
+/// Returns the failure for a group that was not found; lists the groups of the directory.
 fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
@@ -109,8 +109,8 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     }
 }
 
-/// The names below the output directory that a path leads through say which group it is, and
-/// which entry, if they go as deep.
+/// Finds the group by a path: the folders below the output directory name the kind, the keys and
+/// the entry.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -145,7 +145,7 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     Ok((reader, chosen))
 }
 
-/// All groups of crashes, by major key.
+/// Returns all groups of crashes, in the order of their major keys.
 pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
     let groups = reader.groups(Kind::Crash)?;
     groups
@@ -155,7 +155,7 @@ pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
 }
 
 impl ChosenGroup {
-    /// What exported forms say of it.
+    /// Returns the reproducer with the facts that exported files contain.
     pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
         Ok(Reproducer {
@@ -171,7 +171,7 @@ impl ChosenGroup {
         })
     }
 
-    /// Makes sure that a file to be written is none of the group's own.
+    /// Checks that `to` is not a file of the group itself.
     pub(super) fn keep(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
@@ -189,14 +189,13 @@ impl ChosenGroup {
         }
     }
 
-    /// The entry that stands for the group.
     pub(super) fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The target, by the crash's own record in a study of many, else by that of the campaign that
-    /// found it, else of the one that the directory belongs to, else of any; with the limits that the
-    /// crash was seen in.
+    /// Returns the recorded target: that of the crash itself in a study of many programs, else that
+    /// of the campaign that found the crash, else that of any campaign. Limits are those of the
+    /// crash.
     pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash

@@ -1,4 +1,5 @@
-//! `ddfuzz export`: reproducers in other forms.
+//! `ddfuzz export`: writes the reproducer of a group in another form (`--as`), or tests for all
+//! groups (`--into`).
 
 mod formats;
 mod group;
@@ -71,8 +72,8 @@ struct Exported {
     text: Option<String>,
 }
 
-/// Writes a test of Rust for each group of crashes of the output directory `out` into `folder`, for
-/// the harnesses of a cargo-fuzz project; how many groups there are. Edited files stay.
+/// Writes a Rust test for each crash group of `out` into `folder`, for the harnesses of a
+/// cargo-fuzz project. Returns the number of groups. Files edited by the user stay.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
     let args = ExportArgs {
         group: None,
@@ -90,7 +91,6 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
     Ok(groups.len() as u64)
 }
 
-/// Runs the command.
 pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     args.to = args.to.filter(|to| !is_standard(to));
     args.check()?;
@@ -150,7 +150,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// `--into`: the group that is named, else all groups of crashes.
+/// Runs `--into`: exports the named group, else all groups of crashes.
 fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {
@@ -167,7 +167,7 @@ fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit
 }
 
 impl ExportArgs {
-    /// Options that would have no effect are refused.
+    /// Refuses options that would have no effect.
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {
@@ -187,15 +187,15 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// The file for an input that is too large for the text of a test. On stdout there is no place
-    /// beside, and it stands in the text whatever its size.
+    /// Returns the second file for an input that is too large for the text of a test; `None` if the
+    /// input is inline, as always on stdout.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// The name of the file that is written, where it can stand in a command as it is.
+    /// Returns the name of the output file if it needs no quoting in a shell, else a placeholder.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

@@ -1,5 +1,6 @@
-//! `--into DIR`: one test a group, and a `main.rs` that cargo takes the folder by. The first line of a
-//! file holds the blake3 of the rest, so that edits are noticed.
+//! `ddfuzz export --into DIR`: writes a Rust test for each group, and a `main.rs` that makes the
+//! folder a test of Cargo. The first line of each file contains the BLAKE3 hash of the rest, to
+//! detect edits.
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +16,19 @@ use crate::report::export::{Input, LITERAL_BYTES};
 use crate::report::size;
 use crate::store::Reader;
 
-/// What became of the files.
+/// Result of `--into`: what happened to each file.
 #[derive(Default, Serialize)]
 pub(super) struct WrittenTests {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Edited by somebody, and so left as they are.
+    /// Files that were edited, and therefore not overwritten.
     edited: Vec<PathBuf>,
-    /// Lines that an edited main.rs lacks.
+    /// Lines missing in an edited `main.rs`.
     to_add: Vec<String>,
 }
 
-/// What there is where a file of ours is to stand.
+/// State of a file before it is written.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -36,7 +37,7 @@ enum Existing {
     Edited,
 }
 
-/// Writes the tests, and says so.
+/// Writes the tests, and prints the result.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
@@ -60,7 +61,7 @@ pub(super) fn write(
     Ok(Exit::Done)
 }
 
-/// Writes the tests.
+/// Writes the tests of all groups.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
@@ -89,7 +90,7 @@ pub(super) fn files(
     Ok(written)
 }
 
-/// The files of one group.
+/// Test files of one group.
 struct GroupTest {
     module: String,
     text: String,
@@ -176,7 +177,7 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// The same of an input, whose hash stands in the test that includes it.
+/// Compares the file of a large input with `wanted`; its hash is in the test that includes it.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);
@@ -199,8 +200,8 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     done.map_err(|error| not_written(&error, file))
 }
 
-/// Writes `main.rs` with a line for each test of ours in the folder, those of earlier calls
-/// included.
+/// Writes `main.rs` with a line for each exported test in the folder, including those of earlier
+/// calls.
 fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
@@ -236,7 +237,7 @@ fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a module has the name of a group's test.
+/// Whether a module has the name of an exported test: `g_` and 12 hex digits.
 fn is_ours(module: &str) -> bool {
     module
         .strip_prefix("g_")
@@ -261,16 +262,16 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     output.result(&text, written);
 }
 
-/// What the first line begins with; the 64 hex digits follow.
-const SEAL: &str = "// WrittenTests by `ddfuzz export`, which replaces it unless it is edited: ";
+/// Beginning of the first line of an exported file; the 64 hex digits of the hash follow.
+const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// The text under a first line that seals it.
+/// Adds a first line with the hash of the text.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Whether this is a sealed text that nobody has edited. A change of line ends, as some version
-/// control systems make, is none.
+/// Whether the text matches the hash in its first line. Line ends may differ, as version control
+/// systems change them.
 pub(super) fn is_intact(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;
@@ -281,7 +282,7 @@ pub(super) fn is_intact(bytes: &[u8]) -> bool {
     })
 }
 
-/// The hash of other bytes, as a sealed text names them.
+/// Returns the BLAKE3 hash in hex.
 pub(super) fn hex_hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }

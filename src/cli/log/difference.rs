@@ -1,4 +1,4 @@
-//! `ddfuzz log replay|verify` of a log of `max` or `diff`.
+//! `ddfuzz log replay` and `ddfuzz log verify` for logs of `max` and `diff`.
 
 use std::path::{Path, PathBuf};
 
@@ -60,22 +60,20 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// What a subcommand of `log` needs of a log of `max` or `diff`.
+/// A log of `max` or `diff`, with its inputs.
 pub struct DifferenceLog<'a> {
-    /// Where the log is.
     pub path: &'a Path,
-    /// The log.
     pub log: &'a Log,
-    /// What its first line says.
+    /// Options of the search, in the first line of the log.
     pub record: &'a DifferenceRecord,
-    /// The passing input, as asked for.
+    /// Option that names the passing input.
     pub passing: &'a PassingArgs,
-    /// The failing input.
+    /// Content of the failing input.
     pub failing: &'a [u8],
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// What to do with a log of `diff` or `max`; `None` for one of `min`.
+    /// Returns the log of `max` or `diff`; `None` for a log of `min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,
@@ -93,12 +91,12 @@ impl<'a> DifferenceLog<'a> {
     }
 }
 
-/// Whether a log is of an inverted test.
+/// Whether the log is of a search with `--invert`.
 pub fn is_inverted(start: &StartLine) -> bool {
     start.difference.as_ref().is_some_and(|one| one.inverted)
 }
 
-/// Rebuilds both ends.
+/// Rebuilds the passing and the failing result (`log replay`).
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,
@@ -148,7 +146,7 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Runs again what the claim rests on.
+/// Repeats the tests that the claim rests on (`log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,
     oracle: Box<dyn Oracle>,

@@ -1,5 +1,6 @@
-//! `--args`, `--env-vars`: the input and the parts of its call are minimized in turn, the others held,
-//! until none of them changes any more (DB, `process_args`).
+//! `--args`, `--env-vars`: minimizes the command line and the input in alternating phases, each
+//! with the other parts fixed, until no phase changes anything (like `process_args` of the
+//! Debugging Book).
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -26,43 +27,44 @@ use crate::minimize::{
 };
 use crate::triage::Crash;
 
-/// Steps of a round: whole arguments, their characters, variables, the input.
+/// Number of steps of a round: whole arguments, their characters, environment variables, the input.
 const STEPS: usize = 4;
 
-/// What has its turn: a part of the call, or (`None`) the input.
+/// What a phase minimizes: a part of the command line, or (`None`) the input.
 pub(super) type PhaseSubject = Option<(Part, usize)>;
 
-/// A minimization in turns, under way.
+/// A minimization of a command line and its input, in phases.
 pub(super) struct CallMinimization<'a> {
     pub(super) args: &'a MinArgs,
     pub(super) screen: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
-    /// The input as found; `None` where there is none.
+    /// The original input and its path; `None` without an input.
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The call as far as it is minimized.
+    /// The target with the command line minimized so far.
     pub(super) target: Target,
-    /// The input as far as it is minimized.
+    /// The input minimized so far.
     pub(super) input: Vec<u8>,
     pub(super) done: Vec<Phase>,
 }
 
-/// A turn that was had.
+/// A finished phase.
 pub(super) struct Phase {
     pub(super) subject: PhaseSubject,
-    /// What it led to. As long as nothing else changes, it is settled.
+    /// Command line after the phase; the phase is repeated only if the command line or the input
+    /// has changed since.
     pub(super) target: Target,
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time of it, and before a resume that of its runs.
+    /// Time of the phase, including test runs before a resume.
     pub(super) spent: Duration,
 }
 
 impl CallMinimization<'_> {
-    /// Takes turns until all is settled, or a budget is used up.
+    /// Runs phases until none changes anything, or a budget is used up.
     pub(super) fn run(mut self) -> Result<(Finished, MinRecord), Failure> {
         self.screen.say_crash(self.crash, self.way);
         let before = self.target.clone();
@@ -88,7 +90,7 @@ impl CallMinimization<'_> {
         self.conclude(&before, settled)
     }
 
-    /// What may have a turn at this step of a round.
+    /// Returns what can be minimized in a step of a round.
     fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
@@ -107,7 +109,7 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Whether nothing has changed since its last turn, or there is nothing of it.
+    /// Whether nothing has changed since the last phase of this subject, or the subject is empty.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
@@ -155,7 +157,7 @@ impl CallMinimization<'_> {
         Ok(done)
     }
 
-    /// A file with the input as far as it is minimized, that will stay as it is.
+    /// Returns a file with the current input that is not changed later.
     pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
         match self.original {
             None => Ok(None),
@@ -168,7 +170,7 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Where the best input stands.
+    /// Returns the file with the smallest input so far.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
         match self.had_phase(None) {
@@ -185,7 +187,7 @@ impl CallMinimization<'_> {
         atomic::write_program(&path, &text).map_err(|error| Failure::unwritten(&path, error))
     }
 
-    /// What is left of the budgets, in tests and time.
+    /// Returns the remaining budgets: number of tests, and time.
     pub(super) fn left(&self) -> (Option<u64>, Option<Duration>) {
         let tests: u64 = self
             .done
@@ -208,7 +210,7 @@ impl CallMinimization<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Joins all turns into one result. What it claims, the last turn of each subject has proved.
+    /// Combines all phases into one result. Its claim is proved by the last phase of each subject.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \
@@ -279,7 +281,7 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// All other crashes, each once.
+    /// Returns all other crashes that phases found, without duplicates.
     fn slips(&self) -> Vec<SlipRecord> {
         let mut slips: Vec<SlipRecord> = Vec::new();
         for slip in self.done.iter().flat_map(|done| &done.record.slips) {
@@ -291,7 +293,8 @@ impl CallMinimization<'_> {
         slips
     }
 
-    /// What the user must know: that a part can go as a whole is no warning.
+    /// Returns the warnings of all phases, without duplicates. That a whole part can be removed is
+    /// no warning.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for done in &self.done {
@@ -335,7 +338,7 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// The time of all runs in a log, of one that was resumed, too.
+/// Sums the time of all test runs in a log.
 fn time_of(log: &Path) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
     let micros = lines.iter().map(|(_, line)| match line {
@@ -347,7 +350,7 @@ fn time_of(log: &Path) -> Duration {
 }
 
 impl CallMinimization<'_> {
-    /// Minimizes a part of the call, or continues its log.
+    /// Minimizes a part of the command line, or continues its log.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -424,7 +427,7 @@ impl CallMinimization<'_> {
         start
     }
 
-    /// Writes the script of the best call so far.
+    /// Writes the script of the smallest command line so far.
     fn write_best_script(
         &self,
         call: &Call,
@@ -439,7 +442,7 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Keeps another crash with the call that it takes.
+    /// Stores another crash, with a script that reproduces it.
     fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         let target = call.target(&slip.input);
@@ -452,8 +455,7 @@ impl CallMinimization<'_> {
     }
 }
 
-/// The oracle that runs `input` by the candidates of `call`, each in a process of its own: keys are
-/// equal by every way of execution, and a server would have to be started for each.
+/// Creates an oracle that runs `input` with candidate command lines, each in a new process.
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `ddfuzz min OUT`: the groups of an output directory that are not minimized yet.
+//! `ddfuzz min OUT`: minimizes the groups of an output directory that are not minimized yet.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -15,28 +15,27 @@ use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Default of --budget-time for one group.
+/// Default of `--budget-time` for one group.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
-/// What became of the groups.
+/// Result of minimizing the groups of an output directory.
 #[derive(Serialize)]
 pub(in crate::cli) struct MinimizedGroups {
-    /// All groups of crashes, hangs and memory blow-ups.
+    /// All groups of crashes, hangs and out-of-memory failures.
     pub(in crate::cli) groups: Vec<RunGroup>,
-    /// Minimizations that this call has ended.
+    /// Number of minimizations that this call has finished.
     pub(in crate::cli) minimized: u64,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the call.
     pub(in crate::cli) interrupted: bool,
     #[serde(skip)]
     views: Vec<GroupView>,
 }
 
-/// Whether this is an output directory.
 pub(super) fn is_output_directory(path: &Path) -> bool {
     path.is_dir() && Reader::open(path).is_ok()
 }
 
-/// Runs the command on an output directory.
+/// Runs `ddfuzz min` on an output directory.
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
@@ -75,7 +74,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Options that are of one input, and mean nothing of many.
+/// Refuses options that apply to a single input only.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),
@@ -95,7 +94,7 @@ fn check(args: &MinArgs) -> Result<(), Failure> {
     }
 }
 
-/// Minimizes what is left to be in an output directory.
+/// Minimizes the groups of an output directory that are not minimized yet.
 pub(in crate::cli) fn minimize(
     out: &Path,
     minimizing: &Minimizing,
@@ -138,7 +137,7 @@ fn open(out: &Path, target: &Target, way: Way) -> Result<Store, Failure> {
 }
 
 impl MinimizedGroups {
-    /// The groups as they are now, and how many minimizations there were.
+    /// Formats the table of groups, and the number of minimizations.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
             true => String::new(),
@@ -153,7 +152,7 @@ impl MinimizedGroups {
     }
 }
 
-/// What is screen meanwhile: how many wait, and what has ended.
+/// Progress line: how many groups are minimized and how many remain.
 struct GroupsScreen<'a> {
     line: ui::CountBar,
     output: &'a Output,
@@ -188,7 +187,6 @@ impl Screen for GroupsScreen<'_> {
 }
 
 impl MinArgs {
-    /// How many further minor keys of a group are minimized.
     fn variants(&self) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(Variants::Plain, Variants::Most)

@@ -1,4 +1,5 @@
-//! One minimization: of a crash into an output directory, or of a crash or by a test into a file.
+//! Runs one minimization: of a crash into an output directory, or of a crash or by a test into a
+//! file.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -24,7 +25,7 @@ use crate::minimize::{
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
-/// The minimization of a crash.
+/// Minimization of one crash.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
     pub(super) screen: &'a MinScreen<'a>,
@@ -83,9 +84,8 @@ impl CrashJob<'_> {
     }
 }
 
-/// What is minimized, and where to.
+/// Minimization of an input into a result file.
 pub(super) struct FileJob<'a> {
-    /// The input's file.
     pub(super) path: &'a Path,
     pub(super) input: &'a [u8],
     pub(super) result: &'a Path,
@@ -94,8 +94,8 @@ pub(super) struct FileJob<'a> {
 }
 
 impl FileJob<'_> {
-    /// Minimizes, or goes on with a minimization whose log is there. `options` are the budgets; `by`
-    /// is what minimizes, whatever the oracle and its workers.
+    /// Minimizes the input, or continues the minimization in an existing log. `by` runs the search
+    /// with the given budgets.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
@@ -164,7 +164,7 @@ fn is_empty_file(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
-/// Minimizes by the test at `script`.
+/// Minimizes by the interestingness test at `script`.
 pub(super) fn minimize_by_test(
     script: &Path,
     args: &MinArgs,

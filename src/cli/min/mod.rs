@@ -31,7 +31,7 @@ use call_script::CallFiles;
 use command_line::CallMinimization;
 use job::{CrashJob, minimize_by_test};
 
-/// What the name of a result ends with.
+/// Suffix of result files.
 const ENDING: &str = ".min";
 
 /// Minimize one failing input, or all groups of an output directory
@@ -87,7 +87,6 @@ pub struct MinArgs {
     jobs: Option<u32>,
 }
 
-/// Runs the command.
 pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
     let input = args.input.take().map(input_file);
@@ -101,7 +100,7 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     done
 }
 
-/// Minimizes what is at the path of the input.
+/// Minimizes the input file, or all groups if it is an output directory.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let input = match &args.input {
         Some(path) if directory::is_output_directory(path) => {
@@ -133,7 +132,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Says what to do with the result: a test of a group that is kept, or a look at the proof.
+/// Suggests how to use the result: commands for the group, or verification of the log.
 fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
@@ -152,20 +151,20 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
     Ok(())
 }
 
-/// How a minimization is watched, and stopped.
+/// Stop flag and progress display of a minimization.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
     screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
-    /// Says which crash is held.
+    /// Prints which crash is minimized.
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Says where a crash is kept that the result does not list.
+    /// Prints where a crash is stored that the result does not list.
     fn say_unlisted_slip(&self, path: &Path) {
         let path = path.display();
         self.screen.say(&format!(
@@ -223,7 +222,7 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// What results are named after: the input, else the program.
+    /// Returns the path that result files are named after: the input, else the program.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -231,13 +230,13 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Where the result goes.
+    /// Returns where the result is written.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
-    /// The files of command_line, where parts of the call have turns, too.
+    /// Returns the files of phases, with `--args` or `--env-vars`.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
@@ -255,7 +254,7 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// The target with all of its variables, where they are to be minimized.
+    /// Sets the target's complete environment, with `--env-vars`.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
@@ -271,7 +270,6 @@ impl MinArgs {
         }
     }
 
-    /// The search and its budgets, for a target.
     fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         Minimizing {
             target,
@@ -290,7 +288,7 @@ impl MinArgs {
     }
 }
 
-/// Which crash is held: its class, what the program said, where, and its group.
+/// Describes the crash that is minimized: class, message, place and group.
 pub(in crate::cli) fn holding(crash: &Crash) -> String {
     let said = crash.details.message.as_deref();
     let said = said.map_or_else(String::new, |said| {
@@ -302,10 +300,11 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// How often an input is examined, three runs each, until it crashes: it may do so now and then.
+/// Maximum number of examinations of the original input, of three runs each, for crashes that are
+/// flaky.
 const EXAMINED: u32 = 7;
 
-/// The crash of the input before anything is removed.
+/// Returns the crash of the original input. Errors: it does not crash.
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
@@ -343,7 +342,7 @@ pub(in crate::cli) fn baseline(
     }
 }
 
-/// The class of the leak of an input that does not crash; `None` where there is none.
+/// Returns the class of a memory leak, for an input that does not crash; `None` if nothing leaks.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);
@@ -379,7 +378,7 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
     })
 }
 
-/// Makes sure that the file may be written, before anything is run.
+/// Checks, before anything is run, that the file of `--export-test` may be written.
 fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -403,7 +402,7 @@ fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure>
     Ok(())
 }
 
-/// Writes the test for `crash` where it is asked for. With `--resume`, one that is there stays.
+/// Writes the interestingness test of `--export-test`. With `--resume`, an existing file stays.
 fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -428,7 +427,7 @@ fn exported_exists(file: &Path) -> Failure {
     Failure::exists(file, hint)
 }
 
-/// What people see of a result.
+/// Formats the result for people.
 fn result_text(record: &MinRecord, finished: &Finished) -> String {
     let claim = match record.claim {
         _ if record.call.is_none() => claim(&finished.outcome()),
@@ -467,7 +466,7 @@ fn result_text(record: &MinRecord, finished: &Finished) -> String {
     text
 }
 
-/// How many there were, and are.
+/// Formats the numbers before and after a minimization.
 fn count(before: u64, after: usize) -> String {
     format!(
         "{} → {}",

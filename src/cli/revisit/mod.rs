@@ -21,7 +21,6 @@ use crate::report::study::{StudyCall, StudyResult, table};
 use crate::report::{EndedBy, size};
 use crate::store::{Campaign, Kind, Reader, Store};
 
-/// Runs the command.
 pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     if args.compare.is_asked() {
         return args.compare.run(output);
@@ -53,8 +52,8 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, resumed, &args, output)
 }
 
-/// Opens the output directory: `--resume` goes on with its study, else a new one begins, beside
-/// whatever earlier ones found.
+/// Opens the output directory: continues its study with `--resume`, else begins a new one beside
+/// earlier ones.
 fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), Failure> {
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
@@ -91,15 +90,14 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What holds utilities back.
+/// The sandbox of the utilities.
 struct StudySandbox {
-    /// Whether there is a sandbox.
     sandbox: Sandbox,
-    /// The parts of it that work here, by name.
+    /// Names of the sandbox features that this machine supports.
     parts: Vec<String>,
 }
 
-/// What is asked for; says what the sandbox is made of here.
+/// Chooses the sandbox by the options, and prints which features it has.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -145,7 +143,7 @@ fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
     })
 }
 
-/// Shows the result, and gives the exit code that it stands for.
+/// Prints the result, and returns the exit code.
 fn report(
     summary: &StudySummary,
     store: &Store,
@@ -210,7 +208,7 @@ fn exit(summary: &StudySummary) -> Exit {
     }
 }
 
-/// The heading in the help of the options that select what is run.
+/// Heading of the options that select utilities in `--help`.
 const WHICH: &str = "Selection of utilities";
 
 /// Repeat the fuzz studies of 1990 to 2020 on the utilities of this machine
@@ -308,17 +306,17 @@ pub struct RevisitArgs {
     pub(super) reports: StudyReportArgs,
 }
 
-/// A part of a list: the utilities at every so manieth place.
+/// Part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub(super) part: u32,
-    /// Of how many.
+    /// Number of parts.
     pub(super) of: u32,
 }
 
 impl Shard {
-    /// Whether the utility at this place is of it.
+    /// Whether the utility at this position of the list is in the part.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }
@@ -339,7 +337,7 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// These options with what the study that they resume was asked for.
+    /// Returns the options, completed with those that the resumed study began with.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -366,7 +364,7 @@ impl RevisitArgs {
         Ok(self)
     }
 
-    /// The channels asked for, in an order that does not depend on that of the options.
+    /// Returns the values of `--channel`, sorted and without duplicates.
     pub(super) fn channels(&self) -> Vec<String> {
         let mut channels = self.channel.clone();
         channels.sort();
@@ -374,7 +372,7 @@ impl RevisitArgs {
         channels
     }
 
-    /// What an option was, where it is not given, or is the same.
+    /// Returns the recorded value of an option. Errors: the option is given with another value.
     fn same<T: PartialEq>(
         &self,
         option: &str,

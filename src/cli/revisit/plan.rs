@@ -1,4 +1,4 @@
-//! What is run, and with how much of everything.
+//! Plans a study: which utilities are run, and how many runs each gets.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,18 @@ use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Default number of runs of each utility: the files of the small sets of the 2020 study.
+/// Default number of runs of each utility: the number of files in the small data sets of the 2020
+/// study.
 const RUNS_OF_EACH: u64 = 1200;
 
-/// Which utilities, of which list.
+/// Selected utilities, and the name of the list that they are from.
 pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
 }
 
 impl RevisitArgs {
-    /// Limits on each run.
+    /// Returns the limits on each run.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(usual.cpu));
@@ -32,7 +33,7 @@ impl RevisitArgs {
     }
 }
 
-/// The utilities that are asked for. What the list has that is not understood is said.
+/// Selects the utilities; prints lines of the list that cannot be parsed.
 pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
@@ -81,7 +82,7 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     Ok(list)
 }
 
-/// Gives each utility that can be run its share of the runs, the first ones what is over.
+/// Divides the runs among the utilities that can be run; the first ones get the remainder.
 fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
@@ -100,14 +101,14 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// The folders of the user's PATH: those that utilities reach, and the others.
+/// Returns the directories of PATH: those that the sandboxed utilities can access, and the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// The folders that utilities find others in: the user's, with those of the system behind.
+/// Returns the PATH directories that utilities can access, followed by the system's.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -118,20 +119,20 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Where utilities are looked for: what all can reach before what is closed to others, of which a
-/// copy would be run.
+/// Returns the directories to search for utilities. Directories that utilities cannot access come
+/// last: programs from there are run as copies.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);
     folders
 }
 
-/// The PATH of the utilities.
+/// Returns the PATH variable for the utilities.
 fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
 
-/// The settings of the study.
+/// Builds the settings of the study.
 pub(super) fn settings(
     args: &RevisitArgs,
     planned: StudySelection,
@@ -191,7 +192,7 @@ pub(super) fn settings(
     }
 }
 
-/// What the system calls itself (os-release(5)).
+/// Returns the name of the operating system (os-release(5)).
 fn system() -> String {
     let text = std::fs::read_to_string(Path::new("/etc/os-release")).unwrap_or_default();
     let name = text
@@ -208,7 +209,7 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
-/// Lists what would be run.
+/// Prints what would be run (`--dry-run`).
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

@@ -1,4 +1,5 @@
-//! `--markdown`, `--csv`, `--html`: a study in files; `--compare`: studies side by side.
+//! Reports of a study (`--markdown`, `--csv`, `--html`), and the comparison of studies
+//! (`--compare`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +12,16 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// What an output directory has of studies.
+/// Results of all studies in an output directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// The utilities.
+    /// Rows of the table of utilities.
     pub rows: Vec<Row>,
-    /// The groups.
     pub groups: Vec<StudyGroup>,
 }
 
 impl Studied {
-    /// Reads all studies of a directory.
+    /// Reads all studies of an output directory.
     pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
         let studies = reader.studies()?;
         if studies.is_empty() {
@@ -34,12 +34,11 @@ impl Studied {
         })
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// The failure that stands for none.
+    /// Returns the failure for a directory without a study.
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -75,21 +74,21 @@ pub struct StudyReportArgs {
     pub sheets: SheetArgs,
 }
 
-/// What the files of a format begin with, in how many bytes.
+/// Text at the beginning of a report written by ddfuzz, and the number of bytes to search it in.
 const MARKDOWN: (&str, usize) = ("<!-- ddfuzz -->", 16);
 const CSV: (&str, usize) = (CSV_HEADER, CSV_HEADER.len());
 const HTML: (&str, usize) = ("<!-- ddfuzz -->", 64);
 
 impl SheetArgs {
-    /// Whether any is asked for.
     pub fn is_empty(&self) -> bool {
         self.csv.is_none() && self.html.is_none()
     }
 }
 
 impl StudyReportArgs {
-    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
-    /// empty, or is ddfuzz's own. Gives the output for everything else.
+    /// Checks, before anything is run, that each report file may be written: it does not exist, is
+    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
+    /// goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -107,10 +106,10 @@ impl StudyReportArgs {
         output_beside(all.iter().filter_map(|(file, _)| file.as_deref()), output)
     }
 
-    /// Writes the files.
+    /// Writes all requested reports.
     ///
     /// # Errors
-    /// When one cannot be written; it then stands as it was.
+    /// When a file cannot be written; it is then unchanged.
     pub fn write(&self, rows: &[Row]) -> Result<(), Failure> {
         if let Some(file) = &self.markdown {
             write_report(file, &markdown(rows))?;
@@ -138,12 +137,12 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Whether it is asked for.
+    /// Whether `--compare` is given.
     pub fn is_asked(&self) -> bool {
         !self.compare.is_empty()
     }
 
-    /// Shows the comparison; the directories are only read.
+    /// Prints the comparison; the output directories are only read.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());
@@ -151,7 +150,7 @@ impl CompareArgs {
         Ok(Exit::Done)
     }
 
-    /// The comparison.
+    /// Compares the studies in the output directories.
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
             let message = format!("only {} is given to compare", only.display());

@@ -1,5 +1,5 @@
-//! `ddfuzz run`: a fuzz campaign with grouping and inline minimization. Here are its options, its output
-//! directory, its screen, and the list of bundled targets.
+//! `ddfuzz run`: runs a fuzz campaign that groups and minimizes crashes. Options, output directory,
+//! choice of the screen, and the list of bundled targets.
 
 mod result;
 
@@ -106,10 +106,9 @@ pub struct RunArgs {
     pub(in crate::cli) reports: ReportArgs,
 }
 
-/// The heading in the help of the options for several hosts and monitoring.
+/// Heading of the options for several hosts and monitoring in `--help`.
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
-/// Runs the command.
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     if !args.target.is_named() && !args.resume {
         list_targets(output);
@@ -168,7 +167,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, &told, output)
 }
 
-/// The greatest length of an input, in bytes; that of the campaign where one is resumed.
+/// Returns the maximum length of an input, in bytes; that of the resumed campaign, if any.
 fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
     Ok(match resumed {
         true => campaign::greatest_length(store, args.max_len)?,
@@ -176,7 +175,7 @@ fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result
     })
 }
 
-/// Warns of reasons why this campaign would find little, before it begins.
+/// Warns before the campaign if it would find little, by two trial runs.
 fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -191,7 +190,7 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
-/// The options that campaigns without coverage would do nothing about are refused there.
+/// Fails if an option that needs a coverage-guided campaign is given for another one.
 fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
     match args.only_guided() {
         Some(name) if generator == Generator::Classic => {
@@ -245,7 +244,7 @@ fn settings(
 }
 
 impl RunArgs {
-    /// The target that is named; to go on with a campaign, the one that it has on record will do.
+    /// Returns the target on the command line; with `--resume`, else the recorded one.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {
@@ -277,13 +276,13 @@ impl RunArgs {
         }
     }
 
-    /// What is minimized, and how.
+    /// Builds the settings of minimizations.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         let learn_limit = self.target.timeout.is_none();
         self.shrink.minimizing(target, way, learn_limit)
     }
 
-    /// The first of the options that only campaigns guided by coverage understand, if it is given.
+    /// Returns the first given option that works only in coverage-guided campaigns.
     pub fn only_guided(&self) -> Option<&'static str> {
         let given = [
             ("--broker", self.broker.is_some()),
@@ -296,24 +295,23 @@ impl RunArgs {
     }
 }
 
-/// The number of workers that `--jobs` asks for, else the number of processors.
+/// Returns the number of workers: `--jobs`, else the number of processors.
 pub fn workers(jobs: Option<u32>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
-/// The output directory that is asked for.
+/// Options for opening the output directory.
 pub struct StoreRequest<'a> {
-    /// The directory.
     pub out: &'a Path,
-    /// Whether its campaign is resumed.
+    /// Whether the campaign in the directory is continued.
     pub resume: bool,
-    /// The seed, where one was named.
+    /// Value of `--seed`.
     pub seed: Option<u64>,
 }
 
-/// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
-/// beside whatever earlier ones found.
+/// Opens the output directory: continues its campaign with `--resume`, else begins a new one beside
+/// earlier ones.
 pub fn open_store(
     asked: &StoreRequest<'_>,
     target: &Target,
@@ -340,7 +338,7 @@ pub fn open_store(
     Ok((store, campaign))
 }
 
-/// A new campaign on this target, with an id that no other has.
+/// Creates a campaign record for this target, with a new id.
 pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     Campaign {
         settings: config::settings().cloned(),
@@ -378,7 +376,7 @@ fn check_same(
     Ok(())
 }
 
-/// What the screen shows of the campaign from the beginning.
+/// Builds the heading of the full screen.
 fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     Heading {
         target: target_name(&settings.minimizing.target),
@@ -392,7 +390,7 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     }
 }
 
-/// The whole terminal where there is one, else lines, in which runs are told as `unit`.
+/// Returns the full screen if stderr is a terminal, else a screen of lines, which call runs `unit`.
 pub fn screen(
     plain: bool,
     unit: &'static str,
@@ -424,7 +422,7 @@ struct ListedTarget {
     summary: &'static str,
 }
 
-/// Lists them.
+/// Prints the bundled targets.
 fn list_targets(output: &Output) {
     let targets: Vec<ListedTarget> = bundled::list()
         .into_iter()

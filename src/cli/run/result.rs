@@ -1,4 +1,4 @@
-//! What a campaign came to, for people and scripts.
+//! Result of a campaign: as text, as JSON, as an exit code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// What is said of a campaign that has ended on a full disk.
+/// Warning after a campaign that ended on a full disk.
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
 
-/// Shows the result, and gives the exit code that it stands for.
+/// Prints the result, and returns the exit code.
 pub fn report(
     summary: &Summary,
     store: &Store,
@@ -91,14 +91,14 @@ fn exit(summary: &Summary) -> Exit {
     }
 }
 
-/// Which groups were there before this call.
+/// Groups in the output directory before this call.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
 }
 
 impl GroupsBefore {
-    /// The groups that are there now; `resumed` says whether the campaign is resumed.
+    /// Reads the groups; `resumed`: whether a campaign is continued.
     pub fn of(store: &Store, resumed: bool) -> Result<GroupsBefore, Failure> {
         let mut majors = BTreeSet::new();
         for kind in Kind::ALL {
@@ -109,28 +109,26 @@ impl GroupsBefore {
     }
 }
 
-/// What the result of a campaign is made of, besides its summary and store.
+/// Facts for the result of a campaign, in addition to its summary and store.
 pub struct CampaignReport<'a> {
-    /// What runs are called.
+    /// Name of a run in counts: `run` or `input`.
     pub unit: &'static str,
-    /// What was run, and how.
+    /// Target, way of execution, and settings of minimizations.
     pub minimizing: &'a Minimizing,
-    /// The groups that are muted.
+    /// Known groups, which do not count as found.
     pub known: &'a KnownGroups,
-    /// Files for CI servers.
     pub reports: &'a ReportArgs,
-    /// The output directory, as the user names it.
+    /// Output directory as given by the user.
     pub out: &'a Path,
-    /// What was there before.
     pub before: GroupsBefore,
-    /// Reasons why fuzzing this command line would find little.
+    /// Warnings printed before the campaign.
     pub target_warnings: Vec<TargetWarning>,
-    /// Whether the corpus holds what has reached something new.
+    /// Whether the campaign was guided by coverage, so that its corpus shows what was reached.
     pub tells_coverage: bool,
 }
 
 impl CampaignReport<'_> {
-    /// Warnings, with those that only the runs of the campaign have shown.
+    /// Returns all warnings: those printed before the campaign, and those derived from its runs.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
@@ -154,7 +152,7 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// What to do with a group of crashes that is not fixed, if possible a new one.
+    /// Suggests commands for a crash group that is not fixed, preferably a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
@@ -168,7 +166,7 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// What the new groups crash of.
+    /// Describes the crashes of new groups.
     fn causes(&self, views: &[GroupView], store: &Store) -> String {
         let new = views
             .iter()
@@ -177,7 +175,9 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Whether a group is neither known nor was there before.
+    /// Returns whether a group is new: neither known nor there before. `None` if that cannot be
+    /// told, because an earlier call of the campaign may have been killed before it reported the
+    /// group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
@@ -189,7 +189,7 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// Writes the files for CI servers.
+    /// Writes the reports for CI servers.
     fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
         if self.reports.is_empty() {
             return Ok(());
@@ -206,8 +206,8 @@ impl CampaignReport<'_> {
     }
 }
 
-/// What was found: `counts` of groups of crashes, hangs, out-of-memory failures and flaky crashes,
-/// of the crashes also how many are new.
+/// Formats the numbers of groups: `counts` of crashes, hangs, out-of-memory failures and flaky
+/// crashes; `new` crash groups.
 fn found(counts: &[u64], new: u64) -> String {
     let crashes = match counts[0] {
         0 => "no crashes".to_owned(),
@@ -222,8 +222,8 @@ fn found(counts: &[u64], new: u64) -> String {
     crashes + &other_groups(&counts[1..])
 }
 
-/// How many groups there are of hangs, of runs out of memory, and of flaky crashes, behind another
-/// count: `, 1 hang group`; nothing for those that are none.
+/// Formats the numbers of groups of hangs, out-of-memory failures and flaky crashes, to be
+/// appended: `, 1 hang group`; empty if there are none.
 pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
     let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
@@ -232,7 +232,7 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// How many hangs have no group, to be appended to the counts of groups.
+/// Formats the number of hangs without a group, to be appended to the counts of groups.
 fn unnamed(hangs: u64) -> String {
     match hangs {
         0 => String::new(),
@@ -240,7 +240,7 @@ fn unnamed(hangs: u64) -> String {
     }
 }
 
-/// What is said of hangs that have no group.
+/// Returns the warning about hangs that were not triaged before the time was over.
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
@@ -250,7 +250,7 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// What ended the campaign, where that is not just what was asked for.
+/// Formats why the campaign ended, unless it simply used up its time or runs.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),

@@ -1,4 +1,4 @@
-//! One triage: from files to a result, and the output directory that it fills.
+//! Runs one triage (`ddfuzz triage`): from input files to groups, and to the output directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ use crate::store::foreign::{Input, Inputs, Promise};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Quick, Triager};
 
-/// What is to be done.
+/// One triage, as given by the command line.
 pub struct TriageJob<'a> {
     pub target: Target,
     pub way: Way,
     pub jobs: usize,
     pub max_len: u64,
-    /// Look for leaks in all inputs that do not crash.
+    /// Whether to look for leaks in all inputs that do not crash.
     pub leaks: bool,
     pub out: Option<PathBuf>,
     pub resume: bool,
@@ -33,7 +33,7 @@ pub struct TriageJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What is done so far.
+/// State of a running triage.
 struct TriageState {
     outcomes: TriageOutcomes,
     directory: Option<TriageDirectory>,
@@ -42,7 +42,7 @@ struct TriageState {
 }
 
 impl TriageJob<'_> {
-    /// Runs all inputs.
+    /// Runs all inputs, and returns the result.
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
         let mut progress = self.begin()?;
         let files = &self.found.inputs;
@@ -99,8 +99,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Examines and files the least input of each variant: what is said of a variant is what its
-    /// least input shows, whichever worker was first.
+    /// Examines and stores the smallest input of each crash variant (a pair of keys): so the result
+    /// does not depend on which worker was first.
     fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
         for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
@@ -144,7 +144,7 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Notes the group that the target crashes in whatever the input is, if there is one.
+    /// Marks the group whose crash occurs on any input, if there is one.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -233,8 +233,8 @@ impl TriageState {
         Ok(())
     }
 
-    /// Takes in a crash, and files it where it is the first of its variant, or `anyway`. It is filed
-    /// before it is noted as done.
+    /// Records a crash. Stores it if it is the first of its variant, or if `anyway` is true; the
+    /// crash is stored before its journal line is written.
     fn examined(
         &mut self,
         at: usize,
@@ -289,7 +289,7 @@ fn unread(file: PathBuf, why: String) -> TriageInput {
     }
 }
 
-/// Notes where an input does not end as its name says.
+/// Prints a note (`-v`) if an input does not end as its file name promises.
 fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &Output) {
     let Some(named) = file.named else {
         return;
@@ -318,17 +318,17 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// An output directory that is written while inputs are run.
+/// Output directory that is filled while inputs are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
     campaign: String,
-    /// As its `main` takes one input, for scripts.
+    /// Target with its input on stdin or in a file, for reproducer scripts.
     target: Target,
 }
 
 impl TriageDirectory {
-    /// Opens the directory; with `resume`, `outcomes` takes in what was done there before.
+    /// Opens the directory. With `resume`, adds the results of earlier calls to `outcomes`.
     pub fn open(
         out: &Path,
         target: &Target,
@@ -360,7 +360,7 @@ impl TriageDirectory {
         })
     }
 
-    /// Files a crash of the file `path`.
+    /// Stores a crash, and a script that reproduces it.
     pub fn file(
         &mut self,
         kind: Kind,
@@ -380,12 +380,12 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Whether this content is filed in the place of this line.
+    /// Whether the input is stored as a crash with the keys of `line`.
     pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
         self.entry(line, input).is_some()
     }
 
-    /// The trace of the crash that is filed in the place of this line.
+    /// Returns the stack trace of the stored crash with the keys of `line`.
     pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
         let entry = self.entry(line, input)?;
         Some(Trace::of(&entry.crash, Some(&entry.folder)))
@@ -398,13 +398,13 @@ impl TriageDirectory {
         self.store.reader().entry(&id).ok().flatten()
     }
 
-    /// Notes what is done.
+    /// Appends a line to the journal.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
         self.journal.add(&Triaged { campaign, ..line })
     }
 
-    /// Writes how often each group was met, and the journal through to the device.
+    /// Writes how often each group was seen, and syncs the journal to the disk.
     pub fn close(mut self, outcomes: &TriageOutcomes) -> Result<(), StoreError> {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {

@@ -1,5 +1,5 @@
-//! `ddfuzz triage`: runs, keys and groups crash files that exist already. `--against` compares the
-//! groups with those of another output directory.
+//! `ddfuzz triage`: runs existing crash files and groups them. `--against` compares the groups with
+//! those of another output directory.
 
 mod job;
 mod outcomes;
@@ -28,7 +28,7 @@ use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Run crash files and group them by bug
@@ -81,7 +81,6 @@ pub struct TriageArgs {
     reports: ReportArgs,
 }
 
-/// Runs the command.
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
@@ -142,7 +141,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl TriageArgs {
-    /// Says what can be done after this result.
+    /// Suggests commands that use the result.
     fn say_next(
         &self,
         result: &TriageResult,
@@ -174,7 +173,7 @@ impl TriageArgs {
         Ok(())
     }
 
-    /// Minimizes what was filed.
+    /// Minimizes the groups in the output directory (`--minimize`).
     fn minimize(
         &self,
         out: &Path,
@@ -195,7 +194,7 @@ impl TriageArgs {
     }
 }
 
-/// Says which groups are muted.
+/// Marks the groups that are in the list of known groups.
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
@@ -203,7 +202,8 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
     }
 }
 
-/// Says which groups are new, and of which groups of the other directory nothing can be said.
+/// Marks the groups that the other directory does not have, and lists its groups that this build
+/// cannot show.
 fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
@@ -234,8 +234,8 @@ fn text(result: &TriageResult, each: bool) -> String {
     text
 }
 
-/// Files that were not read might have crashed: where nothing else did, that nothing was found is
-/// not said.
+/// Returns the exit code. If nothing crashed, but files could not be read, that is an error: these
+/// files might crash.
 fn exit(result: &TriageResult) -> Exit {
     let told = |group: &TriageGroup| !group.known && group.new != Some(false);
     if result.interrupted {
@@ -251,15 +251,15 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// Another output directory.
+/// Groups of another output directory, for `--against`.
 pub struct Against {
     had: HadGroups,
-    /// A crash of each of its groups, which stands for them.
+    /// Representative crashes of its groups.
     crashes: Vec<Crash>,
 }
 
 impl Against {
-    /// Reads the groups of the directory.
+    /// Reads the groups of an output directory.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = HadGroups::read(out)?;
         let reader = Reader::open(out)?;
@@ -274,7 +274,8 @@ impl Against {
         Ok(Against { had, crashes })
     }
 
-    /// Says of a group of runs under these conditions whether the directory has it.
+    /// Records in `group` whether the other directory has it; `now` are the conditions of the
+    /// current runs.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -289,7 +290,8 @@ impl Against {
         }
     }
 
-    /// By what the directory has the group, if it has.
+    /// Returns how the group was recognized in the other directory: by its key, or by its function
+    /// names.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -299,7 +301,7 @@ impl Against {
         has.then_some(SameBy::Names)
     }
 
-    /// Whether the directory would have the group under the same class.
+    /// Whether the other directory's builds would report the crash under the same class.
     fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
         let everywhere = [
             "rustpanic",
@@ -317,7 +319,7 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// The groups of the directory that runs under these conditions cannot show, each once.
+    /// Returns the groups of the other directory that runs under these conditions cannot show.
     pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

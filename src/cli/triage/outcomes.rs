@@ -1,4 +1,4 @@
-//! What is known of all contents, and the groups that they fall into.
+//! Outcomes of all inputs of a triage, and the groups that they form.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,47 +10,46 @@ use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
 use crate::triage::Key;
 
-/// How one content ended; small, for there may be very many.
+/// Outcome of the runs of one distinct input; kept small, because there may be very many.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub size: u64,
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// The index of its variant, where it crashed.
+    /// Index of the crash variant; `None` if the input did not crash.
     pub variant: Option<usize>,
 }
 
-/// Routes of which the traces are held in memory.
+/// Maximum number of variants whose stack traces are kept in memory.
 const TRACED: usize = 1000;
 
-/// One way into one bug: what has one major and one minor key.
+/// Crash variant: all crashes with the same major and minor key.
 pub struct Variant {
-    /// What is known of it.
+    /// Record of the crash, for the journal.
     pub line: CrashLine,
-    /// How the input ended that it was seen with.
+    /// How the first input of the variant ended.
     ended: Ended,
-    /// The input that it is known of.
+    /// Hash of the input that `line` describes.
     pub examined: ContentHash,
-    /// The trace of that input's crash, where it is at hand.
+    /// Stack trace of that input's crash, if in memory.
     pub trace: Option<Trace>,
 }
 
-/// What became of one file.
+/// State of one input file.
 #[derive(Clone)]
 pub enum FileState {
-    /// It was not its turn.
     Pending,
-    /// It could not be read.
+    /// The file could not be read; the text says why.
     Unreadable(String),
-    /// It has this content.
+    /// The file was read; its content has this hash.
     Content(ContentHash),
 }
 
-/// The least file of each variant that has one, by variant: (size, index of the file).
+/// Smallest file of each variant: index of the variant to (size in bytes, index of the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
-/// What is known of all contents.
+/// Outcomes of all distinct inputs, by hash, and the crash variants among them.
 pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
@@ -60,7 +59,7 @@ pub struct TriageOutcomes {
 }
 
 impl TriageOutcomes {
-    /// Nothing is known yet of the target of this identity.
+    /// Creates an empty collection; `target` identifies the target in the journal.
     pub fn new(target: ContentHash) -> TriageOutcomes {
         TriageOutcomes {
             target,
@@ -71,12 +70,12 @@ impl TriageOutcomes {
         }
     }
 
-    /// Whether a line of the journal holds here: those of other targets say nothing.
+    /// Whether a journal line is of this target.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
 
-    /// Takes in a line that an earlier call wrote.
+    /// Adds a journal line of an earlier call.
     pub fn recall(&mut self, line: Triaged) {
         let variant = line
             .crash
@@ -91,24 +90,24 @@ impl TriageOutcomes {
         self.outcomes.insert(line.input, outcome);
     }
 
-    /// The contents that are known.
+    /// Returns all inputs that were run.
     pub fn contents(&self) -> impl Iterator<Item = (&ContentHash, &Outcome)> {
         self.outcomes.iter()
     }
 
-    /// The variants whose inputs crash each time, by major and minor key.
+    /// Returns the keys of all variants that are not flaky.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
         steady.map(|line| (line.major, line.minor))
     }
 
-    /// How many groups there are.
     pub fn group_count(&self) -> u64 {
         self.majors.len() as u64
     }
 
-    /// Takes in a content that was run for its keys only; gives its line for the journal.
+    /// Adds an input that was run once and crashed with the keys of a known variant. Returns its
+    /// journal line.
     pub fn known_variant(
         &mut self,
         input: ContentHash,
@@ -131,8 +130,8 @@ impl TriageOutcomes {
         self.line(input, outcome, false)
     }
 
-    /// Takes in a content that was examined; gives its line for the journal, and whether it is
-    /// the first of its variant.
+    /// Adds an input that was examined. Returns its journal line, and whether it is the first of
+    /// its variant.
     pub fn add(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
         let before = self.variants.len();
         let crash = examined.crash.as_deref();
@@ -154,7 +153,7 @@ impl TriageOutcomes {
         )
     }
 
-    /// The outcome of a file, if it was run.
+    /// Returns the hash and the outcome of a file; `None` if it was not run.
     pub fn outcome(&self, state: &FileState) -> Option<(ContentHash, Outcome)> {
         match state {
             FileState::Content(input) => Some((*input, *self.outcomes.get(input)?)),
@@ -162,7 +161,7 @@ impl TriageOutcomes {
         }
     }
 
-    /// The least file of each variant.
+    /// Returns the smallest file of each variant.
     pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, state) in states.iter().enumerate() {
@@ -177,7 +176,7 @@ impl TriageOutcomes {
         least
     }
 
-    /// The groups of the files, with their counts; the worst first, then the most frequent.
+    /// Forms the groups of the files: sorted by kind, severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
@@ -217,7 +216,7 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Distinct contents by kind and major key.
+    /// Counts distinct inputs by kind and major key.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen = BTreeMap::new();
         for variant in self.outcomes.values().filter_map(|outcome| outcome.variant) {

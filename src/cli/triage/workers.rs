@@ -1,4 +1,4 @@
-//! The inputs of a triage, and the workers that run them, each with a triager.
+//! Worker threads of a triage: each runs input files with its own triager.
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;
@@ -19,41 +19,38 @@ use crate::store::foreign::{Input, Inputs};
 use crate::store::{Kind, foreign};
 use crate::triage::{Key, Triager};
 
-/// Answers that may wait for each worker: no more inputs than these are held in memory.
+/// Maximum number of pending results per worker; bounds the number of inputs in memory.
 const BACKLOG: usize = 4;
-/// How often the one who listens looks around while there is no answer.
+/// Interval at which progress is shown while no result arrives.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What became of one file.
+/// Result of one input file.
 pub enum WorkerResult {
-    /// It could not be read.
+    /// The file could not be read; the text says why.
     Unreadable(String),
-    /// Its content was run before, or another worker runs it.
+    /// The same content was run before, or another worker runs it.
     Duplicate(ContentHash),
-    /// It crashed as others did before.
+    /// The input crashed with the keys of a known variant.
     KnownVariant {
-        /// Its content.
         input: ContentHash,
-        /// Its length, in bytes.
+        /// Length in bytes.
         size: u64,
-        /// The major and minor key.
+        /// Major and minor key.
         variant: (Key, Key),
     },
-    /// It was run and all that can be known of it is.
+    /// The input was examined in full.
     New {
-        /// Its content.
         input: ContentHash,
-        /// Its bytes, where it crashed.
+        /// Content of the file; empty unless the input crashed.
         bytes: Vec<u8>,
-        /// Its length, in bytes.
+        /// Length in bytes.
         size: u64,
-        /// How it ended.
         examined: Examined,
     },
 }
 
 impl WorkerResult {
-    /// The major and minor key of a crash of which this is the record, and that came each time.
+    /// Returns the keys of an examined crash that is not flaky.
     fn steady_variant(&self) -> Option<(Key, Key)> {
         let WorkerResult::New { examined, .. } = self else {
             return None;
@@ -64,34 +61,31 @@ impl WorkerResult {
     }
 }
 
-/// What workers share with the one who listens.
+/// Shared state of the workers.
 pub struct Workers<'a> {
-    /// What is run.
     pub target: &'a Target,
-    /// How.
     pub way: Way,
-    /// The files.
     pub files: &'a [Input],
-    /// Longest input, in bytes.
+    /// Maximum length of an input, in bytes.
     pub max_len: u64,
-    /// Look for leaks in all inputs that do not crash.
+    /// Whether to look for leaks in all inputs that do not crash.
     pub leaks: bool,
-    /// Nothing more is begun when it is true.
+    /// Workers end when this turns true.
     pub stop: &'a AtomicBool,
-    /// Contents that somebody has taken.
+    /// Hashes of inputs that a worker has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
-    /// Major and minor keys of which a record is at hand: further ones need no names and lines.
+    /// Keys of variants that were examined; further crashes with these keys need no symbols.
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
-/// The set, whatever became of a thread that held it.
+/// Locks the set, even if a thread has panicked with the lock.
 fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Workers<'_> {
-    /// Has all files run by `jobs` workers. `hear` is told the answers as they come, with the
-    /// index of the file, and between them, with `None`, that time passes.
+    /// Runs all files by `jobs` workers. Calls `hear` with each result and the index of its file,
+    /// and at intervals with `None`.
     pub fn run(
         &self,
         jobs: usize,
@@ -197,8 +191,8 @@ fn listen(
     }
 }
 
-/// Finds the inputs below all paths, and says what was recognised. The output directory `out`
-/// may stand below them, and is passed over then.
+/// Finds the input files below all paths, and prints what kind of directories they are. Files in
+/// the output directory `out` are skipped.
 pub fn find_inputs(
     paths: &[PathBuf],
     out: Option<&Path>,
@@ -247,7 +241,7 @@ pub fn find_inputs(
     Ok(found)
 }
 
-/// Why a file was not read, with sizes as people read them.
+/// Formats why a file was not read.
 pub fn why_unread(error: &Unread) -> String {
     match error {
         Unread::TooLarge { limit } => format!("it is larger than {}", size::limit(*limit)),
@@ -255,7 +249,7 @@ pub fn why_unread(error: &Unread) -> String {
     }
 }
 
-/// Says why a file or directory was not read.
+/// Warns that a file or directory was not read.
 pub fn say_unread(path: &Path, why: &str, output: &Output) {
     let path = printable(&path.to_string_lossy());
     let hint = match why {

@@ -1,5 +1,5 @@
-//! What is drawn on a terminal, or printed as lines where there is none: a count, the progress of a
-//! campaign, a minimization, the full screen.
+//! Progress display on a terminal, or as lines: a count, a campaign, a minimization; the full
+//! screen is in `campaign`.
 
 pub mod campaign;
 
@@ -18,8 +18,8 @@ use crate::report::{GroupView, block, size, text};
 use crate::store::Kind;
 use crate::triage::Key;
 
-/// One line on stderr, with the time since it began; not drawn where stderr is no terminal, or
-/// `output` is quiet.
+/// Creates a progress line on stderr with the elapsed time; hidden if stderr is no terminal or the
+/// output is quiet.
 pub fn bar(output: &Output) -> ProgressBar {
     let target = match output.quiet {
         true => ProgressDrawTarget::hidden(),
@@ -32,13 +32,13 @@ pub fn bar(output: &Output) -> ProgressBar {
     bar
 }
 
-/// The width of the terminal that stdout is, in characters; `None` if it is none.
+/// Returns the width of stdout in columns; `None` if it is no terminal.
 pub fn stdout_width() -> Option<usize> {
     let (_, columns) = console::Term::stdout().size_checked()?;
     Some(usize::from(columns))
 }
 
-/// Runs per second: with a decimal where a whole number would say too little.
+/// Formats runs per second; small rates get a decimal.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         slow if slow < 10.0 => format!("{slow:.1}"),
@@ -46,7 +46,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// One line on stderr that is drawn again and again, if stderr is a terminal.
+/// Progress line that counts items, with their rate; drawn only on a terminal.
 pub struct CountBar {
     bar: ProgressBar,
     unit: &'static str,
@@ -55,7 +55,7 @@ pub struct CountBar {
 }
 
 impl CountBar {
-    /// A line of `all` things, as loud as `output` says.
+    /// Creates a progress line for `all` items, each called `unit`.
     pub fn new(output: &Output, unit: &'static str, all: u64) -> CountBar {
         CountBar {
             bar: bar(output),
@@ -65,12 +65,12 @@ impl CountBar {
         }
     }
 
-    /// It is of so many things.
+    /// Sets the total number of items.
     pub fn set_all(&mut self, all: u64) {
         self.all = all;
     }
 
-    /// So many are done, and this is what they came to.
+    /// Shows the number of finished items, and a text about the results.
     pub fn show(&self, done: u64, found: &str) {
         let per_second = done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!(
@@ -88,8 +88,8 @@ impl Drop for CountBar {
     }
 }
 
-/// One line on stderr that is drawn again and again, if stderr is a terminal; the block of each
-/// group above it. Without a terminal, lines for `grep` on stderr.
+/// Progress line of a campaign on a terminal, with a block of text for each minimized group above
+/// it. Without a terminal: lines for `grep` on stderr.
 pub struct CampaignLine {
     bar: ProgressBar,
     output: Output,
@@ -98,7 +98,7 @@ pub struct CampaignLine {
 }
 
 impl CampaignLine {
-    /// A line as loud as `output` says.
+    /// Creates the progress line; `output` sets how much is printed.
     pub fn new(output: &Output) -> CampaignLine {
         CampaignLine {
             bar: bar(output),
@@ -108,7 +108,7 @@ impl CampaignLine {
         }
     }
 
-    /// The same for a campaign that counts something else than runs.
+    /// Sets the name of a run in counts: `run` or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
@@ -124,7 +124,7 @@ impl CampaignLine {
         });
     }
 
-    /// A line where nothing is drawn.
+    /// Prints a line if there is no terminal.
     fn say(&self, line: Option<String>) {
         if self.bar.is_hidden()
             && let Some(line) = line
@@ -179,24 +179,24 @@ impl Drop for CampaignLine {
     }
 }
 
-/// Milliseconds between two status lines.
+/// Interval between status lines, in milliseconds.
 const EVERY_MS: u64 = 10_000;
 
-/// Makes the lines: one on the course every ten seconds and with each phase, one for each new group,
-/// and one for each minimization that has ended. `t` is the time since the campaign began, in whole
-/// seconds. What is not known is `-`.
+/// Formats the lines printed without a terminal: a status line every ten seconds and at each change
+/// of phase, one line for each new group, and one for each finished minimization. `t=` is the time
+/// since the campaign began, in seconds; unknown values are `-`.
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
-    /// When the last status line was made.
+    /// Time of the last status line, in milliseconds.
     last_ms: u64,
-    /// The phase of the last status line.
+    /// Phase in the last status line.
     phase: &'static str,
     told: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
-    /// The status line, if it is time for one.
+    /// Returns a status line if one is due.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -227,14 +227,14 @@ impl Statuses {
         ))
     }
 
-    /// How many groups of crashes the lines have named. Some were met by minimizations only, which
-    /// the campaign does not count.
+    /// Number of crash groups named in lines. Minimizations find some that the campaign does not
+    /// count.
     fn crash_groups(&self) -> u64 {
         let crashes = self.told.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64
     }
 
-    /// The line of a group that is new.
+    /// Returns the line for a group, if the group is new.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
         self.told.insert((group.kind, group.major)).then(|| {
             format!(
@@ -247,8 +247,8 @@ impl Statuses {
         })
     }
 
-    /// The line on a minimization that has ended; of a group with several results it says which
-    /// variant it is of.
+    /// Returns the line for a finished minimization; it names the variant if the group has several
+    /// results.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.told.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
@@ -280,20 +280,19 @@ fn named(group: &GroupView) -> String {
     )
 }
 
-/// The place, the last value of its line, for it has blanks.
+/// Formats the crash's place, the last value of its line because it may contain spaces.
 fn place(group: &GroupView) -> String {
     printable(group.place.as_deref().unwrap_or("-"))
 }
 
-/// Reductions that are shown.
+/// Number of reductions that are shown.
 const RECENT: usize = 3;
-/// Between two lines where nothing can be drawn.
+/// Interval between lines if stderr is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
-/// Characters of a line before its text: `00:00:00 `.
+/// Width of the clock at the beginning of a line: `00:00:00 `.
 const CLOCK: usize = 9;
 
-/// A few lines on stderr that are drawn again and again, if stderr is a terminal, and else a line
-/// every ten seconds.
+/// Progress of a minimization: a few lines drawn on a terminal, else a line every ten seconds.
 pub struct MinimizationScreen {
     shown: RefCell<Shown>,
     output: Output,
@@ -302,18 +301,18 @@ pub struct MinimizationScreen {
 struct Shown {
     bar: ProgressBar,
     began: Instant,
-    /// Whether it is a part of a call that shrinks: sizes are in its units.
+    /// Whether a command line is minimized: sizes are then in units instead of bytes.
     of_call: bool,
-    /// Tests that were executed before this call.
+    /// Number of tests executed before this call.
     before: Option<u64>,
     standing: Option<Standing>,
     recent: VecDeque<String>,
-    /// When a plain line was last written.
+    /// Time of the last line printed without a terminal.
     said: Instant,
 }
 
 impl MinimizationScreen {
-    /// A screen as loud as `output` says.
+    /// Creates the display; `output` sets how much is printed.
     pub fn new(output: &Output) -> MinimizationScreen {
         let target = match output.quiet {
             true => ProgressDrawTarget::hidden(),
@@ -338,12 +337,13 @@ impl MinimizationScreen {
         }
     }
 
-    /// The options of the minimization of an input that is shown here.
+    /// Adds callbacks to the options of a minimization, so that its progress is shown.
     pub fn watch<'a>(&'a self, options: Options<'a>) -> Options<'a> {
         self.watch_next(options, false)
     }
 
-    /// The options of the minimization of a part of a call that is shown here.
+    /// Adds callbacks to the options of the minimization of a command line, so that its progress is
+    /// shown.
     pub fn watch_call<'a>(&'a self, options: Options<'a>) -> Options<'a> {
         self.watch_next(options, true)
     }
@@ -361,7 +361,7 @@ impl MinimizationScreen {
         }
     }
 
-    /// Prints a line above what is drawn, unless the output is quiet.
+    /// Prints a line above the progress, unless the output is quiet.
     pub fn say(&self, text: &str) {
         let shown = self.shown.borrow();
         shown.bar.suspend(|| self.output.say(text));
@@ -396,7 +396,7 @@ impl MinimizationScreen {
 }
 
 impl Shown {
-    /// Begins with another minimization; the clock goes on.
+    /// Resets the display for the next minimization.
     fn begin(&mut self, of_call: bool) {
         self.of_call = of_call;
         self.began = Instant::now();
@@ -421,7 +421,7 @@ impl Shown {
         self.bar.set_message(message);
     }
 
-    /// Where things stand, in one line.
+    /// Formats the progress as one line.
     fn line(&self) -> String {
         let (Some(standing), Some(before)) = (&self.standing, self.before) else {
             return String::new();

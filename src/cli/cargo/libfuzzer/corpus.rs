@@ -1,4 +1,4 @@
-//! The corpus that libFuzzer gets: the user's, or a copy in a temporary directory without what crashes
+//! Corpus directories for libFuzzer: the user's, or a temporary copy without the inputs that crash
 //! the harness.
 
 use std::collections::HashSet;
@@ -13,33 +13,32 @@ use tempfile::TempDir;
 use crate::cli::cargo::project::libfuzzer_name;
 use crate::files::{atomic, regular};
 
-/// No input is longer, in bytes.
+/// Maximum length of an input, in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// The corpus of a campaign by libFuzzer.
+/// Corpus of a campaign with libFuzzer.
 ///
-/// libFuzzer runs its whole corpus first, and would die of the same input of it again and again.
-/// From the first such death on it gets a copy that lacks the inputs it died of; what is new in
-/// the copy goes to the user's corpus.
+/// libFuzzer first runs its whole corpus, and would crash on the same input after each restart.
+/// After the first such crash, libFuzzer uses a copy without the crashing inputs; new inputs in the
+/// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// More directories of inputs, which are only read.
+    /// Further directories of inputs, which are only read.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
 
-/// All inputs of all directories, by their contents: each once, and named as libFuzzer names them.
+/// Temporary copy of all corpus directories: each distinct input once, named as libFuzzer names it.
 struct CorpusCopy {
     dir: Scratch,
-    /// Names that stood in it from the beginning or are handed back.
+    /// Names of files that need not be written back: copied at the start, or already written back.
     known: HashSet<OsString>,
-    /// Names of what was left out of it.
+    /// Names of crashing inputs that were removed.
     deadly: HashSet<String>,
 }
 
 impl Corpus {
-    /// The corpus in this directory, which is made where it is not there, and what stands in
-    /// `more` of them.
+    /// Opens the corpus in `own`, creating the directory if needed; `more` are further directories.
     pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
@@ -49,7 +48,7 @@ impl Corpus {
         })
     }
 
-    /// The directories for libFuzzer; it writes to the first.
+    /// Returns the directories to pass to libFuzzer; it writes new inputs to the first.
     pub fn dirs(&self) -> Vec<&Path> {
         match &self.copy {
             Some(copy) => vec![copy.dir.path()],
@@ -60,8 +59,8 @@ impl Corpus {
         }
     }
 
-    /// Leaves an input away from here on; whether the corpus had it, so that who starts now gets
-    /// further. Who runs in the copy goes on in it.
+    /// Removes a crashing input from the corpus that libFuzzer uses. Returns whether the input was
+    /// in it: if so, a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -70,7 +69,7 @@ impl Corpus {
         copy.remove(input)
     }
 
-    /// Writes what is new in the copy to the user's corpus.
+    /// Copies new inputs from the temporary copy to the user's corpus.
     pub fn write_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
@@ -120,7 +119,8 @@ impl CorpusCopy {
         })
     }
 
-    /// Whether it was there. With `-max_len`, libFuzzer dies of the beginning of a longer one.
+    /// Removes an input; returns whether it was in the copy. With `-max_len` libFuzzer runs only
+    /// the beginning of longer files: these are removed, too.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -153,8 +153,8 @@ impl CorpusCopy {
     }
 }
 
-/// All inputs below a directory, as libFuzzer looks for them: not in what is hidden. What cannot
-/// be read is none for libFuzzer, either.
+/// Calls `what` with each input below a directory that libFuzzer would read: skips hidden
+/// directories and unreadable files.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -184,12 +184,12 @@ impl Drop for Corpus {
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// Held locked by its user, and so free when that was killed.
+/// File that a running ddfuzz holds locked; the lock is free after ddfuzz is killed.
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
-/// A directory for inputs, empty at first; removed when it is dropped. One that a killed ddfuzz
-/// left behind is removed by the next.
+/// Temporary directory for inputs, removed on drop. Those of killed processes are removed by the
+/// next call.
 pub struct Scratch {
     inputs: PathBuf,
     // Removed while it is still locked.
@@ -198,12 +198,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one where temporary files go.
+    /// Creates one in the system's temporary directory.
     pub fn new() -> io::Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Makes one in this directory.
+    /// Creates one in `root`.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
@@ -220,7 +220,6 @@ impl Scratch {
         })
     }
 
-    /// Where the inputs are.
     pub fn path(&self) -> &Path {
         &self.inputs
     }

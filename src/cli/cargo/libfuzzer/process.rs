@@ -19,39 +19,39 @@ use crate::campaign::watch::{Producer, Producing};
 use crate::cli::cargo::libfuzzer::Flags;
 use crate::cli::cargo::libfuzzer::corpus::Corpus;
 
-/// A line of its that is longer is cut in parts, of so many bytes.
+/// Maximum length of a line of output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// How it is terminal to us.
+/// Whether libFuzzer uses the terminal of ddfuzz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
-    /// It has no terminal, and a process group of its own, which ends with it. What it says is
-    /// shown if this is true.
+    /// libFuzzer has no terminal, and its own process group, which is killed with it. Its output is
+    /// shown if the value is true.
     Detached(bool),
-    /// As if we were not there: it has our terminal, and what it says is shown.
+    /// libFuzzer uses the terminal of ddfuzz, and its output is shown.
     Shared,
 }
 
-/// One libFuzzer that runs. Dropping it kills it; it dies with the thread that started it, too.
+/// A running libFuzzer process. It is killed on drop, and when the thread that started it ends.
 pub struct Process {
     child: Child,
     terminal: TerminalUse,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// How many of its files [`Process::written`] has returned.
+    /// Number of files that [`Process::written`] has returned.
     told: usize,
 }
 
-/// How one ended.
+/// How a libFuzzer process ended.
 pub struct End {
-    /// Its status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it said.
+    /// What the process printed.
     pub said: FuzzerOutput,
 }
 
 impl Process {
-    /// Starts it, in our directory unless another one is named.
+    /// Starts the program in the directory `cwd`, or in the current one.
     pub fn start(
         program: &Path,
         words: &[OsString],
@@ -105,19 +105,20 @@ impl Process {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inputs that it has run, by the last number that it printed.
+    /// Number of inputs that the process has run, as it last printed.
     pub fn runs(&self) -> u64 {
         self.said().runs
     }
 
-    /// Files of failing inputs that it has written since this was last asked.
+    /// Returns the files of failing inputs written since the last call.
     pub fn written(&mut self) -> Vec<PathBuf> {
         let new = self.said().written[self.told..].to_vec();
         self.told += new.len();
         new
     }
 
-    /// How it ended, if it has; to be asked once.
+    /// Returns the exit status and the output once the process has ended; must not be called again
+    /// after that.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -131,7 +132,7 @@ impl Process {
         Ok(Some(End { status, said }))
     }
 
-    /// Asks it to end, as Ctrl-C does.
+    /// Sends SIGINT to the process.
     pub fn interrupt(&self) {
         let _ = nix::sys::signal::kill(self.id(), Signal::SIGINT);
     }
@@ -140,7 +141,7 @@ impl Process {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Kills what is left of its group.
+    /// Kills the process group, unless it is shared with ddfuzz.
     fn end_group(&self) {
         if let TerminalUse::Detached(_) = self.terminal {
             let _ = killpg(self.id(), Signal::SIGKILL);
@@ -179,34 +180,34 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// A flag whose value is a path, like `-artifact_prefix=DIR/`.
+/// Formats a flag with a path as its value, like `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
     word
 }
 
-/// Lines that are kept, for an error message.
+/// Number of last output lines that are kept for an error message.
 const KEPT_LINES: usize = 20;
 
-/// What one process has said so far.
+/// State parsed from the output of a libFuzzer process.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
-    /// Inputs that it has run, by the last number that it printed.
+    /// Number of inputs run, as last printed.
     pub runs: u64,
-    /// It has run its whole corpus, and now generates inputs.
+    /// Whether libFuzzer has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// What its corpus reaches, by the last status: `cov` (places) and `ft` (features).
+    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features).
     pub coverage: Option<(u64, u64)>,
-    /// A merge has ended early, and went on after the file that ended it.
+    /// Whether a merge crashed and was restarted without the crashing file.
     pub is_restarted: bool,
-    /// Where it wrote inputs that fail.
+    /// Paths of failing inputs that libFuzzer wrote.
     pub written: Vec<PathBuf>,
     last: VecDeque<String>,
 }
 
 impl FuzzerOutput {
-    /// Takes in a line of its standard error.
+    /// Parses a line of standard error.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -232,7 +233,7 @@ impl FuzzerOutput {
         self.last.push_back(line.to_owned());
     }
 
-    /// The last line that says why it could not go on, else the last one.
+    /// Returns the last line that contains `ERROR`, else the last line.
     pub fn why(&self) -> &str {
         let mut lines = self.last.iter().rev().filter(|line| !line.is_empty());
         let error = lines.clone().find(|line| line.contains("ERROR"));
@@ -240,40 +241,40 @@ impl FuzzerOutput {
     }
 }
 
-/// So many deaths one after another, none of them by an input that could be left away, mean that
-/// it does not get further.
+/// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
+/// campaign gives up.
 const HOPELESS: u32 = 5;
 
-/// How long one may take to end.
+/// How long a process may take to end after it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the names of its failing inputs begin with.
+/// Prefixes of libFuzzer's file names for failing inputs.
 const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
 
-/// Between two times that new inputs go to the user's corpus, where libFuzzer has a copy of it.
+/// Interval at which new inputs are copied from the temporary corpus to the user's.
 const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the processes of a campaign are.
+/// How the libFuzzer processes of a campaign are started.
 pub struct LibFuzzerPlan {
-    /// The program.
+    /// Path of the fuzz target.
     pub program: PathBuf,
-    /// Flags of the user; those that hold for the whole campaign are in it once. Its corpora are
-    /// only read.
+    /// Flags of the user; those that bound the whole campaign are separated. Its corpora are only
+    /// read.
     pub flags: Flags,
-    /// Variables set on top of the inherited environment.
+    /// Environment variables set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// What the names of files for failing inputs begin with.
+    /// What the paths of files for failing inputs begin with.
     pub artifact_prefix: OsString,
-    /// How many at a time.
+    /// Number of processes at a time.
     pub jobs: usize,
-    /// How they are terminal to us.
+    /// Whether the processes use the terminal of ddfuzz.
     pub terminal: TerminalUse,
-    /// Whether one is started again after a finding.
+    /// Whether a process is started again after it has found a failing input.
     pub again: bool,
 }
 
-/// libFuzzers that drop failing inputs, started again after each until their time is over or
-/// their runs are made.
+/// The libFuzzer processes of a campaign. Each is started again after it has found a failing input,
+/// until the time or the number of runs is used up.
 pub struct LibFuzzers {
     plan: LibFuzzerPlan,
     corpus: Corpus,
@@ -281,17 +282,18 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Runs of processes that have ended.
+    /// Number of runs of the processes that have ended.
     made: u64,
-    /// Deaths one after another that bring nothing.
+    /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// How the first one ended that did not end well.
+    /// Status of the first process that failed.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
 
 impl LibFuzzers {
-    /// Starts them; new inputs go to `corpus`. When `stop` turns true none is started again.
+    /// Starts the processes; new inputs are written to `corpus`. After `stop` turns true, none is
+    /// started again.
     pub fn start(
         plan: LibFuzzerPlan,
         corpus: PathBuf,
@@ -319,13 +321,13 @@ impl LibFuzzers {
         Ok(all)
     }
 
-    /// The status of the first one that did not end well.
+    /// Returns the status of the first process that failed.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
     }
 
-    /// Gives the failing inputs of earlier calls, too, of which Ctrl-C may have left some. What is
-    /// on record is not run again.
+    /// Adds the failing inputs that earlier calls left in the artifact directory, some of which
+    /// Ctrl-C may have kept from being processed. Inputs on record are not run again.
     pub fn drop_again(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
@@ -343,8 +345,8 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Lets those that run come to their end, as after Ctrl-C, which has reached those that are
-    /// terminal through: asks them after a second, and gives up after some.
+    /// Waits until all processes have ended, for a limited time. Sends SIGINT after a second, for
+    /// processes that Ctrl-C has not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
@@ -360,7 +362,7 @@ impl LibFuzzers {
         }
     }
 
-    /// One more, if there is time and something to do for it.
+    /// Starts one more process; `None` if the time or the runs are used up.
     fn next(&self) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
@@ -389,7 +391,8 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// One has ended: with a finding, or with its work done. Gives the one that goes on for it.
+    /// Handles the end of a process: removes a crashing input from the corpus, and returns the
+    /// process started in its place, if any.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
         if !end.status.success() {
@@ -463,7 +466,7 @@ impl Producer for LibFuzzers {
     }
 }
 
-/// Why no more come.
+/// Returns the error for a libFuzzer that cannot go on.
 fn gone(what: &str, end: &End) -> CampaignError {
     CampaignError::System {
         what: what.to_owned(),
@@ -471,7 +474,7 @@ fn gone(what: &str, end: &End) -> CampaignError {
     }
 }
 
-/// What was tried, for an error.
+/// Returns a conversion of I/O errors to campaign errors; `what` is what was attempted.
 fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
     move |source| CampaignError::System {
         what: what.to_owned(),
@@ -479,7 +482,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
     }
 }
 
-/// The longest time that one input may take, for libFuzzer: whole seconds.
+/// Formats libFuzzer's limit on the time of one input, in whole seconds.
 pub fn timeout_flag(limit: Duration) -> OsString {
     format!("-timeout={}", limit.as_secs_f64().ceil().max(1.0)).into()
 }

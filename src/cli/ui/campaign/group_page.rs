@@ -16,14 +16,14 @@ use crate::report::{Extent, Shrinking, Step, Trace, TraceLine, curve, hexdump, s
 use crate::store::{EntryId, Reader};
 use crate::triage::Crash;
 
-/// Width from which a row of the dump has sixteen bytes.
+/// Minimum width for a hex dump with 16 bytes per row.
 const WIDE: usize = 78;
-/// Width of the names of facts.
+/// Width of the labels.
 const NAMES: usize = 8;
-/// Width of the bar of what is left.
+/// Width of the bar that shows the remaining size.
 const BAR: usize = 12;
 
-/// The page as lines.
+/// Draws the page of one group as lines of text.
 pub(super) fn lines(
     model: &ScreenModel,
     group: &Group,
@@ -137,7 +137,7 @@ fn content(
     }
 }
 
-/// The lines of the stacks and of the source, what is not the user's code faintly.
+/// Draws stacks and source; frames outside the user's code are faint.
 fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
@@ -153,7 +153,7 @@ fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<L
     all.skip(scroll).take(room).map(line).collect()
 }
 
-/// The bytes from the scrolled line on: where, hex, text.
+/// Draws the hex dump from the scrolled row on.
 fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let columns = if width >= WIDE { ROW.0 } else { ROW.1 };
     let bytes = &detail.bytes;
@@ -181,7 +181,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// The hex and the text of a dumped line.
+/// Splits a row of the dump into hex and text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
@@ -189,7 +189,7 @@ fn split(line: String) -> (String, String) {
     }
 }
 
-/// The last lines, or those that are scrolled back to: the newest stand at the bottom.
+/// Draws the last lines of the log; scrolling moves towards older ones.
 fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let lines = &detail.log.lines;
     let end = lines
@@ -203,29 +203,29 @@ fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'s
         .collect()
 }
 
-/// Bytes of a reproducer that can be looked at.
+/// Maximum number of bytes of a reproducer that can be viewed.
 const SHOWN: usize = 64 << 10;
-/// Bytes in a row of the dump where there is room, and where there is not.
+/// Bytes per row of the hex dump on wide and on narrow terminals.
 pub(super) const ROW: (usize, usize) = (16, 8);
 
-/// What was read of one group's files.
+/// Content of one group's files, read while the campaign runs.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     entry: Option<EntryId>,
-    /// What the crash said, its stacks and the source; `None` before they were read.
+    /// Message, stacks and source of the crash; `None` before they were read.
     pub(super) trace: Option<Vec<TraceLine>>,
-    /// The first bytes of the reproducer as it is now.
+    /// First bytes of the current reproducer.
     pub(super) bytes: Vec<u8>,
-    /// All its bytes.
+    /// Size of the current reproducer in bytes.
     pub(super) size: u64,
-    /// The log as far as it has come.
+    /// Minimization log, as far as it was read.
     pub(super) log: Log,
-    /// What could not be read.
+    /// Error of the last attempt to read the files.
     pub(super) trouble: Option<String>,
 }
 
 impl Detail {
-    /// Reads what is new of an entry.
+    /// Reads what is new in the files of an entry; starts anew for another entry.
     pub fn read(&mut self, reader: &Reader, id: &EntryId) {
         if self.entry.as_ref() != Some(id) {
             *self = Detail {
@@ -258,7 +258,7 @@ impl Detail {
         Ok(())
     }
 
-    /// Takes the record of the crash, which lies in `folder`, and reads the source.
+    /// Sets the crash record, and reads the source files; `folder` contains the record.
     pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
         let trace = Trace::of(crash, folder);
         let mut lines: Vec<TraceLine> = Vec::new();
@@ -275,18 +275,18 @@ impl Detail {
         self.trace = Some(lines);
     }
 
-    /// Takes the first bytes of the reproducer, which has `size` of them.
+    /// Sets the first bytes of the reproducer, and its size in bytes.
     pub fn reproducer(&mut self, bytes: &[u8], size: u64) {
         self.bytes = bytes[..bytes.len().min(SHOWN)].to_vec();
         self.size = size;
     }
 
-    /// The log.
+    /// Returns the minimization log.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }
 
-    /// The number of the last line of a part of the page, from 0, at least.
+    /// Returns the index of the last line of a tab, for scrolling.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
             Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
@@ -304,28 +304,28 @@ fn first(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Lines of the log that are kept.
+/// Maximum number of log lines kept.
 const KEPT: usize = 500;
-/// Bytes that are read at once, about: the campaign waits meanwhile.
+/// Approximate number of bytes of a log read at once; the campaign waits during that time.
 const AT_ONCE: usize = 1 << 20;
 
-/// What has been read of a log: the curve, and its last lines for people.
+/// Minimization log as read so far: the curve of sizes, and the last lines as text.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Length of what was read, in bytes: whole lines.
+    /// Number of bytes read; always whole lines.
     read: u64,
-    /// How the input shrank; `None` before the first line.
+    /// Sizes and tests of the minimization; `None` before the first line.
     pub(super) shrinking: Option<Shrinking>,
-    /// The last lines, the oldest first.
+    /// Last lines as text, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
 
 impl Log {
-    /// Reads what was written since. A log that is shorter than what was read of it is another
-    /// one, and read from the beginning.
+    /// Reads the lines added since the last call. A log that has become shorter is read again from
+    /// the beginning.
     ///
     /// # Errors
-    /// When the file cannot be read. A file that is not there is no error: its time will come.
+    /// When the file cannot be read; a missing file is no error.
     pub fn read(&mut self, path: &Path) -> io::Result<()> {
         let mut file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -349,7 +349,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes a whole line.
+    /// Parses and adds one line of the log.
     pub fn line(&mut self, json: &[u8]) {
         self.read += json.len() as u64;
         let text = match serde_json::from_slice::<LogLine>(json) {
@@ -395,7 +395,7 @@ impl Log {
     }
 }
 
-/// A line for people.
+/// Formats a line of the log for people.
 fn said(line: &LogLine) -> String {
     match line {
         LogLine::Start(start) => {

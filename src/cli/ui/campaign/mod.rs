@@ -1,11 +1,10 @@
-//! The screen of a campaign: the whole terminal.
+//! Full screen of a campaign.
 //!
-//! What is told ([`crate::campaign::Screen`]) and what is pressed ([`Key`]) change the model
-//! ([`ScreenModel`]); `draw` turns the model into characters and is a pure function of it. [`FullScreen`]
-//! joins both with a terminal and the files of the output directory.
+//! Events of the campaign ([`crate::campaign::Screen`]) and keys ([`Key`]) change the model
+//! ([`ScreenModel`]); `draw` converts the model to text as a pure function. [`FullScreen`] connects
+//! both with a terminal and the files of the output directory.
 //!
-//! Localized here: `ratatui` (characters, and as `ratatui::crossterm` the terminal); `nix` and
-//! `libc` for the modes of the terminal.
+//! Only this module uses `ratatui`, whose `crossterm` handles the terminal.
 
 mod draw;
 mod group_page;
@@ -30,18 +29,18 @@ use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
 use crate::store::Reader;
 
-/// Between two looks at the keys.
+/// Interval between checks for keys.
 const KEYS: Duration = Duration::from_millis(40);
-/// Between two pictures, unless a key asks for one.
+/// Minimum interval between redraws, unless a key was pressed.
 const PICTURES: Duration = Duration::from_millis(200);
-/// Between two looks at files: of the group that is open, or of the next one in turn.
+/// Interval between reads of the output directory.
 const FILES: Duration = Duration::from_millis(500);
 
-/// The screen of a campaign, on the whole terminal until it is dropped. It has no thread: it draws
-/// and listens whenever it is told something.
+/// Full screen of a campaign, until it is dropped. It has no thread: it draws and reads keys when
+/// the campaign calls it.
 pub struct FullScreen {
     model: ScreenModel,
-    /// Gone with the terminal itself.
+    /// `None` once the terminal is gone.
     terminal: Option<Terminal>,
     reader: Reader,
     stop: Arc<AtomicBool>,
@@ -49,13 +48,13 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// The group whose files are read next.
+    /// Index of the group whose files are read next.
     turn: usize,
 }
 
 impl FullScreen {
-    /// A screen on the terminal that stderr is; `None` where it is none, or `output` wants
-    /// something else. `stop` is raised by the key that ends; `known` are groups from before.
+    /// Takes over the terminal of stderr; `None` if there is none, or if `output` is quiet or JSON.
+    /// The quit key sets `stop`. `known` are groups from before the campaign.
     pub fn take(
         output: &Output,
         heading: Heading,
@@ -85,8 +84,8 @@ impl FullScreen {
         Some(full)
     }
 
-    /// Listens and draws, as far as it is time for that, or `at_once`. A terminal that is gone
-    /// does not end the campaign.
+    /// Reads keys and redraws if that is due, or `at_once`. A lost terminal does not end the
+    /// campaign.
     fn show(&mut self, at_once: bool) {
         let now = Instant::now();
         self.model.at(self.began.elapsed());
@@ -113,7 +112,7 @@ impl FullScreen {
         }
     }
 
-    /// Does what the keys say; gives whether there were any.
+    /// Handles all pressed keys; returns whether there were any.
     fn listen(&mut self) -> io::Result<bool> {
         let mut pressed = false;
         while let Some(terminal) = &mut self.terminal
@@ -131,8 +130,8 @@ impl FullScreen {
         Ok(pressed)
     }
 
-    /// Reads what is new of the open group, or else of the next one in turn whose minimization has
-    /// not ended, or of any: runs are still counted. One group at a time, for the campaign waits.
+    /// Reads new data of one group: in turns the open group, or the next one without a result, and
+    /// the next of all. Only one group per call, because the campaign waits.
     fn read_files(&mut self) {
         if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
             self.model.detail().read(&self.reader, &id);
@@ -156,7 +155,7 @@ impl FullScreen {
         }
     }
 
-    /// A group as it is now; `None` where it cannot be read, which the campaign will notice.
+    /// Reads a group from the output directory; `None` if it cannot be read.
     fn view(&self, group: &Group) -> Option<GroupView> {
         let id = group.entry.as_ref()?;
         let record = self.reader.group(id.kind(), id.major()).ok()??;
@@ -200,7 +199,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// Whether it is time for something that was done at `last`.
+/// Whether the interval has passed since `last`.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

@@ -1,4 +1,5 @@
-//! The page of the campaign, with the table of its groups.
+//! Draws the overview page of the full screen: figures, charts, the table of groups, the last
+//! events.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -11,16 +12,16 @@ use crate::report::size;
 use crate::report::text::cut;
 use crate::store::Kind;
 
-/// Width of the names of figures.
+/// Width of the labels of figures.
 const NAMES: usize = 10;
-/// Narrowest and widest sparkline.
+/// Minimum and maximum width of a sparkline.
 const SPARK: (usize, usize) = (8, 40);
-/// Rows of a chart where the terminal is high.
+/// Rows of a chart on tall terminals.
 const CHART: usize = 6;
-/// Heights from which there are charts, and events.
+/// Minimum terminal heights for charts, and for events.
 const HIGH: (usize, usize) = (36, 12);
 
-/// The page as lines.
+/// Draws the overview page as lines of text.
 pub(super) fn lines(model: &ScreenModel, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![title(model, width)];
     let has_charts = height >= HIGH.0 && width >= 60;
@@ -84,10 +85,10 @@ fn footer(model: &ScreenModel, width: usize) -> Line<'static> {
     keys(model, &all, width)
 }
 
-/// The values of a figure over time, in so many columns.
+/// Function that returns the values of a figure over time, for a number of columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// A figure: its name, its text, and a sparkline where there is room for it.
+/// Draws a figure: label, text, and a sparkline if there is room.
 fn figure(
     model: &ScreenModel,
     name: &str,
@@ -181,7 +182,7 @@ fn groups(model: &ScreenModel, progress: &Progress) -> String {
     )
 }
 
-/// Charts of the rate over time, and of the coverage where it is known.
+/// Draws charts of the rate over time, and of the coverage if known.
 fn charts(model: &ScreenModel, width: usize) -> Vec<Line<'static>> {
     let has_coverage = model
         .progress
@@ -230,14 +231,14 @@ fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Longest class that is shown.
+/// Maximum width of the crash class.
 const CLASS: usize = 16;
-/// Width from which keys are whole and bars are long.
+/// Minimum width for whole keys and long bars.
 const WIDE: usize = 78;
-/// Narrowest place that is worth its column.
+/// Minimum width of the column with the crash's place.
 const PLACE: usize = 12;
 
-/// The columns of a table.
+/// Column widths of the table of groups, in characters.
 struct Columns {
     class: usize,
     key: usize,
@@ -246,7 +247,7 @@ struct Columns {
     bar: usize,
     claim: usize,
     is_wide: bool,
-    /// Where in the code; none where there is no room.
+    /// Width of the crash's place; 0 if there is no room.
     place: usize,
 }
 
@@ -289,7 +290,7 @@ impl Columns {
     }
 }
 
-/// The head and as many groups as there are rows, the selected one among them.
+/// Draws the table of groups with `rows` lines, scrolled so that the selected group is visible.
 pub(super) fn group_lines(model: &ScreenModel, width: usize, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
@@ -386,7 +387,7 @@ fn cut_key(key: &str, width: usize) -> String {
     key.chars().take(width).collect()
 }
 
-/// The class; of what is no plain crash, the kind of finding where the class does not say it.
+/// Returns the crash class, marked if the crash is flaky.
 fn class(group: &Group) -> String {
     match group.kind {
         Kind::Flaky => format!("flaky {}", group.class),
@@ -401,7 +402,7 @@ fn sizes(group: &Group, is_wide: bool) -> String {
     }
 }
 
-/// A size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
+/// Formats a size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
 fn short(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = None;
