@@ -174,34 +174,25 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
 
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
+        let baseline = |kind, hint| (Exit::Baseline, kind, hint);
         let (exit, kind, hint) = match &error {
-            ExecError::Missing { .. } => (
-                Exit::Baseline,
-                "program-missing",
-                "check the name after `--`",
-            ),
-            ExecError::NotExecutable { .. } => (
-                Exit::Baseline,
-                "program-not-executable",
-                "give an executable program",
-            ),
-            ExecError::UnknownBundled { .. } => (
-                Exit::Usage,
-                "unknown-target",
-                "`ddfuzz run` without a program lists them",
-            ),
-            ExecError::RootOnly { .. } => (
-                Exit::Baseline,
+            ExecError::Missing { .. } => baseline("program-missing", "check the name after `--`"),
+            ExecError::NotExecutable { .. } => {
+                baseline("program-not-executable", "give an executable program")
+            }
+            ExecError::UnknownBundled { .. } => {
+                let hint = "`ddfuzz run` without a program lists them";
+                (Exit::Usage, "unknown-target", hint)
+            }
+            ExecError::RootOnly { .. } => baseline(
                 "root-only",
                 "give everybody access (chmod o+rx for the program, o+x for its directories), copy it \
                  to a place like /usr/local/bin, or do not run ddfuzz as root",
             ),
-            ExecError::WayUnfit { .. } => (
-                Exit::Baseline,
-                "way-unfit",
-                "omit --exec, or use --exec command",
-            ),
-            ExecError::Server { .. } => (Exit::Baseline, "server", "use --exec command"),
+            ExecError::WayUnfit { .. } => {
+                baseline("way-unfit", "omit --exec, or use --exec command")
+            }
+            ExecError::Server { .. } => baseline("server", "use --exec command"),
             ExecError::System { .. } => (
                 Exit::Internal,
                 "system",
@@ -412,29 +403,20 @@ impl From<CleanError> for Failure {
             CleanError::Store(error) => error.into(),
             CleanError::Campaign(error) => error.into(),
             CleanError::Trim(error) => of_trimming(error),
-            CleanError::NotListed(ref not_listed) => {
-                let path = not_listed.path.clone();
-                Failure::new(Exit::Usage, "file", &error)
-                    .path(&path)
-                    .hint_where_missing(&path)
-            }
+            CleanError::NotListed(ref listed) => Failure::new(Exit::Usage, "file", &error)
+                .path(&listed.path)
+                .hint_where_missing(&listed.path),
             CleanError::Journal { .. } => {
                 Failure::new(Exit::Usage, "journal", &error).hint("continue with the same command")
             }
             CleanError::Empty { .. } => Failure::new(Exit::Found, "empty", &error)
                 .hint("the corpus is unchanged; -v shows how its inputs are run"),
-            CleanError::Changed { ref path } => {
-                let path = path.clone();
-                Failure::new(Exit::Usage, "changed", &error)
-                    .path(&path)
-                    .hint("run the same command again")
-            }
-            CleanError::Occupied { ref path } => {
-                let path = path.clone();
-                Failure::new(Exit::Usage, "exists", &error)
-                    .path(&path)
-                    .hint("give another output directory with -o")
-            }
+            CleanError::Changed { ref path } => Failure::new(Exit::Usage, "changed", &error)
+                .path(path)
+                .hint("run the same command again"),
+            CleanError::Occupied { ref path } => Failure::new(Exit::Usage, "exists", &error)
+                .path(path)
+                .hint("give another output directory with -o"),
             CleanError::Interrupted => {
                 Failure::interrupted().hint("continue with the same command")
             }

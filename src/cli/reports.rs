@@ -29,70 +29,39 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// Report format, and how files of that format written by ddfuzz are recognized.
-struct Format {
-    /// Text that marks a file as written by ddfuzz.
-    mark: &'static str,
-    /// Number of bytes at the beginning of the file that contain the mark.
-    within: usize,
-    text: fn(&Findings) -> String,
-}
+/// Mark of a report written by ddfuzz: a text, and the number of bytes at the beginning of the file
+/// that contain it.
+pub type Mark = (&'static str, usize);
 
-impl Format {
-    fn made(&self, bytes: &[u8]) -> bool {
-        let begin = &bytes[..bytes.len().min(self.within)];
-        String::from_utf8_lossy(begin).contains(self.mark)
-    }
-}
-
-const MARKDOWN: Format = Format {
-    mark: "<!-- ddfuzz -->",
-    within: 16,
-    text: markdown,
-};
-const SARIF: Format = Format {
-    // Its members are in the order of their names, so that the tool stands behind the results.
-    mark: "\"name\": \"ddfuzz\"",
-    within: usize::MAX,
-    text: sarif,
-};
-const JUNIT: Format = Format {
-    mark: "<testsuites name=\"ddfuzz\"",
-    within: 128,
-    text: junit,
-};
+/// Mark of Markdown reports.
+pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
+/// Mark of SARIF reports. Members are sorted by name: the tool's name comes after all results.
+const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
+/// Mark of JUnit reports.
+const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
 
 impl ReportArgs {
-    fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
-        let all = [
-            (&self.markdown, MARKDOWN),
-            (&self.sarif, SARIF),
-            (&self.junit, JUNIT),
-        ];
-        all.into_iter()
-            .filter_map(|(file, format)| Some((file.as_deref()?, format)))
-    }
-
     pub fn is_empty(&self) -> bool {
-        self.files().next().is_none()
+        self.markdown.is_none() && self.sarif.is_none() && self.junit.is_none()
     }
 
     /// Checks, before anything is run, that each report file may be written: it does not exist, is
     /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
     /// goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
-        for (file, format) in self.files().filter(|(file, _)| !is_standard(file)) {
-            may_be_written(file, |bytes| format.made(bytes))?;
-        }
-        output_beside(self.files().map(|(file, _)| file), output)
+        let all = [
+            (&self.markdown, MARKDOWN),
+            (&self.sarif, SARIF),
+            (&self.junit, JUNIT),
+        ];
+        check_reports(&all, output)
     }
 
     /// Writes all requested reports.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
-        for (file, format) in self.files() {
-            write_report(file, &(format.text)(findings))?;
-        }
-        Ok(())
+        write_report(&self.markdown, || markdown(findings))?;
+        write_report(&self.sarif, || sarif(findings))?;
+        write_report(&self.junit, || junit(findings))
     }
 }
 
@@ -109,11 +78,15 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     blocks.collect()
 }
 
-/// Writes a report to its file, or to stdout.
+/// Writes a report to its file or to stdout, if one is requested.
 ///
 /// # Errors
 /// When the file cannot be written; it is then unchanged.
-pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
+pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let text = text();
     if is_standard(file) {
         print_bytes(text.as_bytes());
         return Ok(());
@@ -121,13 +94,21 @@ pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
-/// Returns output settings for a command with these report files: texts go to stderr if a report
-/// goes to stdout.
-pub fn output_beside<'a>(
-    reports: impl Iterator<Item = &'a Path>,
+/// Checks that the report files may be written. Returns output settings: texts go to stderr if a
+/// report goes to stdout.
+pub fn check_reports(
+    reports: &[(&Option<PathBuf>, Mark)],
     output: &Output,
 ) -> Result<Output, Failure> {
-    match reports.filter(|file| is_standard(file)).count() {
+    let mut to_stdout = 0;
+    for (file, mark) in reports {
+        match file {
+            Some(file) if is_standard(file) => to_stdout += 1,
+            Some(file) => may_be_written(file, *mark)?,
+            None => {}
+        }
+    }
+    match to_stdout {
         0 => Ok(output.clone()),
         1 => output.beside_bytes(),
         _ => Err(Failure::usage("more than one report would go to stdout")
@@ -135,10 +116,14 @@ pub fn output_beside<'a>(
     }
 }
 
-/// Checks that a file may be written: it does not exist, is empty, or was `made` by ddfuzz.
-pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), Failure> {
+/// Checks that a file may be written: it does not exist, is empty, or contains the mark.
+fn may_be_written(file: &Path, (mark, within): Mark) -> Result<(), Failure> {
+    let is_ours = |bytes: &[u8]| {
+        let begin = &bytes[..bytes.len().min(within)];
+        bytes.is_empty() || String::from_utf8_lossy(begin).contains(mark)
+    };
     match std::fs::read(file) {
-        Ok(bytes) if bytes.is_empty() || made(&bytes) => Ok(()),
+        Ok(bytes) if is_ours(&bytes) => Ok(()),
         Ok(_) => {
             let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)

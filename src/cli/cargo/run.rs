@@ -88,42 +88,21 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         let tests = place.join(TESTS);
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
         if !output.json {
-            let commands = Commands {
-                toolchain: toolchain_word(built.toolchain),
-                flags: build.shown(triple.as_deref()),
-                name: &name,
-            };
-            commands.say(&reproducer, &tests, count, output);
+            let here = std::env::current_dir().unwrap_or_default();
+            let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
+            let (count, tests) = (size::counted(count, "test"), near(&tests));
+            output.say(&format!(
+                "wrote {count} to {tests}; to keep them as regression tests: cp -r {tests} tests/"
+            ));
+            output.say(&format!(
+                "next: cargo {}fuzz run{} {name} {}",
+                toolchain_word(built.toolchain),
+                build.shown(triple.as_deref()),
+                near(&reproducer),
+            ));
         }
     }
     Ok(exit)
-}
-
-/// Suggests commands that use the results: copying the tests, running the reproducer.
-struct Commands<'a> {
-    toolchain: String,
-    flags: String,
-    name: &'a str,
-}
-
-impl Commands<'_> {
-    fn say(&self, reproducer: &Path, tests: &Path, count: u64, output: &Output) {
-        let here = std::env::current_dir().unwrap_or_default();
-        let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
-        output.say(&format!(
-            "wrote {} to {}; to keep them as regression tests: cp -r {} tests/",
-            size::counted(count, "test"),
-            near(tests),
-            near(tests),
-        ));
-        output.say(&format!(
-            "next: cargo {}fuzz run{} {} {}",
-            self.toolchain,
-            self.flags,
-            self.name,
-            near(reproducer),
-        ));
-    }
 }
 
 /// Fuzzes with the engine of ddfuzz; the seeds are the corpus of the project.

@@ -62,10 +62,7 @@ impl CleanJob {
         }
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;
-        Ok(match whole {
-            true => Exit::Done,
-            false => Exit::Found,
-        })
+        Ok(if whole { Exit::Done } else { Exit::Found })
     }
 
     fn clean(
@@ -127,18 +124,16 @@ impl CleanJob {
             subset: !skips(SkipArg::Subset),
             trim: by.map(|by| Trim {
                 by,
-                search: self.search().to_owned(),
+                search: args
+                    .trim_search
+                    .clone()
+                    .unwrap_or_else(|| Subset::NAME.to_owned()),
                 tests: args.trim_tests.unwrap_or(TRIM_TESTS),
                 time: args.trim_time,
             }),
             keep_names: args.keep_names,
             ruler,
         }
-    }
-
-    /// Returns the search algorithm for trimming.
-    fn search(&self) -> &str {
-        self.args.trim_search.as_deref().unwrap_or(Subset::NAME)
     }
 
     /// Writes `clean.json` and the HTML page into the output directory, and prints the result.

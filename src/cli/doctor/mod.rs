@@ -63,7 +63,7 @@ pub struct WayReport {
     pub runs_per_s: Option<f64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// All ways tried, in the order of [`Way::REAL`]; empty without a target.
     pub ways: Vec<WayReport>,
@@ -80,19 +80,10 @@ pub struct Report {
 }
 
 pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
-    let mut report = Report {
-        ways: Vec::new(),
-        chosen: None,
-        why: None,
-        target: None,
-        behaviour: None,
-        checks: Vec::new(),
-    };
+    let mut report = Report::default();
     let mut exit = Exit::Done;
-    let target = match args.target.is_named() {
-        true => Some(args.target.target()?),
-        false => None,
-    };
+    let named = args.target.is_named();
+    let target = named.then(|| args.target.target()).transpose()?;
     let stop = signals::stop_flag()?;
     report.checks = machine::checks();
     if let Some(target) = &target {
@@ -128,24 +119,19 @@ fn examine(
         report.ways.push(way_report(way, measured, &facts));
     }
     let chosen = start(target, args.target.asked_way(), Freshness::Shared);
-    // A way that starts may still not run: what `run` says then was said of the way above.
+    // A way that starts may still not run: the report on that way says why.
     let works = |way: Way| report.ways.iter().any(|one| one.way == way && one.works);
     if let Ok(mut started) = chosen
         && works(started.executor.way())
     {
         report.chosen = Some(started.executor.way());
         report.why = Some(started.why);
-        let behaviour = behaviour::observe(started.executor.as_mut(), target);
-        report
-            .checks
-            .extend(target_checks::checks(target, &facts, &behaviour));
-        report.behaviour = Some(behaviour);
-    } else {
-        let unseen = Behaviour::default();
-        report
-            .checks
-            .extend(target_checks::checks(target, &facts, &unseen));
+        report.behaviour = Some(behaviour::observe(started.executor.as_mut(), target));
     }
+    let unseen = Behaviour::default();
+    let behaviour = report.behaviour.as_ref().unwrap_or(&unseen);
+    let checks = target_checks::checks(target, &facts, behaviour);
+    report.checks.extend(checks);
     report.target = Some(facts);
     Ok(())
 }

@@ -266,33 +266,25 @@ fn machine_of(facts: &TargetFacts) -> Option<String> {
 
 fn advice_for_inject(facts: &TargetFacts) -> String {
     let program = facts.program.display();
-    match facts {
-        TargetFacts {
-            kind: Kind::Script, ..
-        } => format!("{ENOUGH}; for more speed, fuzz the program that the script calls"),
-        TargetFacts {
-            kind: Kind::Other, ..
-        } => ENOUGH.to_owned(),
-        TargetFacts { setuid: true, .. } => {
+    match (facts.kind, facts.libc) {
+        (Kind::Script, _) => {
+            format!("{ENOUGH}; for more speed, fuzz the program that the script calls")
+        }
+        (Kind::Other, _) => ENOUGH.to_owned(),
+        (Kind::Elf, _) if facts.setuid => {
             format!("fuzz a copy, which is not set-user-id: cp {program} .")
         }
-        TargetFacts { go: true, .. } => format!(
+        (Kind::Elf, _) if facts.go => format!(
             "{ENOUGH}; Go programs do not start through the C library, even if they are linked dynamically"
         ),
-        TargetFacts { linker: None, .. } => {
+        (Kind::Elf, _) if facts.linker.is_none() => {
             format!(
                 "link it dynamically: without -static (Rust: for a target that ends with -gnu); else {ENOUGH}"
             )
         }
-        TargetFacts {
-            libc: Libc::Musl, ..
-        } => format!("link it with glibc; else {ENOUGH}"),
-        TargetFacts {
-            libc: Libc::Other, ..
-        } => ENOUGH.to_owned(),
-        TargetFacts {
-            libc: Libc::Glibc, ..
-        } => format!(
+        (Kind::Elf, Libc::Musl) => format!("link it with glibc; else {ENOUGH}"),
+        (Kind::Elf, Libc::Other) => ENOUGH.to_owned(),
+        (Kind::Elf, Libc::Glibc) => format!(
             "do not start threads or processes, or close file descriptors, before the main function; \
              else {ENOUGH}"
         ),

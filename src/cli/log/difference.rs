@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::write_rebuilt;
+use super::{read_logged, write_rebuilt};
 use crate::cli::results::with_ending;
 use crate::cli::{Exit, Failure, Output};
 use crate::delta::Outcome;
 use crate::minimize::isolate::{Side, replay_sides, verify_sides};
-use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, Log, StartLine};
+use crate::minimize::log::{DifferenceRecord, Goal, Log, StartLine};
 use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
 use crate::report::size;
 
@@ -34,19 +34,8 @@ impl PassingArgs {
                     .hint("give it with --passing FILE"),
             );
         };
-        let bytes = std::fs::read(&path).map_err(|error| {
-            Failure::file(&path, "reading the passing input", &error)
-                .hint("give it with --passing FILE")
-        })?;
-        match ContentHash::of(&bytes) == logged.blake3 {
-            true => Ok(bytes),
-            false => {
-                let message = format!("{} is not the passing input of this log", path.display());
-                Err(Failure::new(Exit::Found, "input", message)
-                    .path(&path)
-                    .hint("give it with --passing FILE"))
-            }
-        }
+        let hint = "give it with --passing FILE";
+        read_logged(&path, "passing input", &logged.blake3, hint)
     }
 }
 
@@ -198,8 +187,9 @@ pub fn prove(
         ),
     };
     output.result(&text, &proven);
-    Ok(match proven.holds {
-        true => Exit::Done,
-        false => Exit::Found,
+    Ok(if proven.holds {
+        Exit::Done
+    } else {
+        Exit::Found
     })
 }

@@ -149,17 +149,32 @@ impl LogFileArgs {
                     .hint("give the input with --input FILE"));
             }
         };
-        let input = std::fs::read(&path).map_err(|e| {
-            Failure::file(&path, "reading the input", &e).hint("give the input with --input FILE")
-        })?;
-        if ContentHash::of(&input) != start.input_blake3 {
-            let message = format!("{} is not the input of this log", path.display());
-            return Err(Failure::new(Exit::Found, "input", message)
-                .path(&path)
-                .hint("give the input with --input FILE"));
-        }
-        Ok(input)
+        read_logged(
+            &path,
+            "input",
+            &start.input_blake3,
+            "give the input with --input FILE",
+        )
     }
+}
+
+/// Reads an input of a logged search, and checks its content by the hash in the log. `what` names the
+/// input in messages.
+fn read_logged(
+    path: &Path,
+    what: &str,
+    hash: &ContentHash,
+    hint: &str,
+) -> Result<Vec<u8>, Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::file(path, &format!("reading the {what}"), &error).hint(hint))?;
+    if ContentHash::of(&bytes) == *hash {
+        return Ok(bytes);
+    }
+    let message = format!("{} is not the {what} of this log", path.display());
+    Err(Failure::new(Exit::Found, "input", message)
+        .path(path)
+        .hint(hint))
 }
 
 /// Formats a size in bytes, or in units for a minimization of arguments.
@@ -281,11 +296,12 @@ fn prove(
         found.map(|found| format!("without the {unit} at {} it still fails", found.at.start));
     let text = verdict(&proven, still);
     output.result(&text, &proven);
-    Ok(if proven.holds {
+    let exit = if proven.holds {
         Exit::Done
     } else {
         Exit::Found
-    })
+    };
+    Ok(exit)
 }
 
 /// Formats the result of a verification; `still` describes a removal after which the result still
@@ -430,20 +446,16 @@ fn call_oracle(
     }
     let named = input.map(Path::to_owned);
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
+    let hint = "give the input with --input FILE";
     let bytes = match &path {
-        Some(path) => std::fs::read(path).map_err(|error| {
-            Failure::file(path, "reading the input", &error)
-                .hint("give the input with --input FILE")
-        })?,
-        None => Vec::new(),
+        Some(path) => read_logged(path, "input", &record.input_blake3, hint)?,
+        None if ContentHash::of(b"") == record.input_blake3 => Vec::new(),
+        None => {
+            let message = format!("{} is not the input of this log", log.display());
+            let failure = Failure::new(Exit::Found, "input", message);
+            return Err(failure.path(log).hint(hint));
+        }
     };
-    if ContentHash::of(&bytes) != record.input_blake3 {
-        let path = path.as_deref().unwrap_or(log);
-        let message = format!("{} is not the input of this log", path.display());
-        return Err(Failure::new(Exit::Found, "input", message)
-            .path(path)
-            .hint("give the input with --input FILE"));
-    }
     let call = Call::of_record(target, record);
     let learn_limit = asked.timeout.is_none();
     Ok(Box::new(oracle_of_call(

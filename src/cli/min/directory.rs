@@ -11,7 +11,6 @@ use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_left};
 use crate::cli::run::campaign_of;
 use crate::cli::target::{install_bundled, recorded_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui};
-use crate::exec::{Target, Way};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
@@ -104,7 +103,7 @@ pub(in crate::cli) fn minimize(
     output: &Output,
 ) -> Result<MinimizedGroups, Failure> {
     let Minimizing { target, way, .. } = minimizing;
-    let mut store = open(out, target, *way)?;
+    let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
     install_bundled(&mut store, target)?;
     let store = Mutex::new(store);
     let mut screen = GroupsScreen {
@@ -127,13 +126,6 @@ pub(in crate::cli) fn minimize(
         interrupted: stop.load(std::sync::atomic::Ordering::Relaxed),
         views,
     })
-}
-
-fn open(out: &Path, target: &Target, way: Way) -> Result<Store, Failure> {
-    Ok(Store::create_or_resume(
-        out,
-        campaign_of(target, way, None),
-    )?)
 }
 
 impl MinimizedGroups {

@@ -14,6 +14,7 @@ use crate::campaign::study::{Asked, StudySettings, StudySummary};
 use crate::campaign::{CampaignError, new_study, study};
 use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
 use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
+use crate::cli::run::open_or_begin;
 use crate::cli::{Exit, Failure, Output, config, signals, ui, values};
 use crate::exec::sandbox::{Offered, keep_files, offers};
 use crate::exec::{Limits, Sandbox};
@@ -58,20 +59,9 @@ fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), F
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
     fresh.seed = (args.seed).or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
-    let current = store.campaigns().current.clone();
-    let campaign = match current {
-        Some(campaign) if store.resumed() && args.resume => {
-            check_same(args, &campaign)?;
-            campaign
-        }
-        _ if store.resumed() => {
-            store.begin(fresh.clone())?;
-            fresh
-        }
-        _ => fresh,
-    };
-    Ok((store, campaign))
+    open_or_begin(&args.out, args.resume, fresh, |campaign| {
+        check_same(args, campaign)
+    })
 }
 
 fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
@@ -194,17 +184,11 @@ fn report(
 }
 
 fn exit(summary: &StudySummary) -> Exit {
-    match summary {
-        StudySummary {
-            interrupted: true, ..
-        } => Exit::Interrupted,
-        StudySummary {
-            new_groups: 1.., ..
-        } => Exit::Found,
-        StudySummary {
-            known_crashes: 1.., ..
-        } => Exit::Known,
-        _ => Exit::Done,
+    match (summary.new_groups, summary.known_crashes) {
+        _ if summary.interrupted => Exit::Interrupted,
+        (1.., _) => Exit::Found,
+        (0, 1..) => Exit::Known,
+        (0, 0) => Exit::Done,
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::reports::{may_be_written, output_beside, write_report};
-use crate::cli::results::is_standard;
+use crate::cli::reports::{MARKDOWN, Mark, check_reports, write_report};
+use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::report::study::{
     CSV_HEADER, Comparison, Row, StudyGroup, StudyIn, compare, comparison_text, csv, html,
@@ -75,9 +75,8 @@ pub struct StudyReportArgs {
 }
 
 /// Text at the beginning of a report written by ddfuzz, and the number of bytes to search it in.
-const MARKDOWN: (&str, usize) = ("<!-- ddfuzz -->", 16);
-const CSV: (&str, usize) = (CSV_HEADER, CSV_HEADER.len());
-const HTML: (&str, usize) = ("<!-- ddfuzz -->", 64);
+const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
+const HTML: Mark = ("<!-- ddfuzz -->", 64);
 
 impl SheetArgs {
     pub fn is_empty(&self) -> bool {
@@ -95,15 +94,7 @@ impl StudyReportArgs {
             (&self.sheets.csv, CSV),
             (&self.sheets.html, HTML),
         ];
-        for (file, (mark, within)) in all {
-            if let Some(file) = file.as_deref().filter(|file| !is_standard(file)) {
-                may_be_written(file, |bytes| {
-                    let begin = &bytes[..bytes.len().min(within)];
-                    String::from_utf8_lossy(begin).contains(mark)
-                })?;
-            }
-        }
-        output_beside(all.iter().filter_map(|(file, _)| file.as_deref()), output)
+        check_reports(&all, output)
     }
 
     /// Writes all requested reports.
@@ -111,19 +102,13 @@ impl StudyReportArgs {
     /// # Errors
     /// When a file cannot be written; it is then unchanged.
     pub fn write(&self, rows: &[Row]) -> Result<(), Failure> {
-        if let Some(file) = &self.markdown {
-            write_report(file, &markdown(rows))?;
-        }
-        if let Some(file) = &self.sheets.csv {
-            write_report(file, &csv(rows))?;
-        }
-        if let Some(file) = &self.sheets.html {
-            let whole = std::path::absolute(file)
-                .map_err(|error| Failure::file(file, "finding", &error))?;
-            let folder = whole.parent().unwrap_or(Path::new("/"));
-            write_report(file, &html(rows, folder))?;
-        }
-        Ok(())
+        write_report(&self.markdown, || markdown(rows))?;
+        write_report(&self.sheets.csv, || csv(rows))?;
+        write_report(&self.sheets.html, || {
+            let whole = self.sheets.html.as_deref().map(absolute);
+            let folder = whole.as_deref().and_then(Path::parent);
+            html(rows, folder.unwrap_or(Path::new("/")))
+        })
     }
 }
 

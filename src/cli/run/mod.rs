@@ -124,11 +124,17 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
+    let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
         true => None,
-        false => Some(args.seeds.read(&target, asked_length(&args), output)?),
+        false => Some(args.seeds.read(&target, max_len, output)?),
     };
-    let (store, campaign) = open_store(&args.asked(), &target, way)?;
+    let request = StoreRequest {
+        out: &args.out,
+        resume: args.resume,
+        seed: args.seed,
+    };
+    let (store, campaign) = open_store(&request, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -139,7 +145,10 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     (settings.seeds, settings.words) = match inputs {
         Some(inputs) => inputs,
         None => {
-            let max_len = longest(&args, &store, resumed)?;
+            let max_len = match resumed {
+                true => campaign::greatest_length(&store, args.max_len)?,
+                false => max_len,
+            };
             args.seeds
                 .read(&settings.minimizing.target, max_len, output)?
         }
@@ -165,14 +174,6 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)
-}
-
-/// Returns the maximum length of an input, in bytes; that of the resumed campaign, if any.
-fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
-    Ok(match resumed {
-        true => campaign::greatest_length(store, args.max_len)?,
-        false => asked_length(args),
-    })
 }
 
 /// Warns before the campaign if it would find little, by two trial runs.
@@ -204,10 +205,6 @@ fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), 
         }
         _ => Ok(()),
     }
-}
-
-fn asked_length(args: &RunArgs) -> u64 {
-    args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
 
 fn settings(
@@ -268,14 +265,6 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    fn asked(&self) -> StoreRequest<'_> {
-        StoreRequest {
-            out: &self.out,
-            resume: self.resume,
-            seed: self.seed,
-        }
-    }
-
     /// Builds the settings of minimizations.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         let learn_limit = self.target.timeout.is_none();
@@ -321,21 +310,31 @@ pub fn open_store(
     fresh.seed = fresh
         .seed
         .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(asked.out, fresh.clone())?;
-    let current = store.campaigns().current.clone();
-    let campaign = match current {
-        Some(campaign) if store.resumed() && asked.resume => {
-            check_same(asked, target, &campaign)?;
-            campaign
-        }
-        _ if store.resumed() => {
-            store.begin(fresh.clone())?;
-            fresh
-        }
-        _ => fresh,
-    };
+    let (mut store, campaign) = open_or_begin(asked.out, asked.resume, fresh, |campaign| {
+        check_same(asked, target, campaign)
+    })?;
     install_bundled(&mut store, target)?;
     Ok((store, campaign))
+}
+
+/// Opens the output directory `out`. Returns its current campaign with `resume`, after `check`; else
+/// begins the campaign `fresh`.
+pub fn open_or_begin(
+    out: &Path,
+    resume: bool,
+    fresh: Campaign,
+    check: impl FnOnce(&Campaign) -> Result<(), Failure>,
+) -> Result<(Store, Campaign), Failure> {
+    let mut store = Store::create_or_resume(out, fresh.clone())?;
+    match store.campaigns().current.clone() {
+        Some(campaign) if store.resumed() && resume => {
+            check(&campaign)?;
+            return Ok((store, campaign));
+        }
+        _ if store.resumed() => store.begin(fresh.clone())?,
+        _ => {}
+    }
+    Ok((store, fresh))
 }
 
 /// Creates a campaign record for this target, with a new id.

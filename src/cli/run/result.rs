@@ -76,18 +76,11 @@ pub fn report(
 }
 
 fn exit(summary: &Summary) -> Exit {
-    match summary {
-        Summary {
-            interrupted: true, ..
-        } => Exit::Interrupted,
-        Summary {
-            new_groups: 1.., ..
-        }
-        | Summary { unstored: 1.., .. } => Exit::Found,
-        Summary {
-            known_crashes: 1.., ..
-        } => Exit::Known,
-        _ => Exit::Done,
+    match (summary.new_groups + summary.unstored, summary.known_crashes) {
+        _ if summary.interrupted => Exit::Interrupted,
+        (1.., _) => Exit::Found,
+        (0, 1..) => Exit::Known,
+        (0, 0) => Exit::Done,
     }
 }
 

@@ -2,7 +2,7 @@
 //! the harness.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -161,7 +161,7 @@ fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
         let path = entry.path();
         // Links to directories may lead in circles.
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir && !is_hidden(&entry.file_name()) {
+        if is_dir && !entry.file_name().as_encoded_bytes().starts_with(b".") {
             // What goes while it is looked at is no part of the corpus any more.
             let _ = std::fs::read_dir(&path).and_then(|_| each(&path, what));
         } else if !is_dir && let Ok(bytes) = regular::read(&path, LONGEST) {
@@ -169,10 +169,6 @@ fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
         }
     }
     Ok(())
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
 }
 
 impl Drop for Corpus {

@@ -363,7 +363,7 @@ fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool)
     };
     let class = cut(&class(group), *width);
     let runs = size::grouped(group.seen);
-    let short = cut_key(&group.key, *key);
+    let short = group.key.chars().take(*key).collect::<String>();
     let mut line = Line::from(vec![
         plain(if is_selected { "▶ " } else { "  " }),
         span(format!("{class:<width$}"), palette.bad()),
@@ -381,10 +381,6 @@ fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool)
         true => line.style(palette.selected()),
         false => line,
     }
-}
-
-fn cut_key(key: &str, width: usize) -> String {
-    key.chars().take(width).collect()
 }
 
 /// Returns the crash class, marked if the crash is flaky.
