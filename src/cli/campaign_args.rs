@@ -20,7 +20,7 @@ use crate::store::{HadGroups, KnownGroups};
 /// Heading of the options about seeds and dictionaries in `--help`.
 const INPUTS_HEADING: &str = "Inputs";
 
-/// What inputs are made of, beside chance.
+/// Options for seeds and dictionaries.
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Seed inputs: a file, or all files below a directory; may be repeated
@@ -157,7 +157,7 @@ pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 /// Default of `--budget-time`.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
-/// When and how new groups are minimized.
+/// Options for the minimization of new groups.
 #[derive(Args, Clone, Debug)]
 pub struct MinimizationArgs {
     /// When new groups are minimized
@@ -183,7 +183,7 @@ pub struct MinimizationArgs {
     log_inputs: bool,
 }
 
-/// When new groups are minimized, on the command line.
+/// Values of `--minimize`: when new groups are minimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WhenArg {
     /// As soon as they are found, in between fuzzing
@@ -234,7 +234,7 @@ impl MinimizationArgs {
     }
 }
 
-/// What makes the inputs, on the command line.
+/// Values of `--generator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratorArg {
     /// Coverage-guided where the target reports coverage, else classic

@@ -28,7 +28,7 @@ pub struct Output {
     /// When to use colours
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
-    /// Whether bytes that the user asked for are the whole of stdout: texts go to stderr then.
+    /// Whether stdout is taken by a file that the user named `-`; texts then go to stderr.
     #[arg(skip)]
     pub stdout_taken: bool,
 }
@@ -134,14 +134,7 @@ impl Output {
 /// Prints a line on stdout. A closed pipe is ignored, as for `ddfuzz show | head`; other errors,
 /// like a full disk, are reported on stderr.
 pub fn print(line: &str) {
-    let mut stdout = std::io::stdout();
-    let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    match printed {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            tell(&format!("error: writing the result to stdout: {error}"));
-        }
-        _ => {}
-    }
+    print_bytes(format!("{line}\n").as_bytes());
 }
 
 /// Writes bytes to stdout unchanged.

@@ -13,7 +13,7 @@ use crate::files::atomic;
 use crate::report::cause;
 use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
-/// Files for CI servers.
+/// Options for reports for CI servers.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports for CI")]
 pub struct ReportArgs {

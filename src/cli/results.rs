@@ -13,7 +13,7 @@ use crate::minimize::log::{Line, Log, OsText};
 use crate::minimize::{MinimizeError, SlipKeys, SlipRecord};
 use crate::store::{Kind, Store, hash_of};
 
-/// Where results go, budgets, going on.
+/// Options of `min`, `max` and `diff`: result file, log, budgets, `--resume`.
 #[derive(clap::Args, Clone)]
 pub struct ResultArgs {
     /// Result file, or - for stdout [default: the input's name with .min, .max or .diff]. An

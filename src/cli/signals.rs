@@ -11,7 +11,7 @@ use signal_hook::{flag, low_level};
 use super::{Exit, Failure, ui};
 use crate::campaign::Deadline;
 
-/// Returns a flag that turns true at SIGINT or SIGTERM.
+/// Returns a flag that turns true when SIGINT or SIGTERM arrives.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -22,7 +22,7 @@ use crate::store::{Campaign, Reader, Store, StoreError};
 /// Heading of the options about the target in `--help`.
 const TARGET: &str = "Target";
 
-/// What is run, and within which limits.
+/// Options for the target: program, way of execution, limits, environment, sandbox.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
     /// Fuzz a target that comes with ddfuzz, by name, instead of a program
@@ -56,12 +56,12 @@ pub struct TargetArgs {
     /// Treat this exit status of the target as a crash
     #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
-    /// How the input gets there
+    /// Options for the input channel
     #[command(flatten)]
     pub channel: ChannelArgs,
 }
 
-/// Ways of execution on the command line.
+/// Values of `--exec`: ways of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
     /// Chosen by the kind of program, usually the fastest that works; `ddfuzz doctor` shows why
@@ -264,7 +264,7 @@ pub const CHANNEL_HEADING: &str = "Programs that read a terminal, a certain file
 /// Maximum size of a terminal, in lines or columns.
 const LARGEST_TERMINAL: u16 = 500;
 
-/// How the input gets to the program.
+/// Options for the input channel: terminal, named file or two files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelArgs {
     /// Run the program on a pseudo-terminal of this size [24x80 if no size is given]. The input is

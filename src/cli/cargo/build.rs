@@ -13,7 +13,7 @@ use crate::cli::{Exit, Failure, Output};
 /// Heading of the build options in `--help`.
 pub(super) const BUILD_HEADING: &str = "Build (the options of cargo fuzz)";
 
-/// How the fuzz target is built: the options of cargo-fuzz, by their names there.
+/// Build options of a fuzz target, named as in cargo-fuzz.
 #[derive(Args, Clone, Debug)]
 pub struct BuildArgs {
     /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one

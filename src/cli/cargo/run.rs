@@ -38,7 +38,7 @@ pub struct CargoRunArgs {
 /// Folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
-/// What fuzzes.
+/// Values of `--engine`: what fuzzes the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FuzzingEngine {
     /// ddfuzz's own, on LibAFL

@@ -24,7 +24,7 @@ use crate::files::regular::Unread;
 use crate::files::{OsText, regular};
 use crate::store::SettingsFile;
 
-/// Which file of settings is read.
+/// Options for the settings file.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings file")]
 pub struct ConfigArgs {

@@ -22,7 +22,7 @@ use job::{FailureCriterion, baseline_crash, check_baseline_test};
 /// Heading of the options about tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
-/// Options of both commands.
+/// Options that `max` and `diff` share.
 #[derive(clap::Args)]
 struct SearchArgs {
     #[command(flatten)]

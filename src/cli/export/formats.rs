@@ -18,7 +18,7 @@ use crate::report::export::{
 };
 use crate::store::{Reader, hash_of};
 
-/// What a reproducer becomes.
+/// Values of `--as`: the output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program

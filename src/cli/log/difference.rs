@@ -13,7 +13,7 @@ use crate::minimize::log::{DifferenceRecord, Goal, Log, StartLine};
 use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
 use crate::report::size;
 
-/// The second input of a log of `diff`.
+/// Option for the passing input of a log of `diff`.
 #[derive(clap::Args)]
 pub struct PassingArgs {
     /// The passing input, for a log of `diff` [default: the path in the log]

@@ -15,7 +15,7 @@ use crate::report::{Pass, Shrinking, Step, curve, passes_table, size, svg};
 /// Maximum number of reductions listed without `-v`.
 const LISTED: usize = 20;
 
-/// What is shown, and where it is drawn.
+/// Options of `ddfuzz log show`.
 #[derive(clap::Args)]
 pub struct LogShowArgs {
     /// The log file

@@ -11,9 +11,7 @@ use super::call_script::{CallFiles, call_line, call_script};
 use super::job::FileJob;
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
-use crate::cli::results::{
-    recorded_path, remove_useless_log, slip_on_file, store_slip, unlisted_slips, with_ending,
-};
+use crate::cli::results::{recorded_path, remove_useless_log, store_slip, with_ending};
 use crate::cli::run::workers;
 use crate::cli::{Exit, Failure};
 use crate::delta::Ddmin;
@@ -387,7 +385,7 @@ impl CallMinimization<'_> {
                 slips.borrow_mut().push(self.store_call_slip(&call, slip)?);
                 Ok(())
             }),
-            ..self.screen.screen.watch_call(options)
+            ..self.screen.screen.watch(options, true)
         };
         let minimized = minimize_by_workers(call.text(), workers, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
@@ -399,12 +397,8 @@ impl CallMinimization<'_> {
         drop(options);
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.log = recorded_path(log);
-        let kept = slips.into_inner();
-        let on_file = |slip| slip_on_file(self.result, slip, &kept);
-        record.slips = record.slips.iter().map(on_file).collect();
-        for path in unlisted_slips(&kept, &record.slips) {
-            self.screen.say_unlisted_slip(path);
-        }
+        self.screen
+            .name_slips(&mut record, self.result, &slips.into_inner());
         // What the search came to was run, and so it is a call.
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;

@@ -11,8 +11,7 @@ use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
-    ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file, store_slip,
-    unlisted_slips,
+    ResultPlace, find_in_store, recorded_path, remove_useless_log, store_slip,
 };
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
@@ -65,7 +64,7 @@ impl CrashJob<'_> {
         let store = Mutex::new(store);
         self.screen.say_crash(&self.crash, *way);
         let options = self.minimizing.options(self.screen.stop);
-        let options = self.screen.screen.watch(options);
+        let options = self.screen.screen.watch(options, false);
         let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +117,7 @@ impl FileJob<'_> {
                     .push(store_slip(result, &slip.input, &slip.keys)?);
                 Ok(())
             }),
-            ..self.screen.screen.watch(options)
+            ..self.screen.screen.watch(options, false)
         };
         let minimized = by(self.input, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| self.failure(error, begun))?;
@@ -128,14 +127,7 @@ impl FileJob<'_> {
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.output = recorded_path(result);
         record.log = recorded_path(log);
-        record.slips = record
-            .slips
-            .iter()
-            .map(|slip| slip_on_file(result, slip, &slips.borrow()))
-            .collect();
-        for path in unlisted_slips(&slips.borrow(), &record.slips) {
-            self.screen.say_unlisted_slip(path);
-        }
+        self.screen.name_slips(&mut record, result, &slips.borrow());
         Ok((Finished { start, minimized }, record))
     }
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::campaign_args::searches;
 use super::results::{
     InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
-    with_ending,
+    slip_on_file, unlisted_slips, with_ending,
 };
 use super::run::workers;
 use super::target::TargetArgs;
@@ -164,12 +164,18 @@ impl MinScreen<'_> {
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Prints where a crash is stored that the result does not list.
-    fn say_unlisted_slip(&self, path: &Path) {
-        let path = path.display();
-        self.screen.say(&format!(
-            "stored {path}: another crash, found while minimizing"
-        ));
+    /// Adds the files of slips, which are `stored` beside the result, to the record. Prints the files
+    /// that the record does not list.
+    fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
+        for slip in &mut record.slips {
+            *slip = slip_on_file(result, slip, stored);
+        }
+        for path in unlisted_slips(stored, &record.slips) {
+            let path = path.display();
+            self.screen.say(&format!(
+                "stored {path}: another crash, found while minimizing"
+            ));
+        }
     }
 }
 

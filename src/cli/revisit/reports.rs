@@ -47,7 +47,7 @@ impl Studied {
     }
 }
 
-/// Files of a study other than Markdown.
+/// Options for reports of a study as CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
@@ -61,7 +61,7 @@ pub struct SheetArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Files of a study.
+/// Options for reports of a study.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct StudyReportArgs {
@@ -69,7 +69,7 @@ pub struct StudyReportArgs {
     /// overwritten, any other is not
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// The other ones.
+    /// Files in CSV and HTML.
     #[command(flatten)]
     pub sheets: SheetArgs,
 }
@@ -112,7 +112,7 @@ impl StudyReportArgs {
     }
 }
 
-/// What is compared.
+/// Option `--compare` of `ddfuzz revisit`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CompareArgs {
     /// Run nothing, but compare the studies in two or more output directories, the earliest first:

@@ -21,15 +21,21 @@ use crate::triage::Key;
 /// Creates a progress line on stderr with the elapsed time; hidden if stderr is no terminal or the
 /// output is quiet.
 pub fn bar(output: &Output) -> ProgressBar {
-    let target = match output.quiet {
-        true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::stderr_with_hz(5),
-    };
-    let style = ProgressStyle::with_template("{elapsed_precise} {wide_msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+    let bar = progress_bar(output, "{elapsed_precise} {wide_msg}", 5);
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
+}
+
+/// Creates a progress bar on stderr that is drawn at most `hz` times per second; hidden if stderr is
+/// no terminal or the output is quiet.
+fn progress_bar(output: &Output, template: &str, hz: u8) -> ProgressBar {
+    let target = match output.quiet {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr_with_hz(hz),
+    };
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
 /// Returns the width of stdout in columns; `None` if it is no terminal.
@@ -314,13 +320,7 @@ struct Shown {
 impl MinimizationScreen {
     /// Creates the display; `output` sets how much is printed.
     pub fn new(output: &Output) -> MinimizationScreen {
-        let target = match output.quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr_with_hz(10),
-        };
-        let style = ProgressStyle::with_template("{elapsed_precise} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        let bar = progress_bar(output, "{elapsed_precise} {msg}", 10);
         let now = Instant::now();
         let shown = Shown {
             bar,
@@ -337,18 +337,9 @@ impl MinimizationScreen {
         }
     }
 
-    /// Adds callbacks to the options of a minimization, so that its progress is shown.
-    pub fn watch<'a>(&'a self, options: Options<'a>) -> Options<'a> {
-        self.watch_next(options, false)
-    }
-
-    /// Adds callbacks to the options of the minimization of a command line, so that its progress is
-    /// shown.
-    pub fn watch_call<'a>(&'a self, options: Options<'a>) -> Options<'a> {
-        self.watch_next(options, true)
-    }
-
-    fn watch_next<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
+    /// Adds callbacks to the options of a minimization, so that its progress is shown. `of_call`: a
+    /// command line is minimized instead of an input.
+    pub fn watch<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
         self.shown.borrow_mut().begin(of_call);
         Options {
             on_line: Box::new(|line| {

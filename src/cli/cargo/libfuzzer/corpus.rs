@@ -194,12 +194,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates one in the system's temporary directory.
+    /// Creates a directory below the system's temporary directory.
     pub fn new() -> io::Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Creates one in `root`.
+    /// Creates a directory in `root`.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;

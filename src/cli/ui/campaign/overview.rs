@@ -268,16 +268,9 @@ impl Columns {
             claim: widest("CLAIM".len(), &|one| one.standing().to_owned()),
             place: 0,
         };
+        let fixed = columns.key + columns.seen + columns.size + columns.bar + columns.claim;
         // A mark, and two blanks between each two columns.
-        let Columns {
-            key,
-            seen,
-            size,
-            bar,
-            claim,
-            ..
-        } = columns;
-        let used = 2 + key + seen + size + bar + claim + 5 * 2;
+        let used = 2 + fixed + 5 * 2;
         // The class can lose its end before a claim does.
         let room = width.saturating_sub(used).max("CLASS".len());
         columns.class = columns.class.min(room);
@@ -323,59 +316,42 @@ pub(super) fn group_lines(model: &ScreenModel, width: usize, rows: usize) -> Vec
 }
 
 fn head(model: &ScreenModel, columns: &Columns) -> Line<'static> {
-    let Columns {
-        class,
-        key,
-        seen,
-        size,
-        bar,
-        claim,
-        place,
-        ..
-    } = columns;
-    let gone = " ".repeat(*bar);
     let mut text = format!(
-        "  {:<class$}  {:<key$}  {:>seen$}  {:>size$}  {gone}  {:<claim$}",
-        "CLASS", "GROUP", "SEEN", "SIZE", "CLAIM"
+        "  {:<3$}  {:<4$}  {:>5$}  ",
+        "CLASS", "GROUP", "SEEN", columns.class, columns.key, columns.seen
     );
-    if *place > 0 {
+    let (size, bar, claim) = (columns.size, columns.bar, columns.claim);
+    text += &format!("{:>size$}  {:bar$}  {:<claim$}", "SIZE", "", "CLAIM");
+    if columns.place > 0 {
         text.push_str("  WHERE");
     }
     Line::from(span(text, model.palette.faint()))
 }
 
 fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool) -> Line<'static> {
-    let Columns {
-        class: width,
-        key,
-        seen,
-        size: sized,
-        bar,
-        claim,
-        is_wide,
-        place,
-    } = columns;
+    let (width, key, seen) = (columns.class, columns.key, columns.seen);
+    let (sized, claim, place) = (columns.size, columns.claim, columns.place);
     let palette = model.palette;
     let state = match (&group.claim, group.shrinks) {
         (Some(_), _) => palette.good(),
         (None, true) => palette.pending(),
         (None, false) => Style::new(),
     };
-    let class = cut(&class(group), *width);
+    let class = cut(&class(group), width);
     let runs = size::grouped(group.seen);
-    let short = group.key.chars().take(*key).collect::<String>();
+    let short = group.key.chars().take(key).collect::<String>();
     let mut line = Line::from(vec![
         plain(if is_selected { "▶ " } else { "  " }),
         span(format!("{class:<width$}"), palette.bad()),
         plain(format!(
             "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
-            sizes(group, *is_wide)
+            sizes(group, columns.is_wide)
         )),
-        span(left(group.size_before, group.size, *bar), state),
+        span(left(group.size_before, group.size, columns.bar), state),
         span(format!("  {:<claim$}", group.standing()), state),
     ]);
-    if *place > 0 {
-        line.push_span(plain(format!("  {}", cut(&group.place, *place))));
+    if place > 0 {
+        line.push_span(plain(format!("  {}", cut(&group.place, place))));
     }
     match is_selected {
         true => line.style(palette.selected()),
