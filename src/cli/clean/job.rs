@@ -43,10 +43,9 @@ impl CleanJob {
     /// When the corpus cannot be cleaned; it is then unchanged.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
-        let in_place = match self.args.in_place {
-            true => Some(destination::ReplacedCorpus::of(&self.args)?),
-            false => None,
-        };
+        let in_place = (self.args.in_place)
+            .then(|| destination::ReplacedCorpus::of(&self.args))
+            .transpose()?;
         check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);

@@ -15,7 +15,7 @@ use super::target::{TargetArgs, probe_by};
 use super::{Exit, Failure, Output, behaviour, signals, ui, values};
 use crate::campaign::{
     self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings,
-    Share, Variants, When, Words,
+    Share, When, Words,
 };
 use crate::exec::facts::TargetFacts;
 use crate::exec::machine::{About, Check};
@@ -201,28 +201,23 @@ fn measure_rate(
         jobs: workers(args.jobs),
         when: When::Off,
         minimizing: Minimizing {
-            target: target.clone(),
-            way,
-            search: "full".to_owned(),
-            budget_time: None,
-            budget_tests: None,
-            log_inputs: false,
-            no_cache: false,
             seed: Some(SEED),
             learn_limit: false,
-            variants: Variants::None,
-            hurried: false,
-            jobs: 1,
+            ..Minimizing::of_target(target.clone(), way, "full")
         },
         known: KnownGroups::default(),
     };
-    let mut pace = RateMeter::new(warm_up);
+    let mut pace = RateMeter {
+        warm_up,
+        ..RateMeter::default()
+    };
     let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
     Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
 }
 
 /// Measures the rate of a campaign after a warm-up, between the first and the last progress report:
 /// runs in progress at the end are not counted.
+#[derive(Default)]
 struct RateMeter {
     warm_up: Duration,
     first: Option<Progress>,
@@ -230,14 +225,6 @@ struct RateMeter {
 }
 
 impl RateMeter {
-    fn new(warm_up: Duration) -> RateMeter {
-        RateMeter {
-            warm_up,
-            first: None,
-            last: Progress::default(),
-        }
-    }
-
     /// Returns runs per second; `None` after too few runs.
     fn rate(&self) -> Option<f64> {
         let first = self.first?;
@@ -330,7 +317,10 @@ mod tests {
     /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
     /// second.
     fn rate(course: &[(u64, u64)]) -> Option<f64> {
-        let mut pace = RateMeter::new(Duration::from_secs(1));
+        let mut pace = RateMeter {
+            warm_up: Duration::from_secs(1),
+            ..RateMeter::default()
+        };
         for &(time_ms, runs) in course {
             pace.progress(&Progress {
                 time_ms,

@@ -50,10 +50,7 @@ enum Broken {
 /// Sends the parts, and returns the number of bytes. If stdout is closed, a file is still written
 /// to the end.
 pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
-    let mut stdout = match sinks.stdout {
-        true => Some(standard_output()?),
-        false => None,
-    };
+    let mut stdout = sinks.stdout.then(standard_output).transpose()?;
     let Some(path) = sinks.file else {
         return match send(parts, &mut stdout, None, sinks.delay, None) {
             Ok(bytes) => Ok(bytes),
@@ -135,7 +132,8 @@ fn send(
     for source in &mut sources {
         loop {
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Broken::Other(interrupted()));
+                let hint = "the unfinished file was removed; run the same command again";
+                return Err(Broken::Other(Failure::interrupted().hint(hint)));
             }
             let read = match source.read(&mut block) {
                 Ok(0) => break,
@@ -176,10 +174,6 @@ fn to_stdout(error: &io::Error) -> Failure {
         "file",
         format!("writing the input to stdout: {error}"),
     )
-}
-
-fn interrupted() -> Failure {
-    Failure::interrupted().hint("the unfinished file was removed; run the same command again")
 }
 
 /// Writes the inputs of a preset into `directory`, each under its name. Files that exist with the

@@ -49,7 +49,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
             (None, true) => None,
             (given, _) => Some(given.unwrap_or(GROUP_BUDGET)),
         },
-        variants: args.variants(),
+        variants: (args.variants).map_or(Variants::Plain, |most| Variants::Most(most.into())),
         ..args.minimizing(target, way)
     };
     let known = KnownGroups::default();
@@ -175,12 +175,5 @@ impl Screen for GroupsScreen<'_> {
 
     fn note(&mut self, text: &str) {
         self.output.say(text);
-    }
-}
-
-impl MinArgs {
-    fn variants(&self) -> Variants {
-        let asked = self.variants.map(usize::from);
-        asked.map_or(Variants::Plain, Variants::Most)
     }
 }

@@ -19,7 +19,7 @@ use super::results::{
 use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, ui};
-use crate::campaign::{Finished, Minimizing, Variants};
+use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
@@ -278,18 +278,13 @@ impl MinArgs {
 
     fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         Minimizing {
-            target,
-            way,
-            search: self.search.clone(),
             budget_time: self.results.budget_time,
             budget_tests: self.results.budget_tests,
             log_inputs: self.results.log_inputs,
             no_cache: self.results.no_cache,
-            seed: None,
             learn_limit: self.target.timeout.is_none(),
-            hurried: false,
             jobs: workers(self.jobs),
-            variants: Variants::None,
+            ..Minimizing::of_target(target, way, &self.search)
         }
     }
 }

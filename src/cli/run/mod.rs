@@ -410,26 +410,22 @@ pub fn screen(
     Ok(Box::new(ui::CampaignLine::new(output).counting(unit)))
 }
 
-#[derive(Serialize)]
-struct Listed {
-    targets: Vec<ListedTarget>,
-}
-
-#[derive(Serialize)]
-struct ListedTarget {
-    name: &'static str,
-    summary: &'static str,
-}
-
 /// Prints the bundled targets.
 fn list_targets(output: &Output) {
-    let targets: Vec<ListedTarget> = bundled::list()
-        .into_iter()
-        .map(|bundled| ListedTarget {
-            name: bundled.name,
-            summary: bundled.summary,
-        })
-        .collect();
+    #[derive(Serialize)]
+    struct ListedTarget {
+        name: &'static str,
+        summary: &'static str,
+    }
+    #[derive(Serialize)]
+    struct Listed {
+        targets: Vec<ListedTarget>,
+    }
+    let target = |bundled: bundled::Bundled| ListedTarget {
+        name: bundled.name,
+        summary: bundled.summary,
+    };
+    let targets: Vec<ListedTarget> = bundled::list().into_iter().map(target).collect();
     let mut text =
         "Targets that come with ddfuzz, for --target NAME (or give any program after `--`):\n"
             .to_owned();
