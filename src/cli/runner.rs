@@ -110,13 +110,13 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let (store, campaign) = open_store(&asked, &target, way)?;
     let stop = signals::stop_flag()?;
     let (plan, corpus) = plan(program, words)?;
-    let held = (!plan.again).then(Vec::new);
+    let pending = (!plan.again).then(Vec::new);
     let artifacts = folder_of(&plan.artifact_prefix);
     let settings = watching(target, way);
     let store = Mutex::new(store);
     let mut fuzzers = LibFuzzers::start(plan, corpus.path.clone(), stop.clone())
         .map_err(|error| Failure::file(program, "starting", &error))?;
-    let mut blocks = GroupBlocks { held };
+    let mut blocks = GroupBlocks { pending };
     let shown = &mut blocks;
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
     fuzzers.wait();
@@ -124,7 +124,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     drop(fuzzers);
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut texts = blocks.held.unwrap_or_default();
+    let mut texts = blocks.pending.unwrap_or_default();
     match summary {
         Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
         Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
@@ -270,13 +270,13 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
 pub struct GroupBlocks {
     /// Texts to print with the result; `None` prints them at once, because libFuzzer continues
     /// after a crash.
-    pub held: Option<Vec<String>>,
+    pub pending: Option<Vec<String>>,
 }
 
 impl GroupBlocks {
     fn print(&mut self, text: String) {
-        match &mut self.held {
-            Some(held) => held.push(text),
+        match &mut self.pending {
+            Some(pending) => pending.push(text),
             None => tell(&text),
         }
     }

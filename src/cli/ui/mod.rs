@@ -198,7 +198,8 @@ pub struct Statuses {
     last_ms: u64,
     /// Phase in the last status line.
     phase: &'static str,
-    told: HashSet<(Kind, Key)>,
+    /// Kinds and major keys of the groups named in lines.
+    named: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
@@ -236,13 +237,13 @@ impl Statuses {
     /// Number of crash groups named in lines. Minimizations find some that the campaign does not
     /// count.
     fn crash_groups(&self) -> u64 {
-        let crashes = self.told.iter().filter(|(kind, _)| *kind == Kind::Crash);
+        let crashes = self.named.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64
     }
 
     /// Returns the line for a group, if the group is new.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
-        self.told.insert((group.kind, group.major)).then(|| {
+        self.named.insert((group.kind, group.major)).then(|| {
             format!(
                 "found t={} {} size={} where={}",
                 self.seconds(),
@@ -256,7 +257,7 @@ impl Statuses {
     /// Returns the line for a finished minimization; it names the variant if the group has several
     /// results.
     pub fn minimized(&mut self, group: &GroupView) -> String {
-        self.told.insert((group.kind, group.major));
+        self.named.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
         let tests = group.tests_executed().map(|tests| tests.to_string());
         let variant = group.variant().map(|minor| format!(" variant={minor}"));

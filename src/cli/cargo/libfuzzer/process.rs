@@ -39,7 +39,7 @@ pub struct Process {
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
     /// Number of files that [`Process::written`] has returned.
-    told: usize,
+    returned: usize,
 }
 
 /// How a libFuzzer process ended.
@@ -97,7 +97,7 @@ impl Process {
             terminal,
             said,
             reader,
-            told: 0,
+            returned: 0,
         })
     }
 
@@ -112,8 +112,8 @@ impl Process {
 
     /// Returns the files of failing inputs written since the last call.
     pub fn written(&mut self) -> Vec<PathBuf> {
-        let new = self.said().written[self.told..].to_vec();
-        self.told += new.len();
+        let new = self.said().written[self.returned..].to_vec();
+        self.returned += new.len();
         new
     }
 
