@@ -1,5 +1,5 @@
-//! What a target does with its input, as two runs show it: for `doctor`, and for campaigns that
-//! would be in vain.
+//! Warnings about a target that crashes on every input or does not read its input: from two trial
+//! runs (`doctor`, `run`), and from the runs of a finished campaign.
 
 use serde::Serialize;
 
@@ -8,36 +8,33 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
-/// A text that looks like something to most programs that read text.
+/// Text that most programs that read text accept as input of a trial run.
 const TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// Fewest runs that show whether a target uses its input at all.
+/// Minimum number of runs of a campaign before a warning is derived from them.
 const ENOUGH: u64 = 200;
 
-/// What was seen when it ran on nothing and on a short text.
+/// How the target behaved in two trial runs: on an empty input and on a short text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Behaviour {
-    /// How it ended on an empty input.
     pub on_nothing: Option<String>,
-    /// How it ended on a short text.
     pub on_text: Option<String>,
-    /// How many bytes of that text it read; `None` where that is unknown.
+    /// Number of bytes of the short text that the target read; `None` if this machine cannot tell.
     pub read: Option<u64>,
-    /// Whether it was stopped at a limit on the empty input.
+    /// Whether the run on the empty input reached a time limit.
     pub waits: bool,
-    /// Whether it crashed on both.
+    /// Whether the target crashed on both inputs.
     pub crashes: bool,
 }
 
-/// A reason why fuzzing this command line would find little, and what to do about it.
+/// Reason why fuzzing with this command line would find little, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// What was seen.
+pub struct TargetWarning {
+    /// What was observed, as a sentence for the user.
     pub seen: String,
-    /// What would help.
     pub fix: String,
 }
 
-/// Runs the target twice.
+/// Runs the target on an empty input and on a short text.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
     let text = executor.run(TEXT).ok();
@@ -53,10 +50,10 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 }
 
 impl Behaviour {
-    /// That the target reads nothing of its input, if it does not.
-    pub fn deafness(&self, target: &Target) -> Option<Complaint> {
+    /// Returns a warning if the target does not read its standard input.
+    pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
-        (on_stdin && self.read == Some(0)).then(|| Complaint {
+        (on_stdin && self.read == Some(0)).then(|| TargetWarning {
             seen: "the target does not read stdin".to_owned(),
             fix:
                 "if it reads a file, write @@ for the path of the file; otherwise find the options \
@@ -65,66 +62,66 @@ impl Behaviour {
         })
     }
 
-    /// That the target crashes with any input, if it seems to.
-    pub fn frailty(&self) -> Option<Complaint> {
+    /// Returns a warning if the target crashed on both trial inputs.
+    pub fn constant_crash(&self) -> Option<TargetWarning> {
         let (on_nothing, on_text) = (self.on_nothing.as_ref()?, self.on_text.as_ref()?);
         let how = match on_nothing == on_text {
             true => on_text.clone(),
             false => format!("{on_nothing}; {on_text}"),
         };
-        self.crashes.then(|| Complaint {
+        self.crashes.then(|| TargetWarning {
             seen: format!(
                 "the target crashes on the empty input and on a short text alike ({how})"
             ),
-            fix: WHATEVER.to_owned(),
+            fix: CHECK_BY_HAND.to_owned(),
         })
     }
 
-    /// All reasons why fuzzing this command line would find little.
-    pub fn complaints(&self, target: &Target) -> Vec<Complaint> {
-        self.deafness(target)
+    pub fn target_warnings(&self, target: &Target) -> Vec<TargetWarning> {
+        self.ignored_stdin(target)
             .into_iter()
-            .chain(self.frailty())
+            .chain(self.constant_crash())
             .collect()
     }
 }
 
-/// That a libFuzzer binary is called as a program that reads a file, which costs its coverage and
-/// most of its speed.
-pub fn unused_entry(target: &Target, way: Way) -> Option<Complaint> {
+/// Returns a warning if a libFuzzer binary is run as a program that reads a file: that loses its
+/// coverage and most of its speed.
+pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     let is_called = target.takes_file() && way != Way::Harness;
     let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;
-    facts.libfuzzer.then(|| Complaint {
+    facts.libfuzzer.then(|| TargetWarning {
         seen: format!("the target is a libFuzzer binary; executed by {way} it reports no coverage"),
         fix: "omit @@ to fuzz it in process, guided by coverage".to_owned(),
     })
 }
 
-/// What is to be done where a target crashes with any input.
-const WHATEVER: &str = "run it by hand, and check its arguments, its libraries and the files that it \
+/// Advice for a target that crashes on any input.
+const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its libraries and the files that it \
                         needs: a crash on any input hides all other bugs";
 
-/// What the runs of a campaign tell of its target besides what is known already: that all of them
-/// crashed, or that none reached anything that the first had not.
-pub fn hindsight(summary: &Summary, corpus: Option<usize>) -> Option<Complaint> {
+/// Returns a warning derived from the runs of a finished campaign: every run crashed, or no run
+/// reached coverage that the first run had not reached. `corpus` is the number of inputs in the
+/// corpus, if coverage is known.
+pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs < ENOUGH {
         return None;
     }
     let runs = size::grouped(summary.runs);
     if summary.crashes >= summary.runs {
-        return Some(Complaint {
+        return Some(TargetWarning {
             seen: format!("each of {runs} runs crashed, with different inputs"),
-            fix: WHATEVER.to_owned(),
+            fix: CHECK_BY_HAND.to_owned(),
         });
     }
     let alike = summary.crashes == 0 && corpus.is_some_and(|inputs| inputs <= 1);
-    alike.then(|| Complaint {
+    alike.then(|| TargetWarning {
         seen: format!("none of {runs} runs reached coverage that the first run had not reached"),
         fix: "does it read its input? `ddfuzz doctor` shows how it gets its input".to_owned(),
     })
 }
 
-impl std::fmt::Display for Complaint {
+impl std::fmt::Display for TargetWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}; {}", self.seen, self.fix)
     }

@@ -17,10 +17,10 @@ use crate::minimize::{SEARCHES, search_summary};
 use crate::report::size;
 use crate::store::{BaselineGroups, KnownGroups};
 
-/// The heading of these options in the help.
+/// Heading of the options about seeds and dictionaries in `--help`.
 const INPUTS_HEADING: &str = "Inputs";
 
-/// What inputs are made of, beside chance.
+/// Options for seeds and dictionaries.
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Seed inputs: a file, or all files below a directory; may be repeated
@@ -39,17 +39,17 @@ pub struct SeedArgs {
 }
 
 impl SeedArgs {
-    /// Takes the files below this path, too.
+    /// Adds a seed file, or a directory of seeds.
     pub fn add(&mut self, path: PathBuf) {
         self.seeds.push(path);
     }
 
-    /// The paths of seeds, and the dictionaries, as they are named.
+    /// Returns the paths given by `--seeds`, and those given by `--dict`.
     pub fn named(&self) -> (&[PathBuf], &[PathBuf]) {
         (&self.seeds, &self.dict)
     }
 
-    /// The seeds of at most `max_len` bytes, and the words to write into them.
+    /// Reads the seeds of at most `max_len` bytes, and the dictionary words to insert into inputs.
     pub fn read(
         &self,
         target: &Target,
@@ -61,7 +61,7 @@ impl SeedArgs {
         Ok((seeds, words))
     }
 
-    /// The seeds of at most `max_len` bytes.
+    /// Reads the seeds of at most `max_len` bytes.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
         let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
         if seeds.is_empty() && !self.seeds.is_empty() {
@@ -84,8 +84,8 @@ impl SeedArgs {
         Ok(Seeds::of(own.chain(bundled.filter(fits))))
     }
 
-    /// The words of the dictionaries; also those of the program where `automatic`, or where there
-    /// is a dictionary.
+    /// Reads the words of the dictionaries. Adds words extracted from the program if `automatic` is
+    /// true or a dictionary is given.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {
@@ -135,8 +135,8 @@ impl SeedArgs {
     }
 }
 
-/// How many seeds there are, and what gave none.
-fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
+/// Formats how many seeds were read, and how many files were skipped for which reason.
+fn seeds_summary(count: u64, left_out: LeftOut) -> String {
     let mut text = size::counted(count, "seed");
     for (files, why) in [
         (left_out.too_long, "longer than --max-len"),
@@ -151,13 +151,13 @@ fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     text
 }
 
-/// The heading of these options in the help.
+/// Heading of the options about minimization in `--help`.
 pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 
-/// Default of --budget-time.
+/// Default of `--budget-time`.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
-/// When and how new groups are minimized.
+/// Options for the minimization of new groups.
 #[derive(Args, Clone, Debug)]
 pub struct MinimizationArgs {
     /// When new groups are minimized
@@ -183,7 +183,7 @@ pub struct MinimizationArgs {
     log_inputs: bool,
 }
 
-/// When new groups are minimized, on the command line.
+/// Values of `--minimize`: when new groups are minimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WhenArg {
     /// As soon as they are found, in between fuzzing
@@ -196,14 +196,13 @@ enum WhenArg {
     Off,
 }
 
-/// The names of searches, each with what it does, for `--search`.
+/// Returns the parser of `--search`: the names of the search algorithms with their descriptions.
 pub fn searches() -> PossibleValuesParser {
     let value = |name: &&'static str| PossibleValue::new(*name).help(search_summary(name));
     PossibleValuesParser::new(SEARCHES.iter().map(value))
 }
 
 impl MinimizationArgs {
-    /// When new groups are minimized.
     pub fn when(&self) -> When {
         match self.minimize {
             WhenArg::Inline => When::Inline,
@@ -213,13 +212,15 @@ impl MinimizationArgs {
         }
     }
 
-    /// How many further minor keys of a group are minimized; `otherwise` where nobody says.
+    /// Returns how many minor keys of a group are minimized beside its first: the value of
+    /// `--variants`, else `otherwise`.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
     }
 
-    /// What is minimized, and how; `learn_limit` unless the user has set the limit on a run.
+    /// Builds the settings of minimizations of crashes of `target`. `learn_limit`: adapt the time
+    /// limit of a run to the target, because the user has set none.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
             budget_time: Some(self.budget_time.unwrap_or(DEFAULT_BUDGET)),
@@ -233,7 +234,7 @@ impl MinimizationArgs {
     }
 }
 
-/// What makes the inputs, on the command line.
+/// Values of `--generator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratorArg {
     /// Coverage-guided where the target reports coverage, else classic
@@ -245,8 +246,8 @@ pub enum GeneratorArg {
 }
 
 impl GeneratorArg {
-    /// The generator for a target that was started. The coverage of one that is not there cannot
-    /// guide.
+    /// Chooses the input generator. `Auto` is coverage-guided if the started target reports
+    /// coverage. Errors: `Guided` for a target without coverage.
     pub fn settle(self, started: &Started) -> Result<Generator, Failure> {
         match (self, started.executor.places()) {
             (GeneratorArg::Classic, _) | (GeneratorArg::Auto, None) => Ok(Generator::Classic),
@@ -265,7 +266,8 @@ impl GeneratorArg {
     }
 }
 
-/// The list of muted groups, and those of another output directory (`--against OUT`).
+/// Reads the list of known groups (`--known`), and adds the groups of another output directory
+/// (`--against OUT`).
 pub fn read_known_and_against(
     path: Option<&Path>,
     against: Option<&Path>,
@@ -277,7 +279,7 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of muted groups; without a file, none is.
+/// Reads the list of known groups; without a file, no group is known.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

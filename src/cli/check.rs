@@ -1,5 +1,5 @@
-//! `ddfuzz check`: after a fix, each group of an output directory fixed, same, or other; or that this
-//! cannot be told.
+//! `ddfuzz check`: after a fix, runs the reproducers of an output directory again, and reports for
+//! each group whether it is fixed, the same, or another crash, or that this build cannot show it.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,6 @@ pub struct CheckArgs {
     known: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::open(&args.out)?;
     let known = read_known(args.known.as_deref())?;
@@ -71,7 +70,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         stop: &stop,
     };
     let jobs = workers(args.jobs);
-    let line = ui::Counting::new(output, "group", groups.len() as u64);
+    let line = ui::CountBar::new(output, "group", groups.len() as u64);
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
@@ -93,7 +92,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     })
 }
 
-/// All groups that are not muted.
+/// Returns all groups of the output directory that are not in the list of known groups.
 fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -109,9 +108,9 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     Ok(all)
 }
 
-/// The target that is asked for, with the recorded limits where none are; else the recorded one.
-/// `None` where each entry of these groups has a record of its own: the directory is a study of many
-/// programs.
+/// Returns the target that all groups are checked with: the one on the command line, else the
+/// recorded one; time and memory limits are the recorded ones unless given. `None` if every entry
+/// records its own program, as after a study of many programs.
 fn one_target(
     args: &CheckArgs,
     reader: &Reader,
@@ -146,8 +145,8 @@ fn one_target(
     })
 }
 
-/// Says that the program may not read its inputs: they were in a file, and no argument names one now.
-/// A program that reads nothing fails on nothing.
+/// Warns if the recorded target got its input as a file (`@@`), and the given one does not: a
+/// program that reads no input would seem to be fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()
@@ -163,8 +162,7 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Whether among the entries that will be run there are some that say what was run on them, and
-/// others.
+/// Returns whether some entries of the groups record their own target, and whether some do not.
 fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
@@ -178,11 +176,11 @@ fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> 
     Ok((own, others))
 }
 
-/// A group, and its program that is not there.
+/// A group, and the missing program that its crash needs.
 type Stranded = (Group, PathBuf);
 
-/// The groups of which a program is still there, and the others, each with its program that is not.
-/// It is an error where there is nothing else.
+/// Splits the groups into those with an existing program, and those whose program is missing.
+/// Errors: no group has an existing program.
 fn runnable(
     reader: &Reader,
     groups: Vec<Group>,
@@ -216,7 +214,7 @@ fn runnable(
     }
 }
 
-/// The program of a target, where it is not there any more.
+/// Returns the path of the target's program if that file does not exist.
 fn gone(target: &Target) -> Option<&Path> {
     match &target.program {
         Program::Path(path) if !path.is_file() => Some(path),
@@ -224,14 +222,15 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// What was run on an entry, and how, by its own record.
+/// Returns the target and the way of execution that the entry itself records.
 fn own_target(entry: &Entry) -> Option<(Target, Way)> {
     let record = &entry.crash.of.as_ref()?.target;
     Some((record.target(entry.crash.limits)?, record.way))
 }
 
-/// What is run on an entry: its own program, unless one is named; `None` for one without that came
-/// while we were looking.
+/// Returns the target to run the entry with: the one named on the command line, else the entry's
+/// own, else `one`. `None` if the entry was added by another process meanwhile and records no
+/// target.
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;

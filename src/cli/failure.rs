@@ -1,5 +1,4 @@
-//! Exit codes, whose comments are the manual, and errors as users see them: what was wrong, where, and
-//! what to do next.
+//! Exit codes, and errors as users see them: what is wrong, where, and what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,23 +16,23 @@ use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
 use crate::report::{ErrorBody, ErrorReport};
 use crate::store::StoreError;
 
-/// How ddfuzz ends.
+/// Exit codes of all commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Nothing found, or the job done.
+    /// Success: the command has done its work, or no crash was found.
     Done = 0,
-    /// Crashes found (`run`, `triage`, `watch`), or what was checked does not hold (`log replay`,
-    /// `log verify`, `check`, the last check of `clean`).
+    /// Crashes were found (`run`, `triage`, `watch`), or a check failed (`log replay`, `log
+    /// verify`, `check`, the last check of `clean`).
     Found = 1,
-    /// Wrong usage: an option, a file given or an output directory that cannot be used.
+    /// Wrong usage: an option, an input file or an output directory cannot be used.
     Usage = 2,
-    /// The baseline failed: the target does not start, the input does not fail, or not again.
+    /// The baseline failed: the target does not start, or the input does not fail, or not every
+    /// time.
     Baseline = 3,
-    /// Only groups known before.
+    /// Only crashes of known groups were found.
     Known = 4,
-    /// An internal error.
     Internal = 70,
-    /// Interrupted; the state is saved.
+    /// Interrupted by the user; the state is saved.
     Interrupted = 130,
 }
 
@@ -43,16 +42,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command ended without a result.
+/// Error that ends a command.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
     pub exit: Exit,
     report: ErrorReport,
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure; `kind` is the error's name in the JSON output.
     pub fn new(exit: Exit, kind: &str, message: impl ToString) -> Failure {
         let error = ErrorBody {
             kind: kind.to_owned(),
@@ -66,12 +64,13 @@ impl Failure {
         }
     }
 
-    /// Wrong usage.
+    /// Creates a failure for wrong usage.
     pub fn usage(message: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "usage", message)
     }
 
-    /// A file that the user gave cannot be read or written.
+    /// Creates a failure for a file that cannot be read or written; `doing` is the attempted
+    /// operation.
     pub fn file(path: &Path, doing: &str, error: &io::Error) -> Failure {
         Failure::new(
             Exit::Usage,
@@ -82,12 +81,12 @@ impl Failure {
         .hint_where_missing(path)
     }
 
-    /// A file that cannot be written: it is in the way, or the disk refuses.
+    /// Creates a failure for an output file that cannot be written.
     pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "output", error).path(path)
     }
 
-    /// A file that would be overwritten.
+    /// Creates a failure for a file that would be overwritten.
     pub fn exists(path: &Path, hint: &str) -> Failure {
         let message = format!("{} exists already", path.display());
         Failure::new(Exit::Usage, "exists", message)
@@ -95,22 +94,21 @@ impl Failure {
             .hint(hint)
     }
 
-    /// The user has stopped the command.
+    /// Creates a failure for a command that the user has stopped.
     pub fn interrupted() -> Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
     }
 
-    /// Its kind, as scripts read it.
+    /// Returns the kind, as in the JSON output.
     pub fn kind(&self) -> &str {
         &self.report.error.kind
     }
 
-    /// What was wrong.
     pub fn message(&self) -> &str {
         &self.report.error.message
     }
 
-    /// Names the path concerned, also in a message that does not do so itself.
+    /// Sets the path that the failure is about, and adds it to the message if the message lacks it.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();
@@ -121,7 +119,8 @@ impl Failure {
         self
     }
 
-    /// Says up to where a path leads that does not exist; nothing of one that does.
+    /// Adds a hint that names the first missing directory or file of the path; no hint if the path
+    /// exists.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
         let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
@@ -138,13 +137,13 @@ impl Failure {
         }
     }
 
-    /// Says what to do.
+    /// Sets the hint: what the user can do.
     pub fn hint(mut self, hint: impl ToString) -> Failure {
         self.report.error.hint = Some(hint.to_string());
         self
     }
 
-    /// The report for scripts.
+    /// Returns the failure as it is printed with `--json`.
     pub fn report(&self) -> &ErrorReport {
         &self.report
     }
@@ -161,7 +160,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// The program that an error of execution is about.
+/// Returns the program that an execution error is about.
 fn program_of(error: &ExecError) -> Option<PathBuf> {
     match error {
         ExecError::Missing { path }
@@ -175,34 +174,25 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
 
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
+        let baseline = |kind, hint| (Exit::Baseline, kind, hint);
         let (exit, kind, hint) = match &error {
-            ExecError::Missing { .. } => (
-                Exit::Baseline,
-                "program-missing",
-                "check the name after `--`",
-            ),
-            ExecError::NotExecutable { .. } => (
-                Exit::Baseline,
-                "program-not-executable",
-                "give an executable program",
-            ),
-            ExecError::UnknownBundled { .. } => (
-                Exit::Usage,
-                "unknown-target",
-                "`ddfuzz run` without a program lists them",
-            ),
-            ExecError::RootOnly { .. } => (
-                Exit::Baseline,
+            ExecError::Missing { .. } => baseline("program-missing", "check the name after `--`"),
+            ExecError::NotExecutable { .. } => {
+                baseline("program-not-executable", "give an executable program")
+            }
+            ExecError::UnknownBundled { .. } => {
+                let hint = "`ddfuzz run` without a program lists them";
+                (Exit::Usage, "unknown-target", hint)
+            }
+            ExecError::RootOnly { .. } => baseline(
                 "root-only",
                 "give everybody access (chmod o+rx for the program, o+x for its directories), copy it \
                  to a place like /usr/local/bin, or do not run ddfuzz as root",
             ),
-            ExecError::WayUnfit { .. } => (
-                Exit::Baseline,
-                "way-unfit",
-                "omit --exec, or use --exec command",
-            ),
-            ExecError::Server { .. } => (Exit::Baseline, "server", "use --exec command"),
+            ExecError::WayUnfit { .. } => {
+                baseline("way-unfit", "omit --exec, or use --exec command")
+            }
+            ExecError::Server { .. } => baseline("server", "use --exec command"),
             ExecError::System { .. } => (
                 Exit::Internal,
                 "system",
@@ -323,7 +313,8 @@ impl From<OracleError> for Failure {
     }
 }
 
-/// A reproducer or a slip that could not be written: mostly a matter of the disk.
+/// Converts the error of a callback that stores a file, mostly for lack of disk space; `what` names
+/// the file's content.
 fn not_kept(what: &str, source: CallbackError) -> Failure {
     let source = match source.downcast::<StoreError>() {
         Ok(error) => return Failure::from(*error),
@@ -341,7 +332,7 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
 }
 
 impl Failure {
-    /// Why a log could not be verified, or that it does not hold.
+    /// Converts an error of `log verify`.
     pub fn of_verifying(error: VerifyError, log: &Path) -> Failure {
         match error {
             VerifyError::Replay(error) => Failure::from(error).path(log),
@@ -412,29 +403,20 @@ impl From<CleanError> for Failure {
             CleanError::Store(error) => error.into(),
             CleanError::Campaign(error) => error.into(),
             CleanError::Trim(error) => of_trimming(error),
-            CleanError::NotListed(ref not_listed) => {
-                let path = not_listed.path.clone();
-                Failure::new(Exit::Usage, "file", &error)
-                    .path(&path)
-                    .hint_where_missing(&path)
-            }
+            CleanError::NotListed(ref listed) => Failure::new(Exit::Usage, "file", &error)
+                .path(&listed.path)
+                .hint_where_missing(&listed.path),
             CleanError::Journal { .. } => {
                 Failure::new(Exit::Usage, "journal", &error).hint("continue with the same command")
             }
             CleanError::Empty { .. } => Failure::new(Exit::Found, "empty", &error)
                 .hint("the corpus is unchanged; -v shows how its inputs are run"),
-            CleanError::Changed { ref path } => {
-                let path = path.clone();
-                Failure::new(Exit::Usage, "changed", &error)
-                    .path(&path)
-                    .hint("run the same command again")
-            }
-            CleanError::Occupied { ref path } => {
-                let path = path.clone();
-                Failure::new(Exit::Usage, "exists", &error)
-                    .path(&path)
-                    .hint("give another output directory with -o")
-            }
+            CleanError::Changed { ref path } => Failure::new(Exit::Usage, "changed", &error)
+                .path(path)
+                .hint("run the same command again"),
+            CleanError::Occupied { ref path } => Failure::new(Exit::Usage, "exists", &error)
+                .path(path)
+                .hint("give another output directory with -o"),
             CleanError::Interrupted => {
                 Failure::interrupted().hint("continue with the same command")
             }

@@ -1,4 +1,5 @@
-//! `--test SCRIPT`: an interestingness test in place of a program.
+//! Interestingness tests (`--test SCRIPT`): a script, instead of a crash, decides whether a
+//! candidate is kept.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -12,24 +13,25 @@ use crate::exec::{Ended, ExecError, Limits, Program, Target, Way, find_program};
 use crate::minimize::log::{OsText, StartLine, TargetRecord, TestRecord};
 use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 
-/// CPU time of one run where none is asked for: a test mostly starts several programs.
+/// Default limit on the CPU time of one test; most tests start several programs.
 const CPU: Duration = Duration::from_secs(10);
-/// How often the input is run before it counts as not interesting: a test may say so now and then.
+/// Maximum number of tests of the original input before it counts as not interesting, for tests
+/// that are flaky.
 const TRIES: u32 = 12;
 
-/// An interestingness test that was found.
+/// An interestingness test script, with its limits and the file name of candidates.
 pub struct Interestingness {
     script: Script,
     target: Target,
     name: OsString,
-    /// Whether the limit on time is learned; not where the user has set one.
+    /// Whether the time limit is adapted to the test; false if the user has set one.
     learn_limit: bool,
-    /// Whether it did not find the input interesting at first.
+    /// Whether the first test of the original input did not find it interesting.
     doubtful: bool,
 }
 
 impl Interestingness {
-    /// Finds the test at `script`; candidates have the name of `input`.
+    /// Reads the script; candidates get the file name of `input`.
     pub fn find(
         script: &Path,
         args: &TargetArgs,
@@ -49,13 +51,13 @@ impl Interestingness {
         })
     }
 
-    /// The oracle that asks it.
+    /// Creates an oracle that decides by this test.
     pub fn oracle(&self) -> Result<TestOracle, Failure> {
         let oracle = self.one_more();
         oracle.map_err(|error| explain_test_error(error, self.script.path()))
     }
 
-    /// The same with the limit on time that it has, which is not to be learned.
+    /// Keeps the time limit as it is, instead of adapting it.
     pub fn with_fixed_time(self) -> Interestingness {
         Interestingness {
             learn_limit: false,
@@ -63,7 +65,7 @@ impl Interestingness {
         }
     }
 
-    /// An oracle with a directory of its own.
+    /// Creates an oracle with its own working directory.
     pub fn one_more(&self) -> Result<TestOracle, OracleError> {
         let (script, target) = (self.script.clone(), self.target.clone());
         let oracle = TestOracle::new(script, target, self.name.clone())?;
@@ -73,7 +75,7 @@ impl Interestingness {
         })
     }
 
-    /// The first line of a log.
+    /// Builds the first line of the minimization log.
     pub fn start_line(&self, input: &[u8], search: &str, no_cache: bool) -> StartLine {
         let target = TargetRecord::new(&self.target, Way::Command);
         let mut start = StartLine::new(input, search, target, None, self.target.limits);
@@ -89,7 +91,7 @@ impl Interestingness {
         start
     }
 
-    /// Finds out whether the input is interesting, before anything is written.
+    /// Checks that the original input is interesting, before anything is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,
@@ -147,14 +149,15 @@ impl Interestingness {
     }
 }
 
-/// Why a result of a test cannot go into an output directory.
+/// Returns the failure for `--test` with an output directory: results of a test belong to no crash
+/// group.
 pub fn no_group() -> Failure {
     let message = "an interestingness test names no crash, and so there is no group of an output \
                    directory to file it in";
     Failure::usage(message).hint("give a result file with -o")
 }
 
-/// The test at this path, absolute, and its content.
+/// Returns the absolute path of the test script, and its content.
 pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Failure::file(path, "finding", &error))?;
@@ -172,7 +175,7 @@ pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     Ok((found, script))
 }
 
-/// Says of the test what is said of programs.
+/// Converts an oracle's error to a failure that speaks of the test script instead of a program.
 pub fn explain_test_error(error: OracleError, script: &Path) -> Failure {
     let failure = |kind, message: String, hint: &str| {
         Failure::new(Exit::Baseline, kind, message)
@@ -194,7 +197,7 @@ pub fn explain_test_error(error: OracleError, script: &Path) -> Failure {
     }
 }
 
-/// What most likely keeps the system from executing a file.
+/// Returns a hint why the system does not execute a file, by its first bytes.
 fn hint_to_execute(script: &Path) -> &'static str {
     let mut begin = [0; 4];
     let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));

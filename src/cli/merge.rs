@@ -1,4 +1,4 @@
-//! `ddfuzz merge`: the union of several output directories.
+//! `ddfuzz merge`: merges several output directories into one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::results::absolute;
 use super::run::other_groups;
-use super::{Exit, Failure, Output, next_steps};
-use crate::report::size;
+use super::{Exit, Failure, Output};
+use crate::report::{size, text::shell_word};
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one
@@ -31,7 +31,6 @@ struct Merged {
     utilities: Option<u64>,
 }
 
-/// Runs the command.
 pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let reader = Reader::open(&args.out)?;
@@ -62,6 +61,6 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
             utilities,
         },
     );
-    next_steps::after_merging(output, &args.out);
+    output.suggest(&format!("ddfuzz show {}", shell_word(&args.out)));
     Ok(Exit::Done)
 }

@@ -1,14 +1,14 @@
-//! The command line: one file per subcommand, or a folder.
+//! The command line: a file or folder per subcommand. This file parses the command line and runs
+//! the subcommand.
 //!
-//! Localized here: `clap` (arguments), `signal-hook` (Ctrl-C) and
-//! `indicatif` (the progress line, in [`ui`]).
+//! Only the command line uses `clap` (arguments), `signal-hook` (Ctrl-C) and `indicatif` (progress
+//! lines, in [`ui`]).
 
 mod behaviour;
 mod campaign_args;
 pub mod cargo;
 mod check;
 mod clean;
-mod completions;
 mod config;
 mod difference;
 mod doctor;
@@ -17,12 +17,10 @@ mod failure;
 mod generate;
 mod interestingness;
 mod log;
-mod man;
+mod man_and_completions;
 mod merge;
 mod min;
-mod next_steps;
 mod output;
-mod programs;
 mod reports;
 mod results;
 mod revisit;
@@ -43,10 +41,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 
 pub use failure::Exit;
-pub use programs::Program;
+pub use man_and_completions::Program;
 
 use crate::exec::find_program;
-use config::merge::PROGRAM;
+use config::options::PROGRAM;
 use failure::Failure;
 use output::Output;
 
@@ -85,20 +83,20 @@ enum Command {
     Merge(merge::MergeArgs),
     Gen(generate::GenArgs),
     Doctor(doctor::DoctorArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
+    Completions(man_and_completions::CompletionsArgs),
+    Man(man_and_completions::ManArgs),
 }
 
-/// The command line of `ddfuzz`.
+/// Returns the command line of `ddfuzz` as clap's type.
 fn command() -> clap::Command {
     with_rare_options_last(Cli::command())
 }
 
-/// Headings of the help whose options few users need.
+/// Help headings whose options few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
-/// The command line with rare options at the end of each help: clap shows headings in the order of
-/// their first options, and puts an option that is changed behind all others.
+/// Moves options under the headings in `RARE` to the end of each command's help. clap shows
+/// headings in the order of their first options, and moves changed options to the end.
 fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()
@@ -118,7 +116,8 @@ fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
     root
 }
 
-/// Parses the command line with the settings of a file, runs the command, and gives its exit code.
+/// Runs `ddfuzz`: parses the command line and the settings file, runs the subcommand, and returns
+/// its exit code.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     called(words, command(), &command(), |matches| {
@@ -127,8 +126,9 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// One call of a program with this command line; `whole` has the tables of the file of settings.
-/// `understand` makes of the matches what is to be done.
+/// Runs one call of a program: completes the words by the settings file, parses them with `root`,
+/// and runs the job that `understand` makes of the matches. `whole` is the command line of
+/// `ddfuzz`, by which the settings file is checked.
 fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     typed: Vec<OsString>,
     root: clap::Command,
@@ -181,19 +181,20 @@ impl Cli {
             Command::Merge(args) => merge::run(args, output),
             Command::Gen(args) => generate::run(args, output),
             Command::Doctor(args) => doctor::run(args, output),
-            Command::Completions(args) => completions::run(&args, output),
-            Command::Man(args) => man::run(&args, output),
+            Command::Completions(args) => man_and_completions::run_completions(&args, output),
+            Command::Man(args) => man_and_completions::run_man(&args, output),
         }
     }
 }
 
-/// Whether the result is to be JSON. Words after `--` are the target's.
+/// Whether the words contain `--json`; words after `--` belong to the target.
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
 }
 
-/// What --color says of help and of wrong command lines, which come before it is understood.
+/// Returns the value of `--color` for help texts and usage errors, which clap prints before it has
+/// parsed that option.
 fn color(words: &[OsString]) -> ColorChoice {
     let own: Vec<&OsString> = words.iter().take_while(|word| *word != "--").collect();
     let says = |value: &str| {
@@ -209,7 +210,7 @@ fn color(words: &[OsString]) -> ColorChoice {
     }
 }
 
-/// Help and version are no errors; anything else is a wrong command line.
+/// Prints help, a version or a usage error, and returns the exit code.
 fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
         // Nothing can be done about a closed stdout.
@@ -243,17 +244,17 @@ fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCo
     Exit::Usage.into()
 }
 
-/// The words of a call, and what they miss.
+/// Words of a command line after [`insert_dashes`].
 pub struct CompletedWords {
-    /// The words, with `--` before the program where only that can be meant.
+    /// Words, with `--` inserted before the program if no other meaning is possible.
     pub words: Vec<OsString>,
-    /// What to type where `--` seems to be missing and more than one thing can be meant.
+    /// Hint for the user, if `--` seems to be missing and several meanings are possible.
     pub hint: Option<String>,
 }
 
-/// Puts the `--` in that a user has forgotten: before a word that the command has no use for and
-/// that is a program. Where an option of ddfuzz follows, the program's own may be meant, and there
-/// is only a hint.
+/// Inserts a missing `--` before the first word that is no argument of the command and names a
+/// program. If options of ddfuzz follow the program, they might be the program's: then the words
+/// stay as they are, with a hint.
 pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWords {
     let unchanged = |words, hint| CompletedWords { words, hint };
     if words.iter().any(|word| word == "--") {
@@ -289,7 +290,7 @@ pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWor
     unchanged(words, None)
 }
 
-/// A word that no argument of the command takes, where it is the name of a program.
+/// Returns the first word that the command does not accept, if it names an executable program.
 fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     let error = root.clone().try_get_matches_from(words).err()?;
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -302,7 +303,7 @@ fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     }
 }
 
-/// Whether a word names an option of this command.
+/// Whether a word is an option of this command.
 fn is_option(word: &OsString, command: &clap::Command) -> bool {
     let word = word.to_string_lossy();
     command.get_arguments().any(|arg| {
@@ -313,16 +314,15 @@ fn is_option(word: &OsString, command: &clap::Command) -> bool {
     })
 }
 
-/// Blocks of this size on are given back to the system as soon as they are free, in bytes.
+/// Minimum size of blocks that the C library returns to the system when they are freed, in bytes.
 #[cfg(target_env = "gnu")]
 const LARGE_BLOCK: i32 = 1 << 20;
-/// So much may be free behind all small blocks before that is given back, too, in bytes.
+/// Maximum size of free memory at the end of the heap, in bytes; more is returned to the system.
 #[cfg(target_env = "gnu")]
 const SPARE_HEAP: i32 = 4 << 20;
 
-/// Has the C library give large blocks back that are free. Else it keeps those of up to 32 MiB once
-/// one was freed: a program's file, which is read for its functions, in each worker and for each
-/// thread that reads it.
+/// Makes the C library return freed blocks to the system. By default glibc keeps blocks of up to 32
+/// MiB once one was freed, such as the program files that each worker reads for symbols.
 fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes numbers, and changes how the C library allocates from here on.
@@ -336,7 +336,8 @@ fn release_freed_memory() {
 mod tests {
     use super::*;
 
-    /// Whether a block has a mapping of its own, which ends with it: glibc notes that before it.
+    /// Whether a block has its own memory mapping: glibc stores a flag for that in the word before
+    /// the block.
     fn is_mapped(block: &[u8]) -> bool {
         const IS_MMAPPED: usize = 2;
         // SAFETY: glibc keeps the size of a block and its flags in the word before it.

@@ -1,4 +1,5 @@
-//! `--markdown`, `--sarif`, `--junit`: the groups in files for CI servers.
+//! Reports for CI servers: writes the groups as Markdown (`--markdown`), SARIF (`--sarif`) and
+//! JUnit (`--junit`).
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -12,7 +13,7 @@ use crate::files::atomic;
 use crate::report::cause;
 use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
-/// Files for CI servers.
+/// Options for reports for CI servers.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports for CI")]
 pub struct ReportArgs {
@@ -28,80 +29,46 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// One of the formats.
-struct Format {
-    /// By what a file is known to be ddfuzz's.
-    mark: &'static str,
-    /// In how many bytes from the beginning that stands.
-    within: usize,
-    text: fn(&Findings) -> String,
-}
+/// Mark of a report written by ddfuzz: a text, and the number of bytes at the beginning of the file
+/// that contain it.
+pub type Mark = (&'static str, usize);
 
-impl Format {
-    fn made(&self, bytes: &[u8]) -> bool {
-        let begin = &bytes[..bytes.len().min(self.within)];
-        String::from_utf8_lossy(begin).contains(self.mark)
-    }
-}
-
-const MARKDOWN: Format = Format {
-    mark: "<!-- ddfuzz -->",
-    within: 16,
-    text: markdown,
-};
-const SARIF: Format = Format {
-    // Its members are in the order of their names, so that the tool stands behind the results.
-    mark: "\"name\": \"ddfuzz\"",
-    within: usize::MAX,
-    text: sarif,
-};
-const JUNIT: Format = Format {
-    mark: "<testsuites name=\"ddfuzz\"",
-    within: 128,
-    text: junit,
-};
+/// Mark of Markdown reports.
+pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
+/// Mark of SARIF reports. Members are sorted by name: the tool's name comes after all results.
+const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
+/// Mark of JUnit reports.
+const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
 
 impl ReportArgs {
-    fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
+    pub fn is_empty(&self) -> bool {
+        self.markdown.is_none() && self.sarif.is_none() && self.junit.is_none()
+    }
+
+    /// Checks, before anything is run, that each report file may be written: it does not exist, is
+    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
+    /// goes to stdout.
+    pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
             (&self.sarif, SARIF),
             (&self.junit, JUNIT),
         ];
-        all.into_iter()
-            .filter_map(|(file, format)| Some((file.as_deref()?, format)))
+        check_reports(&all, output)
     }
 
-    /// Whether any is asked for.
-    pub fn is_empty(&self) -> bool {
-        self.files().next().is_none()
-    }
-
-    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
-    /// empty, or is ddfuzz's own.
-    ///
-    /// The output for everything else: where a report goes to stdout, texts go to stderr.
-    pub fn check(&self, output: &Output) -> Result<Output, Failure> {
-        for (file, format) in self.files().filter(|(file, _)| !is_standard(file)) {
-            may_be_written(file, |bytes| format.made(bytes))?;
-        }
-        output_beside(self.files().map(|(file, _)| file), output)
-    }
-
-    /// Writes the files.
+    /// Writes all requested reports.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
-        for (file, format) in self.files() {
-            write_report(file, &(format.text)(findings))?;
-        }
-        Ok(())
+        write_report(&self.markdown, || markdown(findings))?;
+        write_report(&self.sarif, || sarif(findings))?;
+        write_report(&self.junit, || junit(findings))
     }
 }
 
-/// Groups of which a result says more than a line.
+/// Maximum number of groups whose crash is described in full.
 const TOLD: usize = 3;
 
-/// What the worst of these groups crash of, each with its message, its stacks and the source, for
-/// the beginning of a result; empty where there are none.
+/// Describes the most severe crashes with message, stacks and source; empty if there are none.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let told = findings.filter(|finding| !finding.trace.is_empty());
     let mut worst: Vec<&Finding> = told.collect();
@@ -111,11 +78,15 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     blocks.collect()
 }
 
-/// Writes a report to its file, or to stdout.
+/// Writes a report to its file or to stdout, if one is requested.
 ///
 /// # Errors
-/// When it cannot be written; it then stands as it was.
-pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
+/// When the file cannot be written; it is then unchanged.
+pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let text = text();
     if is_standard(file) {
         print_bytes(text.as_bytes());
         return Ok(());
@@ -123,13 +94,21 @@ pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
-/// The output for everything but these reports: where one of them goes to stdout, texts go to
-/// stderr.
-pub fn output_beside<'a>(
-    reports: impl Iterator<Item = &'a Path>,
+/// Checks that the report files may be written. Returns output settings: texts go to stderr if a
+/// report goes to stdout.
+pub fn check_reports(
+    reports: &[(&Option<PathBuf>, Mark)],
     output: &Output,
 ) -> Result<Output, Failure> {
-    match reports.filter(|file| is_standard(file)).count() {
+    let mut to_stdout = 0;
+    for (file, mark) in reports {
+        match file {
+            Some(file) if is_standard(file) => to_stdout += 1,
+            Some(file) => may_be_written(file, *mark)?,
+            None => {}
+        }
+    }
+    match to_stdout {
         0 => Ok(output.clone()),
         1 => output.beside_bytes(),
         _ => Err(Failure::usage("more than one report would go to stdout")
@@ -137,10 +116,14 @@ pub fn output_beside<'a>(
     }
 }
 
-/// Makes sure that a file may be written: it is not there yet, is empty, or is `made` by ddfuzz.
-pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), Failure> {
+/// Checks that a file may be written: it does not exist, is empty, or contains the mark.
+fn may_be_written(file: &Path, (mark, within): Mark) -> Result<(), Failure> {
+    let is_ours = |bytes: &[u8]| {
+        let begin = &bytes[..bytes.len().min(within)];
+        bytes.is_empty() || String::from_utf8_lossy(begin).contains(mark)
+    };
     match std::fs::read(file) {
-        Ok(bytes) if bytes.is_empty() || made(&bytes) => Ok(()),
+        Ok(bytes) if is_ours(&bytes) => Ok(()),
         Ok(_) => {
             let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)
@@ -161,7 +144,7 @@ pub fn may_be_written(file: &Path, made: impl Fn(&[u8]) -> bool) -> Result<(), F
     }
 }
 
-/// A target as people know it: the name of its program, and its arguments.
+/// Returns the name of the target's program, with its arguments.
 pub fn target_name(target: &Target) -> String {
     let mut name = match &target.program {
         Program::Bundled(name) => name.clone(),

@@ -1,5 +1,5 @@
-//! Options that `min`, `max` and `diff` share: where results are written, budgets, resuming; and the
-//! files of other crashes that a search meets (slips).
+//! Result files of `min`, `max` and `diff`: where results, logs and other crashes (slips) are
+//! written; options for budgets and `--resume`.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ use crate::minimize::log::{Line, Log, OsText};
 use crate::minimize::{MinimizeError, SlipKeys, SlipRecord};
 use crate::store::{Kind, Store, hash_of};
 
-/// Where results go, budgets, going on.
+/// Options of `min`, `max` and `diff`: result file, log, budgets, `--resume`.
 #[derive(clap::Args, Clone)]
 pub struct ResultArgs {
     /// Result file, or - for stdout [default: the input's name with .min, .max or .diff]. An
@@ -43,27 +43,25 @@ pub struct ResultArgs {
     pub force: bool,
 }
 
-/// What to do where a result or a log is there already.
+/// Hint for a result file or log that exists already.
 pub const CONTINUE_OR_OVERWRITE: &str =
     "continue it with --resume, overwrite it with --force, or give another file with -o";
 
-/// Where the result goes.
+/// Where a result is written.
 pub enum ResultPlace {
-    /// Into result files, the first of them the one that is asked for, and a log.
+    /// Into files.
     File {
-        /// The result files.
+        /// Result files; the first is the one that the user asks for.
         results: Vec<PathBuf>,
-        /// The log.
         log: PathBuf,
     },
-    /// Into an output directory.
     Directory(PathBuf),
 }
 
 impl ResultPlace {
-    /// The place that the options name. `inputs` are never written to. Unless `-o` does, `named`
-    /// gives the result its name, with the first of `endings`; the others are put behind the
-    /// result's name.
+    /// Chooses the place by the options, and checks that it may be written. Without `-o`, the
+    /// result is named after the file `named` with the first of `endings`; the other endings are
+    /// appended to the result's name. `inputs` must not be overwritten.
     pub fn choose(
         args: &ResultArgs,
         inputs: &[&Path],
@@ -106,7 +104,7 @@ impl ResultPlace {
         Ok(ResultPlace::File { results, log })
     }
 
-    /// Removes what `--force` allows to overwrite; only once there is something to put there.
+    /// Removes the files that `--force` allows to overwrite; called once the new result is known.
     pub fn clear(&self) -> Result<(), Failure> {
         let ResultPlace::File { results, log } = self else {
             return Ok(());
@@ -120,18 +118,18 @@ impl ResultPlace {
     }
 }
 
-/// What stands for stdin or stdout in the place of a file.
+/// File name that stands for stdin or stdout.
 const STANDARD: &str = "-";
-/// Hex digits of its hash in the name of an input from stdin.
+/// Number of hex digits of the hash in the file name of an input from stdin.
 const HASH_DIGITS: usize = 8;
 
-/// Whether a path stands for stdin or stdout.
+/// Whether the path is `-`, which stands for stdin or stdout.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
 impl ResultArgs {
-    /// The output of a command whose result goes to stdout where `-o -` asks for that.
+    /// Returns output settings: with `-o -`, texts go to stderr.
     pub fn output(&self, output: &Output) -> Result<Output, Failure> {
         match self.to_stdout() {
             true => output.beside_bytes(),
@@ -139,7 +137,7 @@ impl ResultArgs {
         }
     }
 
-    /// The file of the result, which is called `named` unless it was given a name.
+    /// Returns the result file: that of `-o`, else `named`.
     fn result_of(&self, named: &Path) -> PathBuf {
         match &self.out {
             Some(out) if !is_standard(out) => out.clone(),
@@ -147,15 +145,15 @@ impl ResultArgs {
         }
     }
 
-    /// The log of a result.
+    /// Returns the log file: that of `--log`, else the result's name with `.log.jsonl`.
     fn log_of(&self, result: &Path) -> PathBuf {
         let named = self.log.clone();
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Names the files that stdin was written to, or removes them, where the call has failed before
-    /// there was a log that refers to them. `result` is the name that the result has from its input.
-    pub fn settle_stdin<T>(
+    /// Reports the files that stdin was written to. Removes them if the command failed before it
+    /// wrote a log that refers to them. `result` is the default name of the result file.
+    pub fn keep_or_remove_stdin<T>(
         &self,
         done: &Result<T, Failure>,
         inputs: &[InputFile],
@@ -173,20 +171,20 @@ impl ResultArgs {
         }
     }
 
-    /// Whether `-o -` asks for the result on stdout.
+    /// Whether `-o -` sends the result to stdout.
     pub fn to_stdout(&self) -> bool {
         self.out.as_deref().is_some_and(is_standard)
     }
 
-    /// Takes the file out of a record whose content goes to stdout.
-    pub fn taken(&self, output: &mut Option<OsText>) -> Option<OsText> {
+    /// Removes the result file from a record if the result goes to stdout, and returns it.
+    pub fn take_output(&self, output: &mut Option<OsText>) -> Option<OsText> {
         match self.to_stdout() {
             true => output.take(),
             false => None,
         }
     }
 
-    /// Moves a finished result from its file to stdout.
+    /// Prints a finished result to stdout, and removes its file.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
@@ -197,17 +195,16 @@ impl ResultArgs {
     }
 }
 
-/// The file of an input.
+/// File of an input.
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// Whether this call has written it.
+    /// Whether this call has written the file from stdin.
     is_new: bool,
 }
 
-/// The file of an input: what stdin holds is written into a file of this directory that is named
-/// after its content, because logs refer to their inputs.
+/// Returns the file of an input. The content of stdin is written to a file named after its hash,
+/// because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -230,7 +227,7 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     })
 }
 
-/// The bytes of an input that is only read.
+/// Reads an input file.
 pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.is_dir() {
         let message = format!("{} is a directory, not an input", path.display());
@@ -241,7 +238,7 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
-/// Whether two names lead to one file.
+/// Whether two paths lead to the same file.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -249,31 +246,31 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// A file's name with an ending appended.
+/// Appends a suffix to the file name.
 pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// The absolute path of a file; the path as it is where the working directory is gone.
+/// Returns the absolute path; the path unchanged if the working directory no longer exists.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A path for records: an absolute one.
+/// Returns the absolute path, for JSON records.
 pub fn recorded_path(path: &Path) -> Option<OsText> {
     let absolute = std::path::absolute(path).ok()?;
     Some(OsText(absolute.into()))
 }
 
-/// A path of a record, for people.
+/// Formats the path of a JSON record.
 pub fn shown_path(path: &Option<OsText>) -> String {
     let path = path.as_ref().map(|path| path.0.to_string_lossy());
     path.unwrap_or_default().into_owned()
 }
 
-/// Removes the log of a call that failed before its first test: the command can then be repeated.
+/// Removes a log without a test after an error, so that the command can be repeated.
 pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
@@ -288,13 +285,13 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     }
 }
 
-/// Whether nothing would be lost with this log.
+/// Whether the log contains no test.
 fn holds_no_test(log: &Path) -> bool {
     let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }
 
-/// Stores a crash with another key next to the result, named after its keys and content.
+/// Stores another crash (a slip) beside the result; the file is named after its keys and content.
 pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
     let folder = with_ending(result, ".slips");
     folder::create_all(&folder)?;
@@ -309,7 +306,7 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Whether a file is the input of a slip, by its name.
+/// Whether the name of a file is that of this slip's input.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
@@ -317,7 +314,8 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Of the files kept, those of crashes that no test of the log met, but one that was run ahead.
+/// Returns the files of slips that no test in the log refers to; tests run ahead of the search find
+/// such slips.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -328,7 +326,7 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// The slip with its file, also where it was kept before a resume.
+/// Returns the slip with the path of its file, which an earlier call may have written.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -345,7 +343,7 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
     }
 }
 
-/// Names the files of slips that were filed in an output directory.
+/// Adds the paths of slips that are stored in an output directory.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         let entries = store.reader().entries(Kind::Crash, &slip.major)?;

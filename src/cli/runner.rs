@@ -1,5 +1,5 @@
-//! `ddfuzz-runner`: a Cargo runner. It becomes the program that cargo runs, except for a libFuzzer
-//! program that is called to fuzz: then it also groups and minimizes what libFuzzer finds.
+//! `ddfuzz-runner`: a Cargo runner. Executes the program that cargo runs; if that is a libFuzzer
+//! program called to fuzz, also groups and minimizes the crashes that it finds.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -13,8 +13,8 @@ use clap::{Arg, Command};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Pid, getppid};
 
-use super::cargo::libfuzzer::{Attached, Flags, LibFuzzers, MAX_LEN, Plan, Scratch};
-use super::cargo::{Written, choose_out, reproducers};
+use super::cargo::libfuzzer::{Flags, LibFuzzerPlan, LibFuzzers, MAX_LEN, Scratch, TerminalUse};
+use super::cargo::{WrittenArtifacts, choose_out, reproducers};
 use super::output::tell;
 use super::run::{StoreRequest, open_store};
 use super::target::probe_by;
@@ -26,12 +26,12 @@ use crate::exec::{Program, Target};
 use crate::report::{GroupView, block, size, text};
 use crate::store::{KnownGroups, Store};
 
-/// Turns the runner off.
+/// Environment variable; the value `off` makes the runner only execute the program.
 const SWITCH: &str = "DDFUZZ_RUNNER";
-/// Names the output directory.
+/// Environment variable with the output directory.
 const OUT: &str = "DDFUZZ_OUT";
 
-/// Runs the program of the command line; ends as it does.
+/// Runs the program on the command line, and returns its exit status.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some((program, words)) = words.split_first() else {
@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Becomes the program.
+/// Replaces this process by the program.
 fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
     let error = process::Command::new(program).args(words).exec();
     tell(&format!("error: {}: {error}", program.to_string_lossy()));
@@ -78,7 +78,7 @@ fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
     })
 }
 
-/// Ends as the program did.
+/// Ends this process like the program ended: by the same signal or exit code.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal()
         && let Ok(signal) = nix::sys::signal::Signal::try_from(signal)
@@ -92,7 +92,7 @@ fn end_as(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }
 
-/// Runs libFuzzer, groups and minimizes what it finds, and gives how it ended.
+/// Runs libFuzzer, groups and minimizes its crashes, and returns its exit status.
 fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
     let target = Target::new(Program::Path(crate::exec::find_program(program)?));
     let started = probe_by(&target, None)?;
@@ -110,13 +110,13 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let (store, campaign) = open_store(&asked, &target, way)?;
     let stop = signals::stop_flag()?;
     let (plan, corpus) = plan(program, words)?;
-    let held = (!plan.again).then(Vec::new);
+    let pending = (!plan.again).then(Vec::new);
     let artifacts = folder_of(&plan.artifact_prefix);
     let settings = watching(target, way);
     let store = Mutex::new(store);
     let mut fuzzers = LibFuzzers::start(plan, corpus.path.clone(), stop.clone())
         .map_err(|error| Failure::file(program, "starting", &error))?;
-    let mut blocks = GroupBlocks { held };
+    let mut blocks = GroupBlocks { pending };
     let shown = &mut blocks;
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
     fuzzers.wait();
@@ -124,7 +124,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     drop(fuzzers);
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut texts = blocks.held.unwrap_or_default();
+    let mut texts = blocks.pending.unwrap_or_default();
     match summary {
         Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
         Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
@@ -135,15 +135,16 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     Ok(status)
 }
 
-/// The directory for new inputs; one that is made for the call goes with it.
+/// Directory for new inputs; a temporary one is removed on drop.
 struct Corpus {
     path: PathBuf,
     _made: Option<Scratch>,
 }
 
-/// What libFuzzer is called with: what the user calls it with. Where it is bounded it is started
-/// again after a crash; where it is not, it ends with the first, as users expect.
-fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
+/// Plans the libFuzzer processes from the user's command line. With a limit on time or runs,
+/// libFuzzer is started again after a crash; without, it ends with the first crash, as users of
+/// cargo-fuzz expect.
+fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
         false => Corpus {
@@ -160,12 +161,12 @@ fn plan(program: &Path, words: &[OsString]) -> Result<(Plan, Corpus), Failure> {
             }
         }
     };
-    let plan = Plan {
+    let plan = LibFuzzerPlan {
         program: program.to_owned(),
         env: Vec::new(),
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_default(),
         jobs: 1,
-        attached: Attached::Through,
+        terminal: TerminalUse::Shared,
         again: flags.time.is_some() || flags.runs.is_some(),
         flags,
     };
@@ -191,21 +192,20 @@ fn watching(target: Target, way: crate::exec::Way) -> Watching {
     }
 }
 
-/// The folder that artifacts go to, where they have one of their own.
+/// Returns the directory of the artifacts, if the prefix names one.
 fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     let is_folder = prefix.as_encoded_bytes().ends_with(b"/") && prefix != "./";
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Writes reproducers where libFuzzer writes its findings; gives what to print about what was
-/// found.
+/// Writes reproducers beside libFuzzer's artifacts, and returns messages about what was found.
 fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
     let reader = store.reader();
     let mut lines = Vec::new();
     if let Some(artifacts) = artifacts {
         match reproducers(reader, artifacts) {
-            Ok(Written { count: 0, .. }) => {}
-            Ok(Written { count, .. }) => lines.push(format!(
+            Ok(WrittenArtifacts { count: 0, .. }) => {}
+            Ok(WrittenArtifacts { count, .. }) => lines.push(format!(
                 "ddfuzz: wrote {} to {}",
                 size::counted(count, "reproducer"),
                 text::shell_word(artifacts)
@@ -226,7 +226,7 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<Stri
     lines
 }
 
-/// Flags by which libFuzzer does something else than fuzz.
+/// Flags that make libFuzzer do something other than fuzz.
 const OTHER_JOBS: [&str; 11] = [
     "merge",
     "merge_inner",
@@ -241,11 +241,12 @@ const OTHER_JOBS: [&str; 11] = [
     "ignore_remaining_args",
 ];
 
-/// libfuzzer-sys writes what an input means into the file that this names, and ends.
+/// Environment variable of libfuzzer-sys: the program writes a description of the input to that
+/// file, and ends.
 const DEBUG_PATH: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// Whether this is a libFuzzer program that is called to fuzz: not to run single files, to merge,
-/// to minimize or to show something.
+/// Whether the program is a libFuzzer and its flags ask it to fuzz, not to run files, merge,
+/// minimize or print something.
 pub fn is_called_to_fuzz(program: &OsStr, words: &[OsString]) -> bool {
     if std::env::var_os(DEBUG_PATH).is_some() || !asks_for_fuzzing(words) {
         return false;
@@ -265,17 +266,17 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
     !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
 }
 
-/// The block of each group: between the lines of libFuzzer, or with the result.
+/// Screen of a campaign: prints a block of text for each group, at once or with the result.
 pub struct GroupBlocks {
-    /// The texts that come with the result; `None` where they are printed at once, because
-    /// libFuzzer goes on after each finding.
-    pub held: Option<Vec<String>>,
+    /// Texts to print with the result; `None` prints them at once, because libFuzzer continues
+    /// after a crash.
+    pub pending: Option<Vec<String>>,
 }
 
 impl GroupBlocks {
     fn print(&mut self, text: String) {
-        match &mut self.held {
-            Some(held) => held.push(text),
+        match &mut self.pending {
+            Some(pending) => pending.push(text),
             None => tell(&text),
         }
     }
@@ -293,15 +294,16 @@ impl Screen for GroupBlocks {
     }
 }
 
-/// The option by which the runner calls itself: wait for a process, then print what stdin holds.
+/// Option with which the runner calls itself: wait for a process, then print the text on stdin.
 pub const PRINT_AFTER: &str = "--print-after";
-/// Longest wait, in milliseconds: cargo-fuzz runs the program once more for each failing input.
+/// Maximum time to wait for cargo-fuzz, in milliseconds: it runs the program once more for each
+/// failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
-/// Processes above this one that are looked at.
+/// Number of ancestor processes that are searched for cargo-fuzz.
 const ANCESTORS: usize = 4;
 
-/// Prints a text on stderr, below what cargo-fuzz prints about a failure, if it has called this
-/// process and `failed` says that there is one.
+/// Prints a text on stderr. If cargo-fuzz runs this process and `failed` is true, the text is
+/// printed after the messages of cargo-fuzz.
 pub fn print_last(text: &str, failed: bool) {
     let cargo_fuzz = if failed { calling_cargo_fuzz() } else { None };
     if cargo_fuzz.is_none_or(|pid| print_after(pid, text).is_err()) {
@@ -309,7 +311,7 @@ pub fn print_last(text: &str, failed: bool) {
     }
 }
 
-/// Starts a process that outlives this one and prints the text when `pid` has ended.
+/// Starts a process that outlives this one, and prints the text when the process `pid` has ended.
 fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     let mut printer = process::Command::new(std::env::current_exe()?)
         .arg(PRINT_AFTER)
@@ -325,7 +327,7 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// What the process started above does; `words` come after [`PRINT_AFTER`].
+/// Runs the process started with [`PRINT_AFTER`]; `words` are the arguments after that option.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // What is left of a text that is cut off is printed.
@@ -340,7 +342,7 @@ pub fn print_after_main(words: &[OsString]) -> ExitCode {
     Exit::Done.into()
 }
 
-/// A handle on a process, which can be waited for; `None` where it is gone.
+/// Opens a pidfd, on which the end of the process can be awaited; `None` if the process has ended.
 fn process_handle(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes two numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -349,7 +351,8 @@ fn process_handle(pid: i32) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// The cargo-fuzz that has called this process, perhaps through cargo.
+/// Returns the process id of the cargo-fuzz that has started this process, directly or through
+/// cargo.
 fn calling_cargo_fuzz() -> Option<Pid> {
     let mut pid = getppid();
     for _ in 0..ANCESTORS {
@@ -379,7 +382,8 @@ Environment:
   DDFUZZ_RUNNER=off   run the program without ddfuzz
   DDFUZZ_OUT=DIR      output directory [default: ddfuzz-out]";
 
-/// The command line. It is not parsed by this: what stands behind the program is the program's.
+/// Returns the command line for help and completions; it is not used for parsing, because all
+/// arguments belong to the program.
 pub fn command() -> Command {
     Command::new("ddfuzz-runner")
         .version(env!("CARGO_PKG_VERSION"))

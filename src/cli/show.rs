@@ -1,4 +1,4 @@
-//! `ddfuzz show`: the groups of an output directory.
+//! `ddfuzz show`: prints the groups of an output directory.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
 use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
-use super::{Exit, Failure, Output, next_steps, ui};
+use super::{Exit, Failure, Output, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
@@ -35,7 +35,6 @@ struct Shown {
     utilities: Vec<UtilityResult>,
 }
 
-/// Runs the command.
 pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     let study_files = args.study_files();
@@ -57,13 +56,13 @@ pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
     );
     let careless = |view: &&GroupView| (view.minimized.as_ref()).is_some_and(|it| it.any_input);
     for view in views.iter().filter(careless) {
-        next_steps::warn_of_any_input(&view.major.short(), output);
+        output.warn_of_any_input(&view.major.short());
     }
     Ok(Exit::Done)
 }
 
 impl ShowArgs {
-    /// The files that are of a study where the directory holds one.
+    /// Returns the report files of a study.
     fn study_files(&self) -> StudyReportArgs {
         StudyReportArgs {
             markdown: self.reports.markdown.clone(),
@@ -71,8 +70,8 @@ impl ShowArgs {
         }
     }
 
-    /// The utilities of a study and the groups; else those groups in full that are asked for, to
-    /// which `views` are narrowed.
+    /// Formats the table of utilities and groups; or, in full, the groups that the user names, to
+    /// which `views` is reduced.
     fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
         let width = ui::stdout_width();
         let Some(beginning) = &self.group else {
@@ -123,7 +122,7 @@ impl ShowArgs {
     }
 }
 
-/// All groups of a directory; those of a study once for each utility that is in them.
+/// Returns all groups of a directory; groups of a study appear once per utility.
 fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -139,7 +138,7 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
     Ok(all)
 }
 
-/// All groups of a kind, each through its minimized entry, else through its least reproducer.
+/// Returns all groups of a kind, each represented by its best entry.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let campaign = reader.campaigns()?.current;
     let build = campaign
@@ -158,8 +157,8 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
     Ok(views)
 }
 
-/// The entry through which a group is shown: of those that are minimized, else of all, the one with
-/// the least reproducer, one that is proved first; of several the one that was the largest before.
+/// Returns the entry that represents a group: minimized ones first, then proved ones, then the
+/// smallest reproducer, then the largest original input.
 pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
     let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
     let rank = |entry: &Entry| {

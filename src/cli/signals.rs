@@ -1,4 +1,5 @@
-//! Ctrl-C: the first asks for an end with the state saved, the second ends at once.
+//! Ctrl-C and SIGTERM: the first signal asks the command to end with its state saved, the second
+//! ends it at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use signal_hook::{flag, low_level};
 use super::{Exit, Failure, ui};
 use crate::campaign::Deadline;
 
-/// A flag that turns true at SIGINT or SIGTERM.
+/// Returns a flag that turns true when SIGINT or SIGTERM arrives.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -38,14 +39,14 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// The end of a call after its whole time, which raises `stop` as Ctrl-C does.
+/// Starts a timer for `--total-time`: it sets `stop`, as Ctrl-C does.
 pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadline, Failure> {
     let deadline = Deadline::begin(total, stop);
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// A failure of the target is no news once the user has stopped: Ctrl-C reaches a target that is
-/// just being started, too.
+/// Replaces a failure of the target by an interruption once the user has stopped the command:
+/// Ctrl-C also reaches a target that is just being started.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

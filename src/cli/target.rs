@@ -1,5 +1,5 @@
-//! The target of a command: a program after `--`, a bundled one by name, or the one that an output
-//! directory has on record; and how the input reaches it.
+//! Options for the target: a program after `--`, a bundled target by name, or the target recorded
+//! in an output directory; and how the input is passed to it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,10 +19,10 @@ use crate::files::Base64;
 use crate::report::text::shell_word;
 use crate::store::{Campaign, Reader, Store, StoreError};
 
-/// The heading of these options in the help.
+/// Heading of the options about the target in `--help`.
 const TARGET: &str = "Target";
 
-/// What is run, and within which limits.
+/// Options for the target: program, way of execution, limits, environment, sandbox.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
     /// Fuzz a target that comes with ddfuzz, by name, instead of a program
@@ -56,12 +56,12 @@ pub struct TargetArgs {
     /// Treat this exit status of the target as a crash
     #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
-    /// How the input gets there
+    /// Options for the input channel
     #[command(flatten)]
     pub channel: ChannelArgs,
 }
 
-/// Ways of execution on the command line.
+/// Values of `--exec`: ways of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
     /// Chosen by the kind of program, usually the fastest that works; `ddfuzz doctor` shows why
@@ -99,7 +99,7 @@ fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     }
 }
 
-/// Puts a bundled target's program into an output directory, where its reproducers find it.
+/// Copies the program of a bundled target into the output directory, for its reproducers.
 pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreError> {
     if let Program::Bundled(name) = &target.program
         && let Some(program) = bundled::program(name)
@@ -110,18 +110,17 @@ pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreEr
 }
 
 impl TargetArgs {
-    /// The way of execution that is asked for.
+    /// Returns the way of execution given by `--exec`; `None` is automatic.
     pub fn asked_way(&self) -> Option<Way> {
         self.way.way()
     }
 
-    /// Whether a target was named at all.
+    /// Whether the command line names a target.
     pub fn is_named(&self) -> bool {
         self.target.is_some() || !self.program.is_empty()
     }
 
-    /// Makes sure that a target is given; `paths` are the files that the command takes before it,
-    /// among which the program stands where its `--` is missing.
+    /// Checks for a forgotten `--`: fails if no target is given, but one of `paths` is a program.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
@@ -141,7 +140,7 @@ impl TargetArgs {
             .hint(format!("put `--` before the program: {command}")))
     }
 
-    /// The target, its program found.
+    /// Builds the target of the options, after a search for its program.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
         if self.target.is_none() {
@@ -171,7 +170,7 @@ impl TargetArgs {
         Ok(target)
     }
 
-    /// The limits on each run; `cpu` is the time where none is asked for.
+    /// Returns the limits on each run; `cpu` is the default time limit.
     pub fn limits(&self, cpu: Duration) -> Limits {
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
         if let Some(memory) = self.memory {
@@ -180,7 +179,7 @@ impl TargetArgs {
         limits
     }
 
-    /// Other limits, with those in their place that are asked for.
+    /// Returns recorded limits, replaced where the command line gives others.
     pub fn limits_over(&self, others: Limits) -> Limits {
         let mut limits = match self.timeout {
             Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(others),
@@ -210,14 +209,15 @@ impl TargetArgs {
         }
     }
 
-    /// Starts the target once, to find out that it runs, and how. Says which of its arguments it
-    /// will not understand as the shell did where they were completed.
+    /// Starts the target once, to check that it runs and to choose the way of execution. Warns of
+    /// arguments with relative paths.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
         self.warn_of_relative(target, output);
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// The same for a command that `stop` ends; also says by which way the target is executed.
+    /// Starts the target once, and prints the way of execution with `-v`. After Ctrl-C the failure
+    /// is an interruption.
     pub fn start(
         &self,
         target: &Target,
@@ -230,7 +230,8 @@ impl TargetArgs {
         Ok((started, way))
     }
 
-    /// Says which arguments the target will not understand as the shell did.
+    /// Warns of arguments that are relative paths: the target runs in a temporary directory and
+    /// will not find these files.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
             return;
@@ -247,7 +248,7 @@ impl TargetArgs {
     }
 }
 
-/// Starts the target once in this way, or in the fastest that works.
+/// Starts the target once with this way of execution, or with the fastest that works.
 pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError> {
     let mut started = start(target, way, Freshness::Shared)?;
     if started.executor.way() == Way::Command {
@@ -258,12 +259,12 @@ pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError>
     Ok(started)
 }
 
-/// The heading of these options in the help.
+/// Heading of the options about the input channel in `--help`.
 pub const CHANNEL_HEADING: &str = "Programs that read a terminal, a certain file, or two files";
-/// The largest terminal, in lines or characters.
+/// Maximum size of a terminal, in lines or columns.
 const LARGEST_TERMINAL: u16 = 500;
 
-/// How the input gets to the program.
+/// Options for the input channel: terminal, named file or two files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelArgs {
     /// Run the program on a pseudo-terminal of this size [24x80 if no size is given]. The input is
@@ -298,7 +299,7 @@ fn terminal_size(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl ChannelArgs {
-    /// Sets the channel of `target`, which is to be run by `way`, if by a certain one.
+    /// Sets the input channel of `target`; `way` is the way of execution given by the user.
     pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
         if let Some((rows, columns)) = self.terminal {
             let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
@@ -327,7 +328,7 @@ impl ChannelArgs {
     }
 }
 
-/// Whether the arguments of `target` name as many files as `option` needs.
+/// Checks that the arguments of `target` contain `@@` as often as `option` needs.
 fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
     let marks = |arg: &OsString| arg.to_string_lossy().matches("@@").count();
     let found: usize = target.args.iter().map(marks).sum();
@@ -342,8 +343,8 @@ fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), 
     Err(Failure::usage(message).hint(hint))
 }
 
-/// The bytes that a text with the escapes of C stands for: `\r \n \t \a \b \f \v \e \\ \" \'`,
-/// `\xHH` and `\NNN` in octal.
+/// Converts C escapes to bytes: `\r
+///  \t \a \b \f \v \e \\ \" \'`, `\xHH` and octal `\NNN`.
 pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -365,7 +366,7 @@ pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The byte that an escape stands for, and its length without the backslash.
+/// Converts one C escape; returns the byte and the length without the backslash.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let simple = match text.first()? {
         b'r' => b'\r',
@@ -399,7 +400,7 @@ fn byte_of_digits(digits: &[u8], radix: u32) -> Option<u8> {
     u8::from_str_radix(text, radix).ok()
 }
 
-/// The one target that all of these campaigns have.
+/// Returns the target that all these campaigns have in common.
 pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let Some((first, others)) = campaigns.split_first() else {
         return Err(no_recorded_target(
@@ -422,8 +423,8 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
     }
 }
 
-/// The target of the campaign that the directory belongs to, with those limits in the place of the
-/// recorded ones that are asked for.
+/// Returns the recorded target of an output directory, with limits replaced by those on the command
+/// line.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
     let campaign =

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// An address, whose host may be a name: the first that it stands for.
+/// Parses a network address; a host name is resolved to its first address.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map_err(|error| {
         format!("{error}; write an address like localhost:1337 or 127.0.0.1:1337")
@@ -14,7 +14,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     all.ok_or_else(|| format!("{text} has no address"))
 }
 
-/// Reads a time: a number with `ms`, `s`, `m` or `h`; seconds without.
+/// Parses a time: a number with `ms`, `s`, `m` or `h`; seconds without a unit.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
@@ -30,7 +30,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
-/// Reads a size in bytes: a whole number, with `K`, `M` or `G` for powers of 1024.
+/// Parses a size in bytes: a whole number, with `K`, `M` or `G` for powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor: u64 = match unit {
@@ -48,7 +48,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "the size is too large".to_owned())
 }
 
-/// Reads a time of at least a millisecond: a limit.
+/// Parses a time limit of at least one millisecond.
 pub fn time_limit(text: &str) -> Result<Duration, String> {
     match time(text)? {
         limit if limit < Duration::from_millis(1) => Err("the shortest limit is 1ms".to_owned()),
@@ -56,10 +56,10 @@ pub fn time_limit(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The least limit on memory: no program starts with less.
+/// Minimum memory limit in bytes; no program starts with less.
 const LEAST_MEMORY: u64 = 1 << 20;
 
-/// Reads a limit on memory.
+/// Parses a memory limit.
 pub fn memory_limit(text: &str) -> Result<u64, String> {
     match size(text)? {
         limit if limit < LEAST_MEMORY => Err(format!(

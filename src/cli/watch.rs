@@ -1,5 +1,5 @@
-//! `ddfuzz watch`: triages and minimizes what another fuzzer drops, while it runs. `cargo ddfuzz run
-//! --engine libfuzzer` uses the same job.
+//! `ddfuzz watch`: groups and minimizes the crash files of another fuzzer while that fuzzer runs.
+//! `cargo ddfuzz run --engine libfuzzer` uses the same job.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use crate::campaign::{Deadline, Until};
 use crate::exec::{Started, Target, Way};
 use crate::report::text::printable;
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Group and minimize the crash files of another fuzzer while it runs
@@ -84,7 +84,6 @@ pub struct WatchArgs {
     reports: ReportArgs,
 }
 
-/// Runs the command.
 pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     check_sources(&args)?;
     let output = &args.reports.check(output)?;
@@ -116,7 +115,7 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     watched.run(started, || Ok(producer), output)
 }
 
-/// What is watched is no place of ours, and with `--once` it is there.
+/// Checks that no watched directory is in the output directory, and with `--once`, that all exist.
 fn check_sources(args: &WatchArgs) -> Result<(), Failure> {
     let out = args.out.canonicalize().ok();
     for dir in &args.dirs {
@@ -153,31 +152,27 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
     })
 }
 
-/// One watch: its sources, its output directory, and how it is shown.
+/// One watch of another fuzzer, with its output directory and display.
 pub struct WatchJob<'a> {
-    /// What is watched.
     pub settings: &'a Watching,
-    /// The output directory.
     pub out: &'a Path,
-    /// Whether its campaign is resumed.
+    /// Whether the campaign in the output directory is continued.
     pub resume: bool,
-    /// The seed, where there is one.
     pub seed: Option<u64>,
-    /// Who drops the files, for people.
+    /// Name of the fuzzer, for the screen.
     pub engine: String,
-    /// What runs are called.
+    /// Name of a run in counts: `run` or `input`.
     pub unit: &'static str,
-    /// Lines instead of the whole screen.
+    /// Print lines instead of the full screen.
     pub plain: bool,
-    /// Files for CI servers.
     pub reports: &'a ReportArgs,
-    /// Turns true when the user stops it.
+    /// Turns true when the user stops the watch.
     pub stop: &'a Arc<AtomicBool>,
 }
 
 impl WatchJob<'_> {
-    /// Watches until it is over, and shows the result. `start` begins to drop files, once the
-    /// output directory is there; `started` is the probe of the target.
+    /// Watches until the fuzzer or the time ends, and prints the result. `start` starts the fuzzer
+    /// once the output directory exists; `started` is the target's trial run.
     pub fn run<P: Producer>(
         self,
         started: Started,
@@ -216,7 +211,7 @@ impl WatchJob<'_> {
             reports: self.reports,
             out: self.out,
             before,
-            complaints: Vec::new(),
+            target_warnings: Vec::new(),
             tells_coverage: false,
         };
         report(&summary?, &store, &told, output)

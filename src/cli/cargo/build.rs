@@ -1,4 +1,4 @@
-//! Builds a fuzz target by cargo-fuzz, with a toolchain that knows sanitizers.
+//! Builds a fuzz target with cargo-fuzz, using a Rust toolchain that supports sanitizers.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 use super::project::Project;
 use crate::cli::{Exit, Failure, Output};
 
-/// The heading of these options in the help.
+/// Heading of the build options in `--help`.
 pub(super) const BUILD_HEADING: &str = "Build (the options of cargo fuzz)";
 
-/// How the fuzz target is built: the options of cargo-fuzz, by their names there.
+/// Build options of a fuzz target, named as in cargo-fuzz.
 #[derive(Args, Clone, Debug)]
 pub struct BuildArgs {
     /// Directory of the cargo-fuzz project [default: fuzz/ in this directory, or in the nearest one
@@ -76,12 +76,10 @@ pub struct BuildArgs {
     disable_branch_folding: Option<bool>,
 }
 
-/// A fuzz target that was built.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// Its program, absolute.
+    /// Absolute path of the program.
     pub program: PathBuf,
-    /// What built it.
     pub toolchain: Toolchain,
 }
 
@@ -101,10 +99,10 @@ pub enum Sanitizer {
 }
 
 impl BuildArgs {
-    /// Builds the target.
+    /// Builds the fuzz target `target` with `cargo fuzz build`.
     ///
     /// # Errors
-    /// When something that is needed is not installed, or the build fails; the error says which
+    /// When a tool that is needed is not installed, or the build fails; the error says which
     /// command helps.
     pub fn build(
         &self,
@@ -157,7 +155,7 @@ impl BuildArgs {
         Ok(Built { program, toolchain })
     }
 
-    /// Sanitizers, and whatever else is unstable, need the nightly compiler.
+    /// Whether the options need the nightly compiler: sanitizers and all unstable features do.
     fn needs_nightly(&self) -> bool {
         self.sanitizer != Sanitizer::None
             || self.build_std
@@ -165,7 +163,7 @@ impl BuildArgs {
             || !self.unstable.is_empty()
     }
 
-    /// The flags for cargo-fuzz.
+    /// Returns the options as arguments of `cargo fuzz build`.
     pub fn flags(&self, triple: Option<&str>) -> Vec<OsString> {
         let mut flags: Vec<OsString> = Vec::new();
         let switches = [
@@ -213,7 +211,7 @@ impl BuildArgs {
         flags
     }
 
-    /// The options that the user has given, for a command line.
+    /// Formats the build options that the user has given, quoted for a shell.
     pub fn shown(&self, triple: Option<&str>) -> String {
         let mut words = self.flags(triple);
         if let Some(dir) = &self.fuzz_dir {
@@ -236,16 +234,16 @@ fn check_program(program: &Path) -> Result<(), Failure> {
         .hint("give the directory that cargo builds in: --target-dir DIR"))
 }
 
-/// The toolchain that builds, by its name for rustup; `None` for the active one.
+/// Name of a Rust toolchain for rustup; `None` is the active one.
 pub type Toolchain = Option<&'static str>;
 
-/// Where the active toolchain is too stable for sanitizers.
+/// Toolchain to use if the active one does not support sanitizers.
 const NIGHTLY: &str = "nightly";
 
-/// Chooses the toolchain: the active one where it can do it, else the installed nightly one.
+/// Returns the active toolchain if it can build the target, else the installed nightly one.
 ///
 /// # Errors
-/// When there is none, or no cargo-fuzz; the error says which command installs it.
+/// When neither can, or cargo-fuzz is not installed; the error says which command installs it.
 pub fn choose_toolchain(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure> {
     let toolchain = match needs_nightly && !is_unstable(None)? {
         true if is_unstable(Some(NIGHTLY)).unwrap_or(false) => {
@@ -278,14 +276,14 @@ const NEEDS: &str =
 const INSTALLS: &str = "install it: rustup toolchain install nightly; or build without the \
                         sanitizer: --sanitizer none";
 
-/// The word that names the toolchain after `cargo`, with a space; empty for the active one.
+/// Formats the toolchain for a command line: `+nightly ` or nothing.
 pub fn toolchain_word(toolchain: Toolchain) -> String {
     toolchain
         .map(|name| format!("+{name} "))
         .unwrap_or_default()
 }
 
-/// Cargo of this toolchain.
+/// Returns a command that runs `cargo` of this toolchain.
 pub fn cargo(toolchain: Toolchain) -> Command {
     let mut command = Command::new("cargo");
     command.stdin(Stdio::null());
@@ -299,7 +297,7 @@ pub fn cargo(toolchain: Toolchain) -> Command {
     command
 }
 
-/// Why cargo cannot be called.
+/// Returns the failure for a `cargo` that cannot be started.
 pub fn no_cargo(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Baseline,
@@ -309,7 +307,7 @@ pub fn no_cargo(error: &io::Error) -> Failure {
     .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
 }
 
-/// Whether the compiler takes unstable options.
+/// Whether the compiler of this toolchain accepts unstable options.
 fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     if std::env::var_os("RUSTC_BOOTSTRAP").is_some_and(|set| set != OsStr::new("0")) {
         return Ok(true);
@@ -327,7 +325,7 @@ fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     Ok(output.status.success() && ["-nightly", "-dev"].iter().any(|mark| said.contains(mark)))
 }
 
-/// The default target triple of the compiler.
+/// Returns the default target triple of the compiler.
 pub fn host_triple(toolchain: Toolchain) -> Result<String, Failure> {
     let mut command = Command::new("rustc");
     if let Some(name) = toolchain {

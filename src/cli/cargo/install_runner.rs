@@ -1,6 +1,8 @@
-//! `cargo ddfuzz install-runner`: lets a plain `cargo fuzz run` shrink what it finds.
+//! `cargo ddfuzz install-runner`: sets `ddfuzz-runner` as Cargo's runner, so that a plain `cargo
+//! fuzz run` groups and minimizes crashes.
 //!
-//! Localized here: `toml_edit`, which changes one line of a file and leaves the others.
+//! Only this file uses the crate `toml_edit`, which changes one setting and leaves the rest of the
+//! file as it is.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -31,10 +33,9 @@ pub struct InstallRunnerArgs {
     remove: bool,
 }
 
-/// What cargo calls with each program that it runs.
+/// Name of the program that cargo starts fuzz targets with.
 const RUNNER: &str = "ddfuzz-runner";
 
-/// Runs the command.
 pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     let path = config_file();
     let before = match std::fs::read_to_string(&path) {
@@ -90,7 +91,7 @@ pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes the file, which would be empty, and its directory, if that is empty then.
+/// Removes the configuration file, and its directory if that is empty then.
 fn remove(path: &Path) -> Result<(), Failure> {
     std::fs::remove_file(path).map_err(|error| Failure::file(path, "removing", &error))?;
     if let Some(parent) = path.parent() {
@@ -100,7 +101,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file in this directory: the older name, where it is in use.
+/// Returns Cargo's configuration file in this directory; the older name `config` if that file
+/// exists.
 fn config_file() -> PathBuf {
     let old = Path::new(".cargo/config");
     match old.is_file() {
@@ -109,7 +111,7 @@ fn config_file() -> PathBuf {
     }
 }
 
-/// The file with the runner in it, or without.
+/// Returns the text of the configuration file with the runner added, or removed.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))
@@ -152,7 +154,7 @@ fn odd(what: &str) -> Failure {
     Failure::usage(format!("`{what}` is not a table there")).hint("fix the file by hand")
 }
 
-/// The lines that change.
+/// Formats the changed lines like a diff.
 fn shown(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -166,7 +168,7 @@ fn shown(before: &str, after: &str) -> String {
     text.join("\n")
 }
 
-/// Asks on the terminal.
+/// Asks the user for confirmation on the terminal.
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

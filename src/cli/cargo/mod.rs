@@ -1,7 +1,6 @@
 //! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`, `triage`
 //! and `clean` build the fuzz target and call ddfuzz's own commands.
 
-mod artifacts;
 mod build;
 mod install_runner;
 pub mod libfuzzer;
@@ -9,15 +8,15 @@ pub mod project;
 mod run;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub use artifacts::{Written, reproducers};
-pub use project::choose_out;
+pub use project::{WrittenArtifacts, choose_out, reproducers};
 
 use super::config::ConfigArgs;
+use super::target::TargetArgs;
 use super::{Exit, Failure, Output, clean, min, triage};
 use build::BuildArgs;
 use project::{Project, init, list};
@@ -59,7 +58,7 @@ enum Subcommands {
     InstallRunner(install_runner::InstallRunnerArgs),
 }
 
-/// Parses the command line, runs the command, and gives its exit code.
+/// Runs `cargo-ddfuzz`: parses the command line, runs the subcommand, and returns its exit code.
 pub fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     // Cargo names the subcommand, too.
@@ -72,7 +71,8 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// The command line: where the options of ddfuzz mean something else here, their help says so.
+/// Returns the command line of `cargo ddfuzz`: that of ddfuzz, where `--target` is a target triple
+/// and the program is the fuzz target.
 pub fn command() -> Command {
     let mut command = super::with_rare_options_last(Cli::command());
     for name in ["run", "min", "triage", "clean"] {
@@ -113,6 +113,31 @@ impl Cli {
     }
 }
 
+/// Builds the fuzz target `name`, and makes it the program that `target` runs. `--target` of these
+/// commands is the target triple.
+fn build_program(
+    target: &mut TargetArgs,
+    build: &BuildArgs,
+    project: &Project,
+    name: &str,
+    output: &Output,
+) -> Result<(), Failure> {
+    let triple = target.target.take();
+    let built = build.build(project, name, triple.as_deref(), output)?;
+    target.program = vec![built.program.into()];
+    Ok(())
+}
+
+/// Checks that a folder of the project exists; `message` says what is missing without it.
+fn check_folder(folder: &Path, message: &str, name: &str) -> Result<(), Failure> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::usage(message)
+            .path(folder)
+            .hint(format!("fuzz first: cargo ddfuzz run {name}"))),
+    }
+}
+
 /// Minimize one crashing input of a fuzz target
 #[derive(clap::Args)]
 #[group(skip)]
@@ -129,12 +154,16 @@ pub struct CargoMinArgs {
     min: min::MinArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz min`.
 pub fn run_min(mut args: CargoMinArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
-    let triple = args.min.target.target.take();
-    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
-    args.min.target.program = vec![built.program.into()];
+    build_program(
+        &mut args.min.target,
+        &args.build,
+        &project,
+        &args.name,
+        output,
+    )?;
     min::run(args.min, output)
 }
 
@@ -154,22 +183,22 @@ pub struct CargoTriageArgs {
     triage: triage::TriageArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz triage`.
 pub fn run_triage(mut args: CargoTriageArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
     if args.triage.inputs.is_empty() {
         let artifacts = project.artifacts(&args.name);
-        if !artifacts.is_dir() {
-            return Err(Failure::usage("there are no crash files")
-                .path(&artifacts)
-                .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
-        }
+        check_folder(&artifacts, "there are no crash files", &args.name)?;
         args.triage.inputs.push(artifacts);
     }
-    let triple = args.triage.target.target.take();
-    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
-    args.triage.target.program = vec![built.program.into()];
+    build_program(
+        &mut args.triage.target,
+        &args.build,
+        &project,
+        &args.name,
+        output,
+    )?;
     triage::run(args.triage, output)
 }
 
@@ -192,7 +221,7 @@ pub struct CargoCleanArgs {
     clean: clean::CleanArgs,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz clean`.
 pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
@@ -207,17 +236,17 @@ pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Fail
     }
     if args.clean.corpus.is_empty() {
         let corpus = project.corpus(&args.name);
-        if !corpus.is_dir() {
-            return Err(Failure::usage("the fuzz target has no corpus")
-                .path(&corpus)
-                .hint(format!("fuzz first: cargo ddfuzz run {}", args.name)));
-        }
+        check_folder(&corpus, "the fuzz target has no corpus", &args.name)?;
         args.clean.corpus.push(corpus);
     }
     // Before the build, which takes its time.
     clean::check(&args.clean)?;
-    let triple = args.clean.target.target.take();
-    let built = (args.build).build(&project, &args.name, triple.as_deref(), output)?;
-    args.clean.target.program = vec![built.program.into()];
+    build_program(
+        &mut args.clean.target,
+        &args.build,
+        &project,
+        &args.name,
+        output,
+    )?;
     clean::run(args.clean, output)
 }

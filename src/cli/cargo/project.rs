@@ -1,32 +1,34 @@
-//! A cargo-fuzz project: where it is, its fuzz targets (`list`), its creation (`init`), and the output
-//! directory of a fuzz target.
+//! A cargo-fuzz project: finds it, lists its fuzz targets (`list`), creates one (`init`), and copies new
+//! inputs and crashes into its `corpus/TARGET` and `artifacts/TARGET`.
 //!
-//! Localized here: `toml`, for manifests.
+//! Only this file uses the crate `sha1`: libFuzzer names inputs by their SHA-1.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
 
-use super::build::{cargo, choose_toolchain, no_cargo};
+use crate::cli::cargo::build::{cargo, choose_toolchain, no_cargo};
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::TargetRecord;
+use crate::files::{atomic, folder, regular};
 use crate::report::{size, text};
 use crate::store::{Kind, Reader};
 
 /// A cargo-fuzz project.
 #[derive(Debug)]
 pub struct Project {
-    /// The directory of its manifest, absolute.
+    /// Absolute path of the directory with the project's `Cargo.toml`.
     pub fuzz_dir: PathBuf,
-    /// Its fuzz targets, sorted.
+    /// Names of the fuzz targets, sorted.
     pub targets: Vec<String>,
-    /// Where cargo puts what it builds.
+    /// Directory that cargo writes build results to.
     pub target_directory: PathBuf,
 }
 
-/// What `cargo metadata` says.
+/// Parts of the output of `cargo metadata` that are used.
 #[derive(Deserialize)]
 struct CargoMetadata {
     packages: Vec<CargoPackage>,
@@ -46,8 +48,8 @@ struct CargoTarget {
 }
 
 impl Project {
-    /// The project of `--fuzz-dir`, or that of the working directory or of the nearest one above
-    /// it: a cargo-fuzz crate itself, or what has one in its folder `fuzz`.
+    /// Finds the project: the directory `named` by `--fuzz-dir`, else the nearest cargo-fuzz crate
+    /// at or above the working directory, or the `fuzz` folder of one of these directories.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -103,7 +105,7 @@ impl Project {
         })
     }
 
-    /// Makes sure that there is a fuzz target of this name.
+    /// Checks that the project has a fuzz target of this name.
     pub fn check(&self, target: &str) -> Result<(), Failure> {
         if self.targets.iter().any(|one| one == target) {
             return Ok(());
@@ -119,12 +121,12 @@ impl Project {
         Err(Failure::usage(message).path(&self.fuzz_dir).hint(hint))
     }
 
-    /// The folder of a target's corpus.
+    /// Returns the folder `corpus/TARGET`.
     pub fn corpus(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("corpus").join(target)
     }
 
-    /// The folder of the inputs that were found to fail.
+    /// Returns the folder `artifacts/TARGET`, which contains failing inputs.
     pub fn artifacts(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("artifacts").join(target)
     }
@@ -148,11 +150,11 @@ fn none_above(here: &Path) -> Failure {
         .hint("create one: cargo fuzz init; or give its directory: --fuzz-dir DIR")
 }
 
-/// Where results go unless the user says where.
+/// Default output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// The output directory: what the user names; else `ddfuzz-out`, or `ddfuzz-out-TARGET` where the
-/// last campaign in `ddfuzz-out` was another target's.
+/// Chooses the output directory: `ddfuzz-out-TARGET` if `asked` is the default and its last
+/// campaign was on another fuzz target, else `asked`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -167,7 +169,7 @@ fn is_of_another(out: &Path, program: &Path) -> bool {
     path.is_some_and(|path| Path::new(&path.0).file_name() != program.file_name())
 }
 
-/// The target of the last campaign of an output directory.
+/// Returns the target of the last campaign in an output directory.
 pub fn last_target(out: &Path) -> Option<TargetRecord> {
     let campaigns = Reader::open(out).ok()?.campaigns().ok()?;
     campaigns.current?.target
@@ -192,16 +194,16 @@ struct Listed {
 #[derive(Serialize)]
 struct FuzzTarget {
     name: String,
-    /// Files of its corpus.
+    /// Number of files in the corpus.
     corpus: u64,
-    /// Failing inputs.
+    /// Number of failing inputs in `artifacts/TARGET`.
     artifacts: u64,
-    /// Groups of crashes in its output directory; null where there is none.
+    /// Number of crash groups in the output directory; `null` if there is no such directory.
     groups: Option<u64>,
     out: Option<PathBuf>,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz list`.
 pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.fuzz_dir.as_deref())?;
     let targets = project.targets.iter().map(|name| {
@@ -240,7 +242,8 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// How many groups of crashes the output directory has of this target.
+/// Counts the crash groups of the fuzz target in an output directory; `None` if its last campaign
+/// was on another target.
 fn count_groups(out: &Path, name: &str) -> Option<u64> {
     let program = last_target(out)?.program?;
     if Path::new(&program.0).file_name()? != name {
@@ -265,7 +268,7 @@ pub struct InitArgs {
     fuzz_target: String,
 }
 
-/// Runs the command.
+/// Runs `cargo ddfuzz init`.
 pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -325,8 +328,8 @@ struct FuzzBinary {
     name: String,
 }
 
-/// The names of the binaries that the manifest in this directory lists; `None` where it is not
-/// marked as one of cargo-fuzz.
+/// Returns the names of the binaries in the manifest of this directory; `None` if the manifest is
+/// not marked as one of cargo-fuzz.
 pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).ok()?;
     let manifest: FuzzManifest = toml::from_str(&text).ok()?;
@@ -338,7 +341,8 @@ pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
         .then(|| names.collect())
 }
 
-/// The nearest crate of cargo-fuzz: this directory or one above it, or the folder `fuzz` of one.
+/// Returns the nearest cargo-fuzz crate: this directory or one above it, or the `fuzz` folder of
+/// one of these.
 pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
     here.ancestors().find_map(|dir| {
         let inside = dir.join("fuzz");
@@ -352,4 +356,109 @@ pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
 /// Whether the manifest in this directory is marked as one of cargo-fuzz.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     fuzz_binaries(dir).is_some()
+}
+
+/// Maximum length of an input, in bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// Returns the name that libFuzzer gives to a file with this input: the hex SHA-1.
+pub fn libfuzzer_name(input: &[u8]) -> String {
+    let digest = Sha1::digest(input);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns libFuzzer's prefix for the file name of a failing input of this kind; `None` for flaky
+/// crashes, which are not copied.
+fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
+    match kind {
+        Kind::Crash if class.starts_with("lsan:") => Some("leak-"),
+        Kind::Crash => Some("crash-"),
+        Kind::Hang => Some("timeout-"),
+        Kind::Oom => Some("oom-"),
+        Kind::Flaky => None,
+    }
+}
+
+/// Copies new files from the output directory to the project: inputs of the corpus, and the
+/// original input and the reproducer of each group. Overwrites nothing. Prints the counts, and
+/// returns the file of the first group's reproducer.
+pub fn copy_to_project(
+    out: &Path,
+    project: &Project,
+    name: &str,
+    output: &Output,
+) -> Result<Option<PathBuf>, Failure> {
+    let reader = Reader::open(out)?;
+    let corpus = project.corpus(name);
+    let mut inputs = 0;
+    for path in reader.corpus()? {
+        if let Ok(bytes) = regular::read(&path, LONGEST) {
+            inputs += u64::from(put(&corpus, &libfuzzer_name(&bytes), &bytes)?);
+        }
+    }
+    let shown = |folder: &Path| text::shell_word(folder);
+    if inputs > 0 {
+        let inputs = size::counted(inputs, "new input");
+        output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
+    }
+    let artifacts = project.artifacts(name);
+    let written = reproducers(&reader, &artifacts)?;
+    if written.count > 0 {
+        let count = size::counted(written.count, "artifact");
+        output.say(&format!("wrote {count} to {}", shown(&artifacts)));
+    }
+    Ok(written.first)
+}
+
+/// Result of writing failing inputs to `artifacts/TARGET`.
+#[derive(Debug, Default)]
+pub struct WrittenArtifacts {
+    /// Number of files that were not there before.
+    pub count: u64,
+    pub first: Option<PathBuf>,
+}
+
+/// Writes the original input and the reproducer of each group to `artifacts`, unless the file
+/// exists.
+pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts, Failure> {
+    let mut written = WrittenArtifacts::default();
+    for kind in Kind::ALL {
+        for group in reader.groups(kind)? {
+            let Some(prefix) = prefix(kind, &group.record.class.0) else {
+                continue;
+            };
+            for id in group.representatives() {
+                let Some(entry) = reader.entry(&id)? else {
+                    continue;
+                };
+                let original = entry.original_bytes()?;
+                let sum = libfuzzer_name(&original);
+                let crash = format!("{prefix}{sum}");
+                written.count += u64::from(put(artifacts, &crash, &original)?);
+                let reproducer = entry.reproducer_bytes()?;
+                let minimized = format!("minimized-from-{sum}");
+                let mut least = crash;
+                if reproducer.len() < original.len() {
+                    written.count += u64::from(put(artifacts, &minimized, &reproducer)?);
+                    least = minimized;
+                }
+                written.first.get_or_insert_with(|| artifacts.join(least));
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Creates a file; returns false if it existed.
+fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
+    let path = dir.join(name);
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    let made = folder::create_all(dir).and_then(|()| atomic::create_new(&path, bytes));
+    match made {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_existing() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -1,15 +1,14 @@
-//! `cargo ddfuzz run`: fuzzes a target of the project, after a check that its harness can be fuzzed at
-//! all.
+//! `cargo ddfuzz run`: builds a fuzz target, checks that its harness works, fuzzes it, and copies
+//! the results into the project.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use super::artifacts::hand_back;
 use super::build::{BuildArgs, toolchain_word};
 use super::libfuzzer;
-use super::project::{Project, choose_out};
+use super::project::{Project, choose_out, copy_to_project};
 use crate::cli::{Exit, Failure, Output, export, run};
 use crate::exec::{CoverageReporting, Ended, Executor};
 use crate::files::regular;
@@ -36,10 +35,10 @@ pub struct CargoRunArgs {
     run: run::RunArgs,
 }
 
-/// The folder of the tests in the output directory; its name in `tests/` later.
+/// Folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
-/// What fuzzes.
+/// Values of `--engine`: what fuzzes the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FuzzingEngine {
     /// ddfuzz's own, on LibAFL
@@ -48,7 +47,6 @@ enum FuzzingEngine {
     Libfuzzer,
 }
 
-/// Runs the command.
 pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let CargoRunArgs {
         name,
@@ -82,7 +80,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     };
     // Also what was found until an error or Ctrl-C.
     let handed = match place.is_dir() {
-        true => hand_back(&place, &project, &name, output),
+        true => copy_to_project(&place, &project, &name, output),
         false => Ok(None),
     };
     let exit = done?;
@@ -90,45 +88,24 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         let tests = place.join(TESTS);
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
         if !output.json {
-            let commands = Commands {
-                toolchain: toolchain_word(built.toolchain),
-                flags: build.shown(triple.as_deref()),
-                name: &name,
-            };
-            commands.say(&reproducer, &tests, count, output);
+            let here = std::env::current_dir().unwrap_or_default();
+            let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
+            let (count, tests) = (size::counted(count, "test"), near(&tests));
+            output.say(&format!(
+                "wrote {count} to {tests}; to keep them as regression tests: cp -r {tests} tests/"
+            ));
+            output.say(&format!(
+                "next: cargo {}fuzz run{} {name} {}",
+                toolchain_word(built.toolchain),
+                build.shown(triple.as_deref()),
+                near(&reproducer),
+            ));
         }
     }
     Ok(exit)
 }
 
-/// What the user may type next.
-struct Commands<'a> {
-    toolchain: String,
-    flags: String,
-    name: &'a str,
-}
-
-impl Commands<'_> {
-    fn say(&self, reproducer: &Path, tests: &Path, count: u64, output: &Output) {
-        let here = std::env::current_dir().unwrap_or_default();
-        let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
-        output.say(&format!(
-            "wrote {} to {}; to keep them as regression tests: cp -r {} tests/",
-            size::counted(count, "test"),
-            near(tests),
-            near(tests),
-        ));
-        output.say(&format!(
-            "next: cargo {}fuzz run{} {} {}",
-            self.toolchain,
-            self.flags,
-            self.name,
-            near(reproducer),
-        ));
-    }
-}
-
-/// The campaign of ddfuzz, whose seeds are the corpus of the project.
+/// Fuzzes with the engine of ddfuzz; the seeds are the corpus of the project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -153,13 +130,14 @@ fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Lengths of the inputs that are tried, in bytes.
+/// Lengths of the generated trial inputs, in bytes.
 const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Inputs of the corpus that are tried, and the longest of them.
+/// Number of corpus files that are tried.
 const OF_CORPUS: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the harness on a few inputs, and says what is wrong with it.
+/// Runs the harness on some inputs. Fails if every input fails; warns if all inputs have the same
+/// coverage.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,
@@ -202,7 +180,7 @@ pub fn check_harness(
     Ok(())
 }
 
-/// Some inputs of all decades and kinds, and some of the corpus.
+/// Returns trial inputs of several lengths and kinds, and some files of the corpus.
 fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> = Vec::new();
     for length in LENGTHS {

@@ -1,4 +1,5 @@
-//! One cleanup, from its arguments to its result, and its progress line.
+//! Runs one corpus cleanup (`ddfuzz clean`), from its options to its result, and shows its
+//! progress.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -7,17 +8,15 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 
+use super::destination::{add_to, check_places};
 use super::libfuzzer::LibFuzzer;
-use super::places::{add_to, check_places};
-use super::{CleanArgs, SkipArg, TrimArg, places};
+use super::{CleanArgs, SkipArg, TrimArg, destination};
 use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::cli::{Exit, Failure, Output, next_steps, signals, ui};
-use crate::corpus::quarantine::QuarantineSettings;
-use crate::corpus::{
-    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, Watcher, clean,
-};
+use crate::cli::{Exit, Failure, Output, signals, ui};
+use crate::corpus::health::Quarantining;
+use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
@@ -25,16 +24,15 @@ use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 const MAX_LEN: u64 = 1 << 20;
-/// Default of --trim-tests.
+/// Default of `--trim-tests`.
 const TRIM_TESTS: u64 = 1000;
 
-/// One cleanup.
+/// One corpus cleanup.
 pub struct CleanJob {
-    /// What the command line says.
     pub args: CleanArgs,
-    /// Turns true when the user stops it.
+    /// Turns true when the user stops the cleanup.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -42,13 +40,12 @@ impl CleanJob {
     /// Runs the cleanup and prints its result.
     ///
     /// # Errors
-    /// When the corpus cannot be cleaned; it stands as it was then.
+    /// When the corpus cannot be cleaned; it is then unchanged.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
-        let in_place = match self.args.in_place {
-            true => Some(places::ReplacedCorpus::of(&self.args)?),
-            false => None,
-        };
+        let in_place = (self.args.in_place)
+            .then(|| destination::ReplacedCorpus::of(&self.args))
+            .transpose()?;
         check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
@@ -64,10 +61,7 @@ impl CleanJob {
         }
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;
-        Ok(match whole {
-            true => Exit::Done,
-            false => Exit::Found,
-        })
+        Ok(if whole { Exit::Done } else { Exit::Found })
     }
 
     fn clean(
@@ -130,7 +124,10 @@ impl CleanJob {
             subset: !skips(SkipArg::Subset),
             trim: by.map(|by| Trim {
                 by,
-                search: self.search().to_owned(),
+                search: args
+                    .trim_search
+                    .clone()
+                    .unwrap_or_else(|| Subset::NAME.to_owned()),
                 tests: args.trim_tests.unwrap_or(TRIM_TESTS),
                 time: args.trim_time,
             }),
@@ -139,12 +136,7 @@ impl CleanJob {
         }
     }
 
-    /// The search that trims.
-    fn search(&self) -> &str {
-        self.args.trim_search.as_deref().unwrap_or(Subset::NAME)
-    }
-
-    /// Writes the result into the output directory, and prints it.
+    /// Writes `clean.json` and the HTML page into the output directory, and prints the result.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = CleanPaths::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
@@ -158,7 +150,7 @@ impl CleanJob {
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
         if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
-            next_steps::after_cleaning(output);
+            output.suggest("add --trim worth to shorten each kept file, which may take minutes");
         }
         Ok(())
     }
@@ -185,8 +177,8 @@ impl CleanJob {
     }
 }
 
-/// The campaign that crashes are counted for: that of the output directory where it has the same
-/// target, else a new one.
+/// Returns the id of the campaign that crashes are counted for: the current one of the output
+/// directory if it has the same target, else a new one.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
     let same = |campaign: &Campaign| {
@@ -201,7 +193,7 @@ fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<Strin
     Ok(id)
 }
 
-/// The same target; of a bundled one the variant that counts what it passes.
+/// Returns the target; a bundled one is replaced by its build with coverage counters.
 fn counting(target: &Target) -> Target {
     let mut target = target.clone();
     if let Program::Bundled(name) = &target.program
@@ -213,14 +205,13 @@ fn counting(target: &Target) -> Target {
     target
 }
 
-/// One line on stderr that is drawn again and again, if stderr is a terminal.
+/// Progress line of a cleanup on stderr, drawn only on a terminal.
 pub struct CleanScreen {
     bar: ProgressBar,
     output: Output,
 }
 
 impl CleanScreen {
-    /// A line as loud as `output` says.
     pub fn new(output: &Output) -> CleanScreen {
         CleanScreen {
             bar: ui::bar(output),

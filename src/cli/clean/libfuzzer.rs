@@ -1,4 +1,5 @@
-//! The count that a libFuzzer makes of a corpus by itself.
+//! Measures the coverage of a corpus with the program's own libFuzzer (`-merge=1`), as a check of
+//! the kept subset.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -6,35 +7,34 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::cli::cargo::libfuzzer::{Attached, FuzzerOutput, Process, Scratch, flag};
-use crate::corpus::{FuzzerMerge, MergeOutcome};
+use crate::cli::cargo::libfuzzer::{FuzzerOutput, Process, Scratch, TerminalUse, flag};
+use crate::corpus::{Merged, Ruler};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
-/// A run may take so many times its limit, in seconds at least [`LEAST_SECONDS`]: that it ends well
-/// within the limit is known already, by a process that does nothing else.
-const PROOF_TIME_FACTOR: u32 = 10;
+/// Factor from the target's time limit to libFuzzer's limit for one input; the result is at least
+/// [`LEAST_SECONDS`]. It is large because other processes share the processor.
+const PATIENCE: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
-/// Links in memory, at most: each takes about a kilobyte.
+/// Maximum number of symbolic links to put into `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
-/// How often it is looked whether it has ended.
+/// Interval at which the end of the process is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A libFuzzer that counts what a corpus reaches while it merges (`-merge=1`).
+/// libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
 #[derive(Debug)]
 pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// The user's own flags for it.
+    /// Flags for libFuzzer in the target's arguments.
     flags: Vec<OsString>,
     seconds: u64,
 }
 
 impl LibFuzzer {
-    /// The one that is linked into the target. `None` where there is none, where the target is run
-    /// through something else than libFuzzer's entry function, and where it may only be run in a
-    /// sandbox or in an environment of its own.
+    /// Returns the libFuzzer linked into the target; `None` if there is none, if the target is not
+    /// run through libFuzzer's entry function, or if it needs a sandbox or an exact environment.
     pub fn of(target: &Target, way: Way) -> Option<LibFuzzer> {
         let Program::Path(program) = &target.program else {
             return None;
@@ -57,7 +57,8 @@ impl LibFuzzer {
         })
     }
 
-    /// Merges the folders in the scratch directory, and gives what it said when it has ended well.
+    /// Merges the folders in the scratch directory, and returns the parsed output if libFuzzer
+    /// succeeds.
     fn run(
         &self,
         folders: &[&Path],
@@ -76,7 +77,7 @@ impl LibFuzzer {
         words.push(flag("artifact_prefix", &scratch.join("failing-")));
         words.extend(folders.iter().map(OsString::from));
         let cwd = self.cwd.as_deref().unwrap_or(scratch);
-        let quiet = Attached::Apart(false);
+        let quiet = TerminalUse::Detached(false);
         let started = Process::start(&self.program, &words, &self.env, Some(cwd), quiet);
         let mut process = started.map_err(|error| format!("it cannot be started: {error}"))?;
         loop {
@@ -111,27 +112,22 @@ impl FuzzerMerge for LibFuzzer {
         }
         let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
         let added = new_files(&into);
-<<<<<<< HEAD
-        Ok(Merged {
-            all: LibFuzzerCoverage { cov, ft },
-=======
         Ok(MergeOutcome {
             all: Counted { cov, ft },
->>>>>>> h18-corpus
             added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
         })
     }
 }
 
-/// A directory for so many links: in memory, where a link takes a tenth of the time, unless they
-/// would need much of it.
+/// Creates a temporary directory for that many links: in `/dev/shm`, which is ten times as fast,
+/// unless there are too many.
 fn scratch(links: usize) -> io::Result<Scratch> {
     let memory = Path::new("/dev/shm");
     let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
     in_memory.and_then(Result::ok).map_or_else(Scratch::new, Ok)
 }
 
-/// Links to these files, in a folder of the scratch directory.
+/// Creates a folder of symbolic links to the files.
 fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBuf> {
     let folder = scratch.path().join(name);
     std::fs::create_dir(&folder)?;
@@ -142,7 +138,8 @@ fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBu
     Ok(folder)
 }
 
-/// What stands in the folder and is no link.
+/// Returns the contents of all files in the folder that are not links: those that a merge has
+/// added.
 fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -159,7 +156,7 @@ fn no_room(error: io::Error) -> String {
     format!("its corpus cannot be put in a temporary directory: {error}")
 }
 
-/// The variables that are set for it: what leaks is not looked for at its end.
+/// Returns the environment for libFuzzer: `set` with leak detection switched off in `ASAN_OPTIONS`.
 fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     const OPTIONS: &str = "ASAN_OPTIONS";
     let known = set.iter().rev().find(|(name, _)| name == OPTIONS);

@@ -1,9 +1,9 @@
-//! `ddfuzz clean`: the smallest corpus with the same coverage. Here are its options, the target that an
-//! output directory of AFL++ names, and `--explain`.
+//! `ddfuzz clean`: finds the smallest subset of a corpus with the same coverage. Options, the
+//! target recorded by AFL++ in its output directory, and `--explain`.
 
+mod destination;
 mod job;
 mod libfuzzer;
-mod places;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -21,10 +21,10 @@ use crate::corpus::{CleanPaths, Fate, explain};
 use crate::files::OsText;
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
+use destination::check_places;
 use job::CleanJob;
-use places::check_places;
 
-/// Default of --out.
+/// Default of `--out`.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Minimize a corpus: keep a minimal subset with the same coverage
@@ -102,7 +102,8 @@ pub struct CleanArgs {
 }
 
 impl CleanArgs {
-    /// What a trimmed file must keep: what is asked for, and what a bound on it implies.
+    /// Returns what a trimmed file must keep: the value of `--trim`, else `worth` if a limit on
+    /// trimming is given, else `off`.
     fn trim(&self) -> TrimArg {
         let is_bounded =
             self.trim_tests.is_some() || self.trim_time.is_some() || self.trim_search.is_some();
@@ -113,7 +114,6 @@ impl CleanArgs {
         }
     }
 
-    /// The output directory.
     pub fn out(&self) -> &Path {
         self.out.as_deref().unwrap_or(Path::new(DEFAULT_OUT))
     }
@@ -141,15 +141,14 @@ pub enum TrimArg {
     Off,
 }
 
-/// Makes sure that what is asked for can be done, before anything is built or run.
+/// Checks the options and directories before anything is built or run.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
-        places::ReplacedCorpus::of(args)?;
+        destination::ReplacedCorpus::of(args)?;
     }
     check_places(args)
 }
 
-/// Runs the command.
 pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
     if !args.explain.is_empty() {
         return explain_files(args.out(), &args.explain, output);
@@ -173,8 +172,8 @@ pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
     CleanJob { args, stop }.run(output)
 }
 
-/// The command line of the target that was fuzzed into `corpus`, an output directory of AFL++ or
-/// of one instance; `None` where none is told.
+/// Returns the target's command line recorded in `corpus`, an output directory of AFL++ or of one
+/// instance; `None` if none is recorded.
 pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
     let own = corpus.join("fuzzer_stats");
     let mut below: Vec<PathBuf> = std::fs::read_dir(corpus)
@@ -187,7 +186,7 @@ pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
         .find_map(|stats| afl_target_in(&std::fs::read(stats).ok()?))
 }
 
-/// The words after `--` of the line `command_line : afl-fuzz -i in -o out -- program @@`.
+/// Returns the words after `--` of the line `command_line : afl-fuzz -i in -o out -- program @@`.
 fn afl_target_in(stats: &[u8]) -> Option<Vec<OsString>> {
     let line = stats.split(|byte| *byte == b'\n').find_map(|line| {
         let rest = line.strip_prefix(b"command_line")?.trim_ascii_start();
@@ -209,7 +208,7 @@ struct Explained {
     why: String,
 }
 
-/// Explains `files` by the cleanup that `out` holds.
+/// Prints for each file why the cleanup in `out` kept it or left it out.
 pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failure> {
     let place = CleanPaths::of(out);
     let result = read_result(&place.result())?;

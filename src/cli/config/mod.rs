@@ -1,11 +1,10 @@
-//! `ddfuzz.toml`: what a command line can say, in a file of the project. This finds the file, checks
-//! that nobody else could have written it, and completes the command line.
+//! Settings file `ddfuzz.toml`: finds the file, checks that nobody else could have written it, parses
+//! it, and adds its settings to the command line.
 //!
-//! The settings become words of the command line before it is parsed, so that each option can stand
-//! in the file and none is read twice.
+//! Settings become words of the command line before clap parses it: each option can stand in the
+//! file, and no option is parsed twice. Only this file uses the crate `toml` for settings.
 
-mod file;
-pub mod merge;
+pub mod options;
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -16,14 +15,16 @@ use std::sync::OnceLock;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use nix::unistd::{Uid, User};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
-use super::Failure;
+use crate::cli::Failure;
+use crate::cli::config::options::{SettingWords, SettingsMerger, is_flag};
 use crate::files::regular::Unread;
 use crate::files::{OsText, regular};
 use crate::store::SettingsFile;
-use merge::{Merge, SettingWords, is_flag};
 
-/// Which file of settings is read.
+/// Options for the settings file.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings file")]
 pub struct ConfigArgs {
@@ -36,23 +37,23 @@ pub struct ConfigArgs {
     no_config: bool,
 }
 
-/// The words of a call, those of the file among them.
+/// Command line of a call, completed with the words of the settings file.
 pub struct Call {
-    /// The whole command line.
     pub words: Vec<OsString>,
-    /// Where words come from that the user has not typed.
+    /// Settings file, and the words taken from it; `None` if no file was read.
     pub settings: Option<SettingsFile>,
 }
 
 static SETTINGS: OnceLock<SettingsFile> = OnceLock::new();
 
-/// The file of settings of this call, if it has one.
+/// Returns the settings file that this process has read.
 pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Puts the settings of the file into the command line `words` of the program `root`, and keeps
-/// where they come from. `whole` is ddfuzz, whose commands the file has tables for.
+/// Adds the settings of the file to the command line `words` of the program `root`, and remembers
+/// the file for records. `whole` is the command line of `ddfuzz`: the file has a table for each of
+/// its commands.
 pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
     root.build();
     let mut whole = whole.clone();
@@ -66,11 +67,11 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
     Ok(call)
 }
 
-/// What the user has typed.
+/// Command line as typed by the user.
 struct Typed {
-    /// The words, without those that only take back what a file says.
+    /// Words without those in `taken_back`.
     words: Vec<OsString>,
-    /// Flags that are taken back, with the word that does so.
+    /// Flags switched off on the command line (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,
 }
 
@@ -126,12 +127,12 @@ impl Typed {
             });
         };
         let text = trusted_text(&path)?;
-        let settings = file::parse(&text).map_err(|error| {
+        let settings = parse(&text).map_err(|error| {
             let message = format!("it is not valid TOML: {}", error.why);
             refused(&path, error.line, &message)
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let merge = Merge {
+        let merge = SettingsMerger {
             path: &path,
             folder,
             root,
@@ -141,7 +142,7 @@ impl Typed {
         let mut given = given(command, leaf);
         if root.get_name() != whole.get_name() {
             // A project's targets are its own.
-            given.extend([merge::TARGET.to_owned(), merge::PROGRAM.to_owned()]);
+            given.extend([options::TARGET.to_owned(), options::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
             let back = |(name, _): &(String, OsString)| arg.get_long() == Some(name);
@@ -153,7 +154,7 @@ impl Typed {
         Ok(self.with(&path, taken))
     }
 
-    /// The call without a file: clap says what is wrong with it.
+    /// Returns the call as typed, without a settings file; clap then reports what is wrong with it.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -189,13 +190,13 @@ impl Typed {
     }
 }
 
-/// The flag that a word takes back: `--no-NAME`, or `--NAME=false`.
+/// Returns NAME of a word `--no-NAME` or `--NAME=false`.
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// The long names of all flags, and of all options.
+/// Collects the long names of all flags, and of all options.
 fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
     for arg in command.get_arguments() {
         let Some(name) = arg.get_long() else {
@@ -211,7 +212,7 @@ fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<Stri
     }
 }
 
-/// The names of the command that is called, and what it was called with.
+/// Returns the names of the subcommand, outermost first, and its matches.
 fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let (mut names, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
@@ -221,7 +222,7 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// The command of these names, which has none below it.
+/// Returns the command with these names, if it has no subcommands.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -231,14 +232,15 @@ fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     (is_last && !names.is_empty()).then_some(command)
 }
 
-/// The ids of all that the command line names.
+/// Returns the ids of the arguments given on the command line.
 fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
     let ids = command.get_arguments().map(|arg| arg.get_id().as_str());
     let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     typed.map(str::to_owned).collect()
 }
 
-/// The file of settings: absolute, for targets run elsewhere.
+/// Returns the absolute path of the settings file: that of `--config`, else the nearest
+/// `ddfuzz.toml`.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // Where the command line has mistakes, defaults may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
@@ -266,7 +268,7 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// An error in the file; `line` 0 stands for the whole of it.
+/// Returns the failure for an error in the settings file; `line` 0 means the whole file.
 fn refused(path: &Path, line: usize, message: &str) -> Failure {
     let place = match line {
         0 => path.display().to_string(),
@@ -275,12 +277,12 @@ fn refused(path: &Path, line: usize, message: &str) -> Failure {
     Failure::new(super::Exit::Usage, "config", format!("{place}: {message}")).path(path)
 }
 
-/// Its name in a project directory.
+/// File name of the settings file in a project directory.
 pub const FILE_NAME: &str = "ddfuzz.toml";
-/// More is no file of settings, in bytes.
+/// Maximum size of a settings file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The file of `folder`, or of the nearest directory above it that has one.
+/// Returns the settings file in `folder`, or in the nearest directory above it that has one.
 pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
     let named = folder.ancestors().map(|one| one.join(FILE_NAME));
     // A link that leads nowhere is one that should be heard of.
@@ -289,7 +291,7 @@ pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
         .find(|path| path.symlink_metadata().is_ok())
 }
 
-/// The text of the file, if nobody else could have put it there.
+/// Reads the settings file, if no other user could have written it.
 pub fn trusted_text(path: &Path) -> Result<String, Failure> {
     let bytes = regular::read(path, LARGEST_FILE).map_err(|error| unread(path, &error))?;
     trust(path)?;
@@ -315,8 +317,9 @@ fn unread(path: &Path, error: &Unread) -> Failure {
     untrusted(path, &why)
 }
 
-/// A file that says which program to run is as good as a program: who could have written it could
-/// have it run. A fuzzed target may write what everybody may, and what belongs to `nobody`.
+/// Checks that only the user (or root) can write the settings file and its directory. The file
+/// names the program to run; a fuzzed program, which may run as `nobody`, could otherwise choose
+/// what is executed next.
 fn trust(path: &Path) -> Result<(), Failure> {
     let real = path
         .canonicalize()
@@ -342,8 +345,8 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who besides the user may change a file, or what stands in a directory; `file` is what is
-/// trusted by it.
+/// Returns why another user could change a file, or the entries of a directory; `None` if nobody
+/// else can. `file` is the settings file itself, for sticky directories.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();
@@ -367,4 +370,133 @@ fn untrusted(path: &Path, why: &str) -> Failure {
         "check the path, and that only you can write to the file and its directory; --config \
          FILE reads another file, --no-config reads none",
     )
+}
+
+/// One `key = value` of the settings file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    pub key: String,
+    /// Line number, from 1.
+    pub line: usize,
+    pub value: Value,
+}
+
+/// Value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Text(String),
+    /// Number, formatted as for the command line.
+    Number(String),
+    Flag(bool),
+    List(Vec<Value>),
+    /// Settings of a table, in the order of the file.
+    Table(Vec<Setting>),
+    /// Date or time of day; no option takes one.
+    Moment,
+}
+
+impl Value {
+    /// Returns the kind of the value, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a text",
+            Value::Number(_) => "a number",
+            Value::Flag(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+            Value::Moment => "a date",
+        }
+    }
+}
+
+/// Syntax error in the settings file.
+#[derive(Debug)]
+pub struct NotToml {
+    /// Line number, from 1.
+    pub line: usize,
+    pub why: String,
+}
+
+/// Parses the text of a settings file.
+pub fn parse(text: &str) -> Result<Vec<Setting>, NotToml> {
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let table = DeTable::parse(text).map_err(|error| NotToml {
+        line: error.span().map_or(1, |span| line(span.start)),
+        why: error.message().to_owned(),
+    })?;
+    parse_table(table.get_ref(), &line)
+}
+
+fn parse_table(
+    table: &DeTable<'_>,
+    line: &dyn Fn(usize) -> usize,
+) -> Result<Vec<Setting>, NotToml> {
+    let mut entries: Vec<(&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let setting = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        Ok(Setting {
+            key: key.get_ref().to_string(),
+            line: line(key.span().start),
+            value: parse_value(value, line)?,
+        })
+    };
+    entries.into_iter().map(setting).collect()
+}
+
+fn parse_value(
+    value: &Spanned<DeValue<'_>>,
+    line: &dyn Fn(usize) -> usize,
+) -> Result<Value, NotToml> {
+    Ok(match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => {
+            let read = i128::from_str_radix(number.as_str(), number.radix());
+            let number = read.map_err(|_| NotToml {
+                line: line(value.span().start),
+                why: format!("{} is not a number that can be used", number.as_str()),
+            })?;
+            Value::Number(number.to_string())
+        }
+        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(_) => Value::Moment,
+        DeValue::Array(all) => {
+            let all: Result<Vec<Value>, NotToml> =
+                all.iter().map(|one| parse_value(one, line)).collect();
+            Value::List(all?)
+        }
+        DeValue::Table(table) => Value::Table(parse_table(table, line)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_know_their_lines_and_keep_their_order() {
+        let read = parse("\n[run]\ntime = \"9s\"\nruns = 0x10\n[min]\nargs = true\n").unwrap();
+        let [run, min] = &read[..] else {
+            panic!("two tables: {read:?}");
+        };
+        assert_eq!((run.key.as_str(), run.line, min.line), ("run", 2, 5));
+        let Value::Table(settings) = &run.value else {
+            panic!("a table: {run:?}");
+        };
+        assert_eq!((settings[0].key.as_str(), settings[0].line), ("time", 3));
+        assert_eq!(settings[1].value, Value::Number("16".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_toml_is_refused_with_its_line() {
+        let error = parse("[run]\ntime = \n").unwrap_err();
+        assert_eq!(error.line, 2, "{error:?}");
+        for text in [
+            "[run",
+            "a = 1\na = 2",
+            "a = 99999999999999999999999999999999999999999",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! One search of `max` or `diff`: its baseline, what decides about candidates, and where its results are
-//! written.
+//! Runs one search of `ddfuzz max` or `ddfuzz diff`: its baseline, its failure criterion, and the
+//! files of its result.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{SearchArgs, Sought};
+use super::{SearchArgs, SearchTask};
 use crate::campaign::Minimizing;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
@@ -27,13 +27,13 @@ use crate::store::{Kind, Store, hash_of};
 use crate::triage::Crash;
 
 pub(super) struct DifferenceJob<'a> {
-    pub sought: &'a Sought,
+    pub task: &'a SearchTask,
     pub args: &'a SearchArgs,
-    pub judge: &'a Judge,
+    pub criterion: &'a FailureCriterion,
     pub stop: &'a AtomicBool,
 }
 
-/// The result, and its record without slips.
+/// Result of a search, and its record for the output.
 type Done = (Isolated, DifferenceResult);
 
 impl DifferenceJob<'_> {
@@ -53,13 +53,13 @@ impl DifferenceJob<'_> {
     }
 
     pub fn to_directory(&self, out: &Path) -> Result<Done, Failure> {
-        let Judge::Crash { minimizing, crash } = self.judge else {
+        let FailureCriterion::Crash { minimizing, crash } = self.criterion else {
             return Err(no_group());
         };
         let Minimizing { target, way, .. } = minimizing.as_ref();
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
         install_bundled(&mut store, target)?;
-        let (passing, failing) = (self.sought.passing_bytes(), &*self.sought.failing.bytes);
+        let (passing, failing) = (self.task.passing_bytes(), &*self.task.failing.bytes);
         let (crashing, other) = match self.args.invert {
             true => (passing, failing),
             false => (failing, passing),
@@ -80,9 +80,10 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// The name of the result in the folder of the crash: what is searched for, and between what.
+    /// Returns the name of the result in the crash's folder: `max` or `diff`, with the hash of the
+    /// other input.
     fn name(&self, other: &[u8]) -> String {
-        let goal = match self.sought.goal {
+        let goal = match self.task.goal {
             Goal::Maximize => "max",
             Goal::Isolate => "diff",
         };
@@ -92,7 +93,7 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// The files of a result in an output directory. The same call again continues its log.
+    /// Returns the result files in an output directory. A repeated call continues the log there.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
@@ -103,8 +104,8 @@ impl DifferenceJob<'_> {
             log: Some(log),
             ..results.clone()
         };
-        let inputs = self.sought.paths();
-        let place = ResultPlace::choose(&there, &inputs, result, self.sought.endings())?;
+        let inputs = self.task.paths();
+        let place = ResultPlace::choose(&there, &inputs, result, self.task.endings())?;
         if results.force {
             place.clear()?;
         }
@@ -112,9 +113,11 @@ impl DifferenceJob<'_> {
     }
 
     fn start_line(&self, subject: &Subject) -> StartLine {
-        let Sought { failing, units, .. } = self.sought;
-        let start = self.judge.start_line(&failing.bytes, &self.args.results);
-        let passing = self.sought.passing.as_ref().map(|input| PassingRecord {
+        let SearchTask { failing, units, .. } = self.task;
+        let start = self
+            .criterion
+            .start_line(&failing.bytes, &self.args.results);
+        let passing = self.task.passing.as_ref().map(|input| PassingRecord {
             blake3: ContentHash::of(&input.bytes),
             size: input.bytes.len() as u64,
             path: recorded_path(&input.path),
@@ -122,7 +125,7 @@ impl DifferenceJob<'_> {
         StartLine {
             input: recorded_path(&failing.path),
             difference: Some(DifferenceRecord {
-                goal: self.sought.goal,
+                goal: self.task.goal,
                 units: *units,
                 deltas: subject.deltas() as u64,
                 passing,
@@ -143,8 +146,8 @@ impl DifferenceJob<'_> {
         let began = Instant::now();
         let begun = log.exists();
         let asked = &self.args.results;
-        let (passing, failing) = (self.sought.passing_bytes(), &self.sought.failing.bytes);
-        let subject = Subject::new(self.sought.units, passing, failing);
+        let (passing, failing) = (self.task.passing_bytes(), &self.task.failing.bytes);
+        let subject = Subject::new(self.task.units, passing, failing);
         let journal = Journal::resume(log, self.start_line(&subject));
         let mut journal = journal.map_err(|error| {
             Failure::from(error)
@@ -152,7 +155,7 @@ impl DifferenceJob<'_> {
                 .hint("start again with --force, or give another log with --log")
         })?;
         let start = journal.start().clone();
-        let oracle = self.judge.oracle()?;
+        let oracle = self.criterion.oracle()?;
         let mut oracle: Box<dyn Oracle> = match self.args.invert {
             true => Box::new(Inverted(oracle)),
             false => oracle,
@@ -180,7 +183,7 @@ impl DifferenceJob<'_> {
         );
         let isolated = isolated.map_err(|error| self.failure(error, log, begun))?;
         self.write_ends(&isolated, results)?;
-        let input = self.sought.failing.path.as_path();
+        let input = self.task.failing.path.as_path();
         let path = |side| recorded_path(self.file_of(side, results).unwrap_or(input));
         let record = DifferenceResult {
             passing: path(Side::Passing),
@@ -204,9 +207,10 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Where an end goes; maximizing, the failing one is the input.
+    /// Returns the file that a side of the result is written to; `None` for the failing side of
+    /// `max`, which is the input itself.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
-        let file = match (self.sought.goal, side) {
+        let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
             (Goal::Isolate, Side::Passing) => results.get(1),
             (Goal::Maximize, Side::Failing) => None,
@@ -218,38 +222,38 @@ impl DifferenceJob<'_> {
         if !begun {
             remove_useless_log(log, &error);
         }
-        axiom_failure(error, self.sought, self.args.invert)
+        axiom_failure(error, self.task, self.args.invert)
     }
 }
 
-/// What decides about candidates.
-pub(super) enum Judge {
-    /// The crash of a program.
+/// Decides whether a candidate fails.
+pub(super) enum FailureCriterion {
+    /// A candidate fails if the program crashes with the keys of this crash.
     Crash {
-        /// How the program is run.
         minimizing: Box<Minimizing>,
-        /// What it is held to.
         crash: Box<Crash>,
     },
-    /// A test.
+    /// A candidate fails if an interestingness test says so.
     Test(Box<Interestingness>),
 }
 
-impl Judge {
-    /// An oracle before the test is inverted.
+impl FailureCriterion {
+    /// Creates the oracle, without inversion.
     pub(super) fn oracle(&self) -> Result<Box<dyn Oracle>, Failure> {
         Ok(match self {
-            Judge::Crash { minimizing, crash } => Box::new(minimizing.oracle(crash.as_ref())?),
-            Judge::Test(test) => Box::new(test.oracle()?),
+            FailureCriterion::Crash { minimizing, crash } => {
+                Box::new(minimizing.oracle(crash.as_ref())?)
+            }
+            FailureCriterion::Test(test) => Box::new(test.oracle()?),
         })
     }
 
-    /// The first line of a log. The limit on time is not learned: a run that crashes says little of
-    /// how long one takes that passes, and what is cut off does not pass.
+    /// Builds the first line of the log. The time limit is not adapted: the time of a crashing run
+    /// says little about a passing one, and a run that is cut off does not count as passing.
     pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
         let start = match self {
-            Judge::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
-            Judge::Test(test) => test.start_line(failing, Dd::NAME, results.no_cache),
+            FailureCriterion::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
+            FailureCriterion::Test(test) => test.start_line(failing, Dd::NAME, results.no_cache),
         };
         StartLine {
             learn_limit: false,
@@ -258,20 +262,20 @@ impl Judge {
     }
 }
 
-/// The crash of the failing input; inverted, that of the passing one.
+/// Returns the crash of the failing input; with `invert`, that of the passing input.
 pub(super) fn baseline_crash(
-    sought: &Sought,
+    task: &SearchTask,
     invert: bool,
     target: &Target,
     way: Way,
 ) -> Result<Crash, Failure> {
-    let failing = &sought.failing;
+    let failing = &task.failing;
     if !invert {
         return min::baseline(Some(&failing.path), &failing.bytes, target, way);
     }
-    let path = sought.passing.as_ref().map(|input| input.path.as_path());
+    let path = task.passing.as_ref().map(|input| input.path.as_path());
     let shown = path.unwrap_or(Path::new("the empty input"));
-    let crash = min::baseline(Some(shown), sought.passing_bytes(), target, way);
+    let crash = min::baseline(Some(shown), task.passing_bytes(), target, way);
     let crash = crash.map_err(|failure| match failure.exit {
         Exit::Baseline => has_to("does not crash", "must crash", shown),
         _ => failure,
@@ -286,37 +290,38 @@ pub(super) fn baseline_crash(
     })
 }
 
-/// Whether the failing input is interesting; inverted, the passing one.
+/// Checks by the test that the failing input is interesting; with `invert`, the passing input.
 pub(super) fn check_baseline_test(
-    sought: &Sought,
+    task: &SearchTask,
     invert: bool,
     test: &mut Interestingness,
 ) -> Result<(), Failure> {
     let mut oracle = test.oracle()?;
-    let failing = &sought.failing;
+    let failing = &task.failing;
     if !invert {
         return test.baseline(&mut oracle, &failing.bytes, &failing.path);
     }
-    let path = sought.passing.as_ref().map(|input| input.path.as_path());
+    let path = task.passing.as_ref().map(|input| input.path.as_path());
     let shown = path.unwrap_or(Path::new("the empty input"));
-    let tried = test.baseline(&mut oracle, sought.passing_bytes(), shown);
+    let tried = test.baseline(&mut oracle, task.passing_bytes(), shown);
     tried.map_err(|failure| match failure.kind() {
         "not-failing" => has_to("is not interesting", "must be interesting", shown),
         _ => failure,
     })
 }
 
-/// What the passing input has to do where the test is inverted.
+/// Returns the failure for a passing input that does not behave as `--invert` requires.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// What to say where half of the axiom does not hold.
-pub(super) fn axiom_failure(error: MinimizeError, sought: &Sought, invert: bool) -> Failure {
-    let failing = &sought.failing.path;
-    let passing = sought.passing.as_ref().map(|input| &input.path);
+/// Converts the error of a search; explains which of the two inputs violates the requirement that
+/// one passes and the other fails.
+pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
+    let failing = &task.failing.path;
+    let passing = task.passing.as_ref().map(|input| &input.path);
     match (&error, invert) {
         (MinimizeError::NotFailing { .. }, true) => {
             let message = format!(

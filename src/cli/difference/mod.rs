@@ -1,5 +1,5 @@
-//! `ddfuzz max` and `ddfuzz diff`: the largest part of an input that passes, and the difference that
-//! makes one fail.
+//! `ddfuzz max` and `ddfuzz diff`: finds the largest passing part of an input, or the difference
+//! between a passing and a failing input that causes the failure. Options and result text.
 
 mod job;
 
@@ -16,13 +16,13 @@ use crate::campaign::Minimizing;
 use crate::delta::Dd;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
-use crate::report::{size, text};
-use job::{Judge, baseline_crash, check_baseline_test};
+use crate::report::{hexdump, size};
+use job::{FailureCriterion, baseline_crash, check_baseline_test};
 
-/// The heading of the options about tests in the help.
+/// Heading of the options about tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
-/// Options of both commands.
+/// Options that `max` and `diff` share.
 #[derive(clap::Args)]
 struct SearchArgs {
     #[command(flatten)]
@@ -49,7 +49,7 @@ struct SearchArgs {
     order: bool,
 }
 
-/// An input and its bytes.
+/// An input file with its content.
 struct Input {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -65,17 +65,17 @@ impl Input {
     }
 }
 
-/// What is searched for.
-struct Sought {
+/// What to search for, and in which inputs.
+struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The passing input; `None` is the empty one.
+    /// The passing input; `None` is the empty input.
     passing: Option<Input>,
     failing: Input,
 }
 
-impl Sought {
-    /// The inputs, the one that names the results last.
+impl SearchTask {
+    /// Returns the paths of the inputs; the result is named after the last.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
         inputs.map(|input| input.path.as_path()).collect()
@@ -85,8 +85,8 @@ impl Sought {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// What the names of result files end with, the one that is asked for first; `.pass` stands
-    /// behind its name.
+    /// Returns the suffixes of result files. The first is the result itself; `.pass` is appended to
+    /// the result's name.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -95,29 +95,30 @@ impl Sought {
     }
 }
 
-fn search(sought: Sought, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
+fn search(task: SearchTask, args: SearchArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
-    let done = search_for(&sought, &args, output);
-    let inputs = sought.passing.iter().chain([&sought.failing]);
+    let done = search_for(&task, &args, output);
+    let inputs = task.passing.iter().chain([&task.failing]);
     let files: Vec<InputFile> = inputs.map(|input| input.file.clone()).collect();
-    let result = with_ending(&sought.failing.path, sought.endings()[0]);
-    args.results.settle_stdin(&done, &files, &result, output);
+    let result = with_ending(&task.failing.path, task.endings()[0]);
+    args.results
+        .keep_or_remove_stdin(&done, &files, &result, output);
     done
 }
 
-fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
-    let (inputs, named) = (sought.paths(), &sought.failing.path);
-    let place = ResultPlace::choose(&args.results, &inputs, named, sought.endings())?;
+fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
+    let (inputs, named) = (task.paths(), &task.failing.path);
+    let place = ResultPlace::choose(&args.results, &inputs, named, task.endings())?;
     let stop = signals::stop_flag()?;
-    let judge = judge(sought, args, &place, output);
-    let judge = signals::unless_stopped(&stop, judge)?;
+    let criterion = criterion(task, args, &place, output);
+    let criterion = signals::unless_stopped(&stop, criterion)?;
     if args.results.force {
         place.clear()?;
     }
     let job = job::DifferenceJob {
-        sought,
+        task,
         args,
-        judge: &judge,
+        criterion: &criterion,
         stop: &stop,
     };
     let done = match &place {
@@ -128,7 +129,7 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
     for warning in &isolated.warnings {
         output.say(&format!("warning: {warning}"));
     }
-    let printed = args.results.taken(&mut record.output);
+    let printed = args.results.take_output(&mut record.output);
     for side in [&mut record.passing, &mut record.failing] {
         if printed.is_some() && *side == printed {
             *side = Some(OsText("stdout".into()));
@@ -139,24 +140,24 @@ fn search_for(sought: &Sought, args: &SearchArgs, output: &Output) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Finds out what fails, before anything is written.
-fn judge(
-    sought: &Sought,
+/// Determines the failure criterion by running the inputs, before anything is written.
+fn criterion(
+    task: &SearchTask,
     args: &SearchArgs,
     place: &ResultPlace,
     output: &Output,
-) -> Result<Judge, Failure> {
+) -> Result<FailureCriterion, Failure> {
     if let Some(script) = &args.test {
-        let mut test = Interestingness::find(script, &args.target, &sought.failing.path)?;
+        let mut test = Interestingness::find(script, &args.target, &task.failing.path)?;
         if matches!(place, ResultPlace::Directory(_)) {
             return Err(no_group());
         }
-        check_baseline_test(sought, args.invert, &mut test)?;
-        return Ok(Judge::Test(Box::new(test.with_fixed_time())));
+        check_baseline_test(task, args.invert, &mut test)?;
+        return Ok(FailureCriterion::Test(Box::new(test.with_fixed_time())));
     }
     let target = args.target.target()?;
     let way = args.target.probe(&target, output)?.executor.way();
-    let crash = baseline_crash(sought, args.invert, &target, way)?;
+    let crash = baseline_crash(task, args.invert, &target, way)?;
     let group = crash.keys.major.short();
     output.detail(&format!(
         "{} in group {group}, executed by {way}",
@@ -167,7 +168,7 @@ fn judge(
         learn_limit: false,
         ..Minimizing::of_target(target, way, Dd::NAME)
     };
-    Ok(Judge::Crash {
+    Ok(FailureCriterion::Crash {
         minimizing: Box::new(minimizing),
         crash: Box::new(crash),
     })
@@ -200,7 +201,6 @@ pub struct DiffArgs {
     search: SearchArgs,
 }
 
-/// Runs the command.
 pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
     if args.inputs.iter().filter(|path| is_standard(path)).count() > 1 {
         return Err(
@@ -230,7 +230,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
             (passing.map(Input::read).transpose()?, failing)
         }
     };
-    let sought = Sought {
+    let task = SearchTask {
         goal: Goal::Isolate,
         units: match (&passing, args.bytes) {
             (None, _) => Units::Bytes,
@@ -240,7 +240,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
         passing,
         failing,
     };
-    search(sought, args.search, output)
+    search(task, args.search, output)
 }
 
 /// Find the largest part of a failing input that still passes
@@ -261,18 +261,17 @@ pub struct MaxArgs {
     search: SearchArgs,
 }
 
-/// Runs the command.
 pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
-    let sought = Sought {
+    let task = SearchTask {
         goal: Goal::Maximize,
         units: Units::Bytes,
         passing: None,
         failing: Input::read(args.input)?,
     };
-    search(sought, args.search, output)
+    search(task, args.search, output)
 }
 
-/// Places of a difference that are shown.
+/// Maximum number of differing positions that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
@@ -329,7 +328,8 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// One place: `-` are bytes of the passing input, `+` those of the failing one.
+/// Formats one differing position: `-` for bytes of the passing input, `+` for those of the failing
+/// one.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

@@ -1,5 +1,5 @@
-//! `ddfuzz doctor`: what this machine and a target allow, how the target is run, and how fast. The rate
-//! of each way of execution is measured by a campaign, so that it is the one that `run` will show.
+//! `ddfuzz doctor`: checks what this machine and a target support, and how fast the target runs.
+//! The rate of each way of execution is measured by a short campaign, like that of `run`.
 
 mod target_checks;
 
@@ -15,7 +15,7 @@ use super::target::{TargetArgs, probe_by};
 use super::{Exit, Failure, Output, behaviour, signals, ui, values};
 use crate::campaign::{
     self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings,
-    Share, Variants, When, Words,
+    Share, When, Words,
 };
 use crate::exec::facts::TargetFacts;
 use crate::exec::machine::{About, Check};
@@ -49,53 +49,41 @@ pub struct DoctorArgs {
     max_len: Option<u64>,
 }
 
-/// How a way of execution does with a target.
+/// Result of trying one way of execution with the target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WayReport {
-    /// The way.
     pub way: Way,
-    /// Whether it runs the target.
+    /// Whether the target can be run this way.
     pub works: bool,
-    /// Why not.
+    /// Why the target cannot be run this way.
     pub why_not: Option<String>,
-    /// What would make it work, as far as that is known.
+    /// What would make it work, if known.
     pub fix: Option<String>,
-    /// Runs per second of a campaign, by all its workers together.
+    /// Runs per second of a campaign, of all workers together.
     pub runs_per_s: Option<f64>,
 }
 
-/// The result of the command.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Each way tried, from the plainest on; none without a target.
+    /// All ways tried, in the order of [`Way::REAL`]; empty without a target.
     pub ways: Vec<WayReport>,
-    /// The way that `run` would take.
+    /// Way that `ddfuzz run` would choose.
     pub chosen: Option<Way>,
-    /// Why that one.
+    /// Why that way is chosen.
     pub why: Option<String>,
-    /// What was read off the program.
+    /// Facts read from the program file.
     pub target: Option<TargetFacts>,
-    /// What was seen when it ran.
+    /// Behaviour of the target in two trial runs.
     pub behaviour: Option<Behaviour>,
-    /// Of the machine first, then of the target.
+    /// Checks of the machine, then those of the target.
     pub checks: Vec<Check>,
 }
 
-/// Runs the command.
 pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
-    let mut report = Report {
-        ways: Vec::new(),
-        chosen: None,
-        why: None,
-        target: None,
-        behaviour: None,
-        checks: Vec::new(),
-    };
+    let mut report = Report::default();
     let mut exit = Exit::Done;
-    let target = match args.target.is_named() {
-        true => Some(args.target.target()?),
-        false => None,
-    };
+    let named = args.target.is_named();
+    let target = named.then(|| args.target.target()).transpose()?;
     let stop = signals::stop_flag()?;
     report.checks = machine::checks();
     if let Some(target) = &target {
@@ -111,7 +99,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Finds out about a target, and runs it in each way.
+/// Checks the target, and measures its rate with each way of execution.
 fn examine(
     args: &DoctorArgs,
     target: &Target,
@@ -131,24 +119,19 @@ fn examine(
         report.ways.push(way_report(way, measured, &facts));
     }
     let chosen = start(target, args.target.asked_way(), Freshness::Shared);
-    // A way that starts may still not run: what `run` says then was said of the way above.
+    // A way that starts may still not run: the report on that way says why.
     let works = |way: Way| report.ways.iter().any(|one| one.way == way && one.works);
     if let Ok(mut started) = chosen
         && works(started.executor.way())
     {
         report.chosen = Some(started.executor.way());
         report.why = Some(started.why);
-        let behaviour = behaviour::observe(started.executor.as_mut(), target);
-        report
-            .checks
-            .extend(target_checks::checks(target, &facts, &behaviour));
-        report.behaviour = Some(behaviour);
-    } else {
-        let unseen = Behaviour::default();
-        report
-            .checks
-            .extend(target_checks::checks(target, &facts, &unseen));
+        report.behaviour = Some(behaviour::observe(started.executor.as_mut(), target));
     }
+    let unseen = Behaviour::default();
+    let behaviour = report.behaviour.as_ref().unwrap_or(&unseen);
+    let checks = target_checks::checks(target, &facts, behaviour);
+    report.checks.extend(checks);
     report.target = Some(facts);
     Ok(())
 }
@@ -170,18 +153,17 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
     }
 }
 
-/// Inputs differ in size by a factor of a thousand: with one seed for all ways, the same inputs
-/// make the difference between them one of the ways.
+/// Seed of all measurements: input sizes vary by a factor of a thousand, so all ways get the same
+/// inputs.
 const SEED: u64 = 1;
 
-/// The part of the time that a campaign has beforehand, to start its servers and name the crashes
-/// that are new: of a long one that is next to nothing.
+/// Divisor of the measuring time that gives the warm-up, in which servers start and new crashes are
+/// named.
 const WARM_UP: u32 = 4;
-/// Fewest runs between two commits that give a rate.
+/// Minimum number of measured runs for a rate.
 const FEWEST: u64 = 64;
 
-/// Runs a campaign on `target` by `way`, and gives its runs per second. Its output directory is
-/// removed at the end.
+/// Runs a campaign with a temporary output directory, and returns its runs per second.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -219,28 +201,23 @@ fn measure_rate(
         jobs: workers(args.jobs),
         when: When::Off,
         minimizing: Minimizing {
-            target: target.clone(),
-            way,
-            search: "full".to_owned(),
-            budget_time: None,
-            budget_tests: None,
-            log_inputs: false,
-            no_cache: false,
             seed: Some(SEED),
             learn_limit: false,
-            variants: Variants::None,
-            hurried: false,
-            jobs: 1,
+            ..Minimizing::of_target(target.clone(), way, "full")
         },
         known: KnownGroups::default(),
     };
-    let mut pace = RateMeter::new(warm_up);
+    let mut pace = RateMeter {
+        warm_up,
+        ..RateMeter::default()
+    };
     let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
     Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
 }
 
-/// How fast a campaign goes once it is under way: from one commit to another, since what is under
-/// way at its end is dropped.
+/// Measures the rate of a campaign after a warm-up, between the first and the last progress report:
+/// runs in progress at the end are not counted.
+#[derive(Default)]
 struct RateMeter {
     warm_up: Duration,
     first: Option<Progress>,
@@ -248,15 +225,7 @@ struct RateMeter {
 }
 
 impl RateMeter {
-    fn new(warm_up: Duration) -> RateMeter {
-        RateMeter {
-            warm_up,
-            first: None,
-            last: Progress::default(),
-        }
-    }
-
-    /// Runs per second; `None` if there were too few of them.
+    /// Returns runs per second; `None` after too few runs.
     fn rate(&self) -> Option<f64> {
         let first = self.first?;
         let (runs, time_ms) = (
@@ -283,7 +252,6 @@ impl Screen for RateMeter {
     fn note(&mut self, _: &str) {}
 }
 
-/// The report as text.
 fn report_text(report: &Report) -> String {
     let mut text = String::from("This machine\n");
     let width = report.checks.iter().map(|check| check.name.len()).max();
@@ -346,9 +314,13 @@ fn way_line(way: &WayReport) -> String {
 mod tests {
     use super::*;
 
-    /// The rate of a campaign with a warm-up of a second that shows these times and runs.
+    /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
+    /// second.
     fn rate(course: &[(u64, u64)]) -> Option<f64> {
-        let mut pace = RateMeter::new(Duration::from_secs(1));
+        let mut pace = RateMeter {
+            warm_up: Duration::from_secs(1),
+            ..RateMeter::default()
+        };
         for &(time_ms, runs) in course {
             pace.progress(&Progress {
                 time_ms,

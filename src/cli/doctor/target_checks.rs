@@ -1,11 +1,11 @@
-//! What a target has, lacks and does, as checks; and what would make a way of execution work.
+//! Checks of a target for `ddfuzz doctor`, and advice how to make a way of execution work.
 
 use crate::cli::behaviour::Behaviour;
 use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
-/// Checks a target; what concerns ELF programs only is left out of others.
+/// Returns all checks of a target; those about ELF are left out for other programs.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
@@ -14,7 +14,7 @@ pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> 
         input(target, facts, seen),
     ];
     checks.extend(
-        seen.frailty()
+        seen.constant_crash()
             .map(|frail| bad("crashes", frail.seen, frail.fix)),
     );
     if facts.kind == Kind::Elf {
@@ -104,7 +104,7 @@ fn input(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     if target.takes_file() {
         return good(name, "a file, whose path replaces @@");
     }
-    if let Some(deaf) = seen.deafness(target) {
+    if let Some(deaf) = seen.ignored_stdin(target) {
         return bad(name, deaf.seen, deaf.fix);
     }
     match seen.read {
@@ -168,7 +168,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// What only looks at whether there is a terminal says so by `isatty`; what changes one needs one.
+/// Checks whether the target needs a terminal: `isatty` only asks for one, other terminal calls
+/// need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
@@ -225,17 +226,17 @@ fn processes(facts: &TargetFacts) -> Check {
     }
 }
 
-/// What makes a function callable in-process.
+/// Advice: how a program gets an entry function that can be called in-process.
 const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz::target!`, in C as the \
                      page on writing targets in the book shows";
-/// What puts a fork server into a program.
+/// Advice: how a program gets a fork server.
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
-/// What makes the entry of a libFuzzer binary known.
+/// Advice: how the entry function of a libFuzzer binary is found.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Where a program cannot be changed, nor need be.
+/// Advice if no change of the program is needed.
 const ENOUGH: &str = "none needed: `command` runs it";
 
-/// The advice; `None` where nothing is known that would help.
+/// Returns what would make the way of execution work; `None` if unknown.
 pub(super) fn advice_for(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),
@@ -265,33 +266,25 @@ fn machine_of(facts: &TargetFacts) -> Option<String> {
 
 fn advice_for_inject(facts: &TargetFacts) -> String {
     let program = facts.program.display();
-    match facts {
-        TargetFacts {
-            kind: Kind::Script, ..
-        } => format!("{ENOUGH}; for more speed, fuzz the program that the script calls"),
-        TargetFacts {
-            kind: Kind::Other, ..
-        } => ENOUGH.to_owned(),
-        TargetFacts { setuid: true, .. } => {
+    match (facts.kind, facts.libc) {
+        (Kind::Script, _) => {
+            format!("{ENOUGH}; for more speed, fuzz the program that the script calls")
+        }
+        (Kind::Other, _) => ENOUGH.to_owned(),
+        (Kind::Elf, _) if facts.setuid => {
             format!("fuzz a copy, which is not set-user-id: cp {program} .")
         }
-        TargetFacts { go: true, .. } => format!(
+        (Kind::Elf, _) if facts.go => format!(
             "{ENOUGH}; Go programs do not start through the C library, even if they are linked dynamically"
         ),
-        TargetFacts { linker: None, .. } => {
+        (Kind::Elf, _) if facts.linker.is_none() => {
             format!(
                 "link it dynamically: without -static (Rust: for a target that ends with -gnu); else {ENOUGH}"
             )
         }
-        TargetFacts {
-            libc: Libc::Musl, ..
-        } => format!("link it with glibc; else {ENOUGH}"),
-        TargetFacts {
-            libc: Libc::Other, ..
-        } => ENOUGH.to_owned(),
-        TargetFacts {
-            libc: Libc::Glibc, ..
-        } => format!(
+        (Kind::Elf, Libc::Musl) => format!("link it with glibc; else {ENOUGH}"),
+        (Kind::Elf, Libc::Other) => ENOUGH.to_owned(),
+        (Kind::Elf, Libc::Glibc) => format!(
             "do not start threads or processes, or close file descriptors, before the main function; \
              else {ENOUGH}"
         ),

@@ -1,8 +1,9 @@
-//! `ddfuzz export`: reproducers in other forms.
+//! `ddfuzz export`: writes the reproducer of a group in another form (`--as`), or tests for all
+//! groups (`--into`).
 
-mod find;
-mod form;
-mod into;
+mod formats;
+mod group;
+mod test_directory;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use super::{Exit, Failure, Output};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::store::Reader;
-use form::{ExportRequest, Form, package_of};
+use formats::{ExportRequest, Form, package_of};
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
 ///
@@ -71,8 +72,8 @@ struct Exported {
     text: Option<String>,
 }
 
-/// Writes a test of Rust for each group of crashes of the output directory `out` into `folder`, for
-/// the harnesses of a cargo-fuzz project; how many groups there are. Edited files stay.
+/// Writes a Rust test for each crash group of `out` into `folder`, for the harnesses of a
+/// cargo-fuzz project. Returns the number of groups. Files edited by the user stay.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
     let args = ExportArgs {
         group: None,
@@ -85,12 +86,11 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
         fuzz_dir: Some(fuzz_dir.to_owned()),
     };
     let reader = Reader::open(out)?;
-    let groups = find::all(&reader)?;
-    into::files(&args, &reader, &groups, folder)?;
+    let groups = group::all(&reader)?;
+    test_directory::files(&args, &reader, &groups, folder)?;
     Ok(groups.len() as u64)
 }
 
-/// Runs the command.
 pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     args.to = args.to.filter(|to| !is_standard(to));
     args.check()?;
@@ -100,7 +100,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     let Some(name) = &args.group else {
         return Err(Failure::usage("no group is given").hint("see --help"));
     };
-    let (reader, chosen) = find::find(name, &args.out)?;
+    let (reader, chosen) = group::find(name, &args.out)?;
     let Some(form) = args.form else {
         let forms = Form::value_variants().iter().map(|form| form.name());
         let forms: Vec<&str> = forms.collect();
@@ -150,24 +150,24 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// `--into`: the group that is named, else all groups of crashes.
+/// Runs `--into`: exports the named group, else all groups of crashes.
 fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {
             let reader = Reader::open(&args.out)?;
-            let all = find::all(&reader)?;
+            let all = group::all(&reader)?;
             (reader, all)
         }
         Some(name) => {
-            let (reader, chosen) = find::find(name, &args.out)?;
+            let (reader, chosen) = group::find(name, &args.out)?;
             (reader, vec![chosen])
         }
     };
-    into::write(args, &reader, &groups, folder, output)
+    test_directory::write(args, &reader, &groups, folder, output)
 }
 
 impl ExportArgs {
-    /// Options that would have no effect are refused.
+    /// Refuses options that would have no effect.
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {
@@ -187,15 +187,15 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// The file for an input that is too large for the text of a test. On stdout there is no place
-    /// beside, and it stands in the text whatever its size.
+    /// Returns the second file for an input that is too large for the text of a test; `None` if the
+    /// input is inline, as always on stdout.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// The name of the file that is written, where it can stand in a command as it is.
+    /// Returns the name of the output file if it needs no quoting in a shell, else a placeholder.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

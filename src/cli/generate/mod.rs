@@ -1,9 +1,9 @@
-//! `ddfuzz gen`: the classic generator alone, with the options of `fuzz`.
+//! `ddfuzz gen`: generates random characters with the options of the studies' program `fuzz`.
 //!
-//! The first published `fuzz` takes its characters from `rand(3)`, which differs between C
-//! libraries; ours come from blake3, so that a name gives the same bytes everywhere.
+//! The published `fuzz` uses `rand(3)`, which differs between C libraries; this generator uses
+//! BLAKE3, so that a name gives the same bytes on every machine.
 
-mod emit;
+mod write;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,7 +19,7 @@ use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
-use emit::{Parts, Sinks, write_preset};
+use write::{Parts, Sinks, write_preset};
 
 /// Generate random characters, like the `fuzz` program of the fuzz studies
 #[derive(clap::Args)]
@@ -90,15 +90,15 @@ pub struct GenArgs {
     count: Option<u64>,
 }
 
-/// What is made of a name.
+/// JSON result of `--print-name`.
 #[derive(Serialize)]
 struct Named {
     name: String,
-    /// `null` where the length is in lines.
+    /// Length in bytes; `null` if the length is given in lines.
     bytes: Option<u64>,
 }
 
-/// What stands in files.
+/// JSON result of writing files.
 #[derive(Serialize)]
 struct Written {
     files: Vec<WrittenFile>,
@@ -108,12 +108,11 @@ struct Written {
 #[derive(Serialize)]
 struct WrittenFile {
     file: PathBuf,
-    /// `null` for what was replayed.
+    /// Name of the generated input; `null` for a replayed file.
     name: Option<String>,
     bytes: u64,
 }
 
-/// Runs the command.
 pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
     let asked = args.out.as_deref().is_some_and(is_standard);
     if asked {
@@ -154,13 +153,13 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl GenArgs {
-    /// Whether only printable characters are sent.
+    /// Whether the output contains printable characters only.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
         self.printable && random && !self.nul && self.epilog.is_none()
     }
 
-    /// What is asked for, and its seed as it was typed.
+    /// Returns the name of the input, and its seed as typed.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
             return (name, Seed::from(name.seed));
@@ -193,7 +192,7 @@ impl GenArgs {
             stdout: !output.json,
             delay: self.delay.unwrap_or_default(),
         };
-        let bytes = emit::emit(parts, &sinks)?;
+        let bytes = write::send_parts(parts, &sinks)?;
         if output.json
             && let Some(file) = &self.out
         {
@@ -209,7 +208,7 @@ impl GenArgs {
         Ok(Exit::Done)
     }
 
-    /// What is sent, one part behind the other.
+    /// Builds the parts to send: the line with the seed, the characters, the epilog.
     fn parts(&self, name: InputName, seed: Seed) -> Result<Parts, Failure> {
         let epilog = match &self.epilog {
             Some(epilog) => unescape(epilog.as_bytes())
@@ -244,31 +243,31 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
     }
 }
 
-/// Random lengths are below this, as in `fuzz`.
+/// Upper bound of random lengths, as in `fuzz`.
 const LENGTHS: u64 = 100_000;
 
-/// A whole number of 64 bits, with or without a sign.
+/// Seed of the generator: any 64-bit integer, with or without a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(i128);
 
 impl Seed {
-    /// The time, in seconds.
+    /// Returns the current time in seconds as a seed.
     pub fn now() -> Seed {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Seed(since.map_or(0, |time| i128::from(time.as_secs())))
     }
 
-    /// The remainder by `modulus`, which has the sign of the seed, as in C.
+    /// Returns the remainder by `modulus`, which has the sign of the seed, as in C.
     pub fn modulo(self, modulus: i64) -> Seed {
         Seed(self.0 % i128::from(modulus))
     }
 
-    /// Its 64 bits: those of -1 are all ones.
+    /// Returns the seed as 64 bits; -1 is all ones.
     pub fn bits(self) -> u64 {
         self.0 as u64
     }
 
-    /// The length of an input that is given none.
+    /// Derives the length of an input whose length is not given.
     pub fn length(self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-classic-length-1");

@@ -1,19 +1,19 @@
-//! `ddfuzz log replay|verify` of a log of `max` or `diff`.
+//! `ddfuzz log replay` and `ddfuzz log verify` for logs of `max` and `diff`.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::write_rebuilt;
+use super::{read_logged, write_rebuilt};
 use crate::cli::results::with_ending;
 use crate::cli::{Exit, Failure, Output};
 use crate::delta::Outcome;
 use crate::minimize::isolate::{Side, replay_sides, verify_sides};
-use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, Log, StartLine};
+use crate::minimize::log::{DifferenceRecord, Goal, Log, StartLine};
 use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
 use crate::report::size;
 
-/// The second input of a log of `diff`.
+/// Option for the passing input of a log of `diff`.
 #[derive(clap::Args)]
 pub struct PassingArgs {
     /// The passing input, for a log of `diff` [default: the path in the log]
@@ -34,19 +34,8 @@ impl PassingArgs {
                     .hint("give it with --passing FILE"),
             );
         };
-        let bytes = std::fs::read(&path).map_err(|error| {
-            Failure::file(&path, "reading the passing input", &error)
-                .hint("give it with --passing FILE")
-        })?;
-        match ContentHash::of(&bytes) == logged.blake3 {
-            true => Ok(bytes),
-            false => {
-                let message = format!("{} is not the passing input of this log", path.display());
-                Err(Failure::new(Exit::Found, "input", message)
-                    .path(&path)
-                    .hint("give it with --passing FILE"))
-            }
-        }
+        let hint = "give it with --passing FILE";
+        read_logged(&path, "passing input", &logged.blake3, hint)
     }
 }
 
@@ -60,22 +49,20 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// What a subcommand of `log` needs of a log of `max` or `diff`.
+/// A log of `max` or `diff`, with its inputs.
 pub struct DifferenceLog<'a> {
-    /// Where the log is.
     pub path: &'a Path,
-    /// The log.
     pub log: &'a Log,
-    /// What its first line says.
+    /// Options of the search, in the first line of the log.
     pub record: &'a DifferenceRecord,
-    /// The passing input, as asked for.
+    /// Option that names the passing input.
     pub passing: &'a PassingArgs,
-    /// The failing input.
+    /// Content of the failing input.
     pub failing: &'a [u8],
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// What to do with a log of `diff` or `max`; `None` for one of `min`.
+    /// Returns the log of `max` or `diff`; `None` for a log of `min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,
@@ -93,12 +80,12 @@ impl<'a> DifferenceLog<'a> {
     }
 }
 
-/// Whether a log is of an inverted test.
+/// Whether the log is of a search with `--invert`.
 pub fn is_inverted(start: &StartLine) -> bool {
     start.difference.as_ref().is_some_and(|one| one.inverted)
 }
 
-/// Rebuilds both ends.
+/// Rebuilds the passing and the failing result (`log replay`).
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,
@@ -148,7 +135,7 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Runs again what the claim rests on.
+/// Repeats the tests that the claim rests on (`log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,
     oracle: Box<dyn Oracle>,
@@ -200,8 +187,9 @@ pub fn prove(
         ),
     };
     output.result(&text, &proven);
-    Ok(match proven.holds {
-        true => Exit::Done,
-        false => Exit::Found,
+    Ok(if proven.holds {
+        Exit::Done
+    } else {
+        Exit::Found
     })
 }

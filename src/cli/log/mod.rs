@@ -1,5 +1,6 @@
-//! `ddfuzz log show|replay|schema|verify`: reads, rebuilds and proves a minimization. The oracle of a
-//! verification is that of the log's start line, or what is asked for instead.
+//! `ddfuzz log show|replay|schema|verify`: shows, rebuilds and verifies a minimization from its
+//! log. Verification uses the oracle recorded in the log's first line, or the program or test on
+//! the command line.
 
 mod difference;
 mod show;
@@ -12,8 +13,8 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::interestingness::{explain_test_error, read_script};
-use super::min::call::{call_line, call_list};
-use super::min::turns::oracle_of_call;
+use super::min::call_script::{call_line, call_list};
+use super::min::command_line::oracle_of_call;
 use super::output::print_bytes;
 use super::results::is_standard;
 use super::target::TargetArgs;
@@ -79,7 +80,6 @@ struct LogFileArgs {
     passing: difference::PassingArgs,
 }
 
-/// Runs the command.
 pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     match args.command {
         Command::Schema => {
@@ -100,7 +100,7 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a log; `damaged` is the exit where it is one, but a line of it is not understood.
+/// Reads a log; `damaged` is the exit code if the file is a log, but a line of it is malformed.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
@@ -119,18 +119,19 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
     }
 }
 
-/// Whether a file begins like a log, even if it is damaged after that.
+/// Whether the first bytes of a file are those of a log.
 fn names_itself(path: &Path) -> bool {
     let mut begins = [0; START.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
     read.is_ok() && begins == *START
 }
 
-/// What every log begins with.
+/// First bytes of every log.
 const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
-    /// The input that the log is about.
+    /// Reads the input of the minimization: that of `--input`, else the file `original` beside the
+    /// log, else the path in the log.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -148,20 +149,35 @@ impl LogFileArgs {
                     .hint("give the input with --input FILE"));
             }
         };
-        let input = std::fs::read(&path).map_err(|e| {
-            Failure::file(&path, "reading the input", &e).hint("give the input with --input FILE")
-        })?;
-        if ContentHash::of(&input) != start.input_blake3 {
-            let message = format!("{} is not the input of this log", path.display());
-            return Err(Failure::new(Exit::Found, "input", message)
-                .path(&path)
-                .hint("give the input with --input FILE"));
-        }
-        Ok(input)
+        read_logged(
+            &path,
+            "input",
+            &start.input_blake3,
+            "give the input with --input FILE",
+        )
     }
 }
 
-/// A size in what the log's texts are made of.
+/// Reads an input of a logged search, and checks its content by the hash in the log. `what` names the
+/// input in messages.
+fn read_logged(
+    path: &Path,
+    what: &str,
+    hash: &ContentHash,
+    hint: &str,
+) -> Result<Vec<u8>, Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::file(path, &format!("reading the {what}"), &error).hint(hint))?;
+    if ContentHash::of(&bytes) == *hash {
+        return Ok(bytes);
+    }
+    let message = format!("{} is not the {what} of this log", path.display());
+    Err(Failure::new(Exit::Found, "input", message)
+        .path(path)
+        .hint(hint))
+}
+
+/// Formats a size in bytes, or in units for a minimization of arguments.
 fn amount(start: &StartLine, size: u64) -> String {
     match start.call {
         Some(_) => size::counted(size, "unit"),
@@ -225,7 +241,7 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Writes a rebuilt input into a file that is not there yet, or to stdout.
+/// Writes a rebuilt result to a new file, or to stdout.
 pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_standard(out) {
         print_bytes(bytes);
@@ -280,14 +296,15 @@ fn prove(
         found.map(|found| format!("without the {unit} at {} it still fails", found.at.start));
     let text = verdict(&proven, still);
     output.result(&text, &proven);
-    Ok(if proven.holds {
+    let exit = if proven.holds {
         Exit::Done
     } else {
         Exit::Found
-    })
+    };
+    Ok(exit)
 }
 
-/// What the proof came to, in a sentence; `still` tells of a removal after which the result still
+/// Formats the result of a verification; `still` describes a removal after which the result still
 /// fails.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
@@ -316,8 +333,8 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
     }
 }
 
-/// The oracle of the log at `log`, whose first line is `start`. A target or test that is asked for
-/// stands in for the log's own, as does `input` for the input that calls are made with.
+/// Creates the oracle to verify a log: that recorded in its first line, `start`, unless the command
+/// line names a program or a test. `input` replaces the recorded input of a minimized command line.
 pub fn oracle_of_log(
     log: &Path,
     start: &StartLine,
@@ -359,7 +376,7 @@ pub fn oracle_of_log(
     }
 }
 
-/// The target that the user names, else that of the log.
+/// Returns the target on the command line, else the recorded one.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
     let logged = start.target.target(asked.limits_over(start.limits));
     match (asked.is_named(), logged) {
@@ -373,7 +390,8 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// The oracle of trimming by coverage. Numbers of features hold for one build of the target only.
+/// Creates the oracle of a corpus trim, which compares coverage. Coverage features are comparable
+/// only within one build of the target.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,
@@ -404,7 +422,7 @@ fn coverage_oracle(
     Ok(Box::new(oracle))
 }
 
-/// The part of a call that a log is of, where it is not of the input.
+/// Returns the command line that the log minimizes; `None` if the log minimizes an input.
 pub fn call_of(start: &StartLine) -> Option<Call> {
     let record = start.call.as_ref()?;
     let target = start.target.target(start.limits)?;
@@ -428,20 +446,16 @@ fn call_oracle(
     }
     let named = input.map(Path::to_owned);
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
+    let hint = "give the input with --input FILE";
     let bytes = match &path {
-        Some(path) => std::fs::read(path).map_err(|error| {
-            Failure::file(path, "reading the input", &error)
-                .hint("give the input with --input FILE")
-        })?,
-        None => Vec::new(),
+        Some(path) => read_logged(path, "input", &record.input_blake3, hint)?,
+        None if ContentHash::of(b"") == record.input_blake3 => Vec::new(),
+        None => {
+            let message = format!("{} is not the input of this log", log.display());
+            let failure = Failure::new(Exit::Found, "input", message);
+            return Err(failure.path(log).hint(hint));
+        }
     };
-    if ContentHash::of(&bytes) != record.input_blake3 {
-        let path = path.as_deref().unwrap_or(log);
-        let message = format!("{} is not the input of this log", path.display());
-        return Err(Failure::new(Exit::Found, "input", message)
-            .path(path)
-            .hint("give the input with --input FILE"));
-    }
     let call = Call::of_record(target, record);
     let learn_limit = asked.timeout.is_none();
     Ok(Box::new(oracle_of_call(

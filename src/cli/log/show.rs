@@ -1,4 +1,4 @@
-//! `ddfuzz log show`: how an input shrank.
+//! `ddfuzz log show`: shows how the input shrank, as a table and a curve.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::minimize::Claim;
 use crate::minimize::log::{OsText, StartLine};
 use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, size, svg};
 
-/// So many reductions are listed; of more, only with -v.
+/// Maximum number of reductions listed without `-v`.
 const LISTED: usize = 20;
 
-/// What is shown, and where it is drawn.
+/// Options of `ddfuzz log show`.
 #[derive(clap::Args)]
 pub struct LogShowArgs {
     /// The log file
@@ -39,7 +39,6 @@ struct Shown<'a> {
     svg: Option<OsText>,
 }
 
-/// Runs the command.
 pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Usage)?;
     let lines = log.lines.iter().map(|(_, line)| line);
@@ -126,8 +125,8 @@ fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String 
     text
 }
 
-/// The reductions, the last ones where there are many.
-fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
+/// Formats the reductions as a table; only the last ones if there are many.
+fn steps(shrinking: &Shrinking, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {
         true => 0,

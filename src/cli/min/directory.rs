@@ -1,4 +1,4 @@
-//! `ddfuzz min OUT`: the groups of an output directory that are not minimized yet.
+//! `ddfuzz min OUT`: minimizes the groups of an output directory that are not minimized yet.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -10,33 +10,31 @@ use super::MinArgs;
 use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::run::campaign_of;
 use crate::cli::target::{install_bundled, recorded_target};
-use crate::cli::{Exit, Failure, Output, next_steps, show, signals, ui};
-use crate::exec::{Target, Way};
+use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Default of --budget-time for one group.
+/// Default of `--budget-time` for one group.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
-/// What became of the groups.
+/// Result of minimizing the groups of an output directory.
 #[derive(Serialize)]
 pub(in crate::cli) struct MinimizedGroups {
-    /// All groups of crashes, hangs and memory blow-ups.
+    /// All groups of crashes, hangs and out-of-memory failures.
     pub(in crate::cli) groups: Vec<RunGroup>,
-    /// Minimizations that this call has ended.
+    /// Number of minimizations that this call has finished.
     pub(in crate::cli) minimized: u64,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the call.
     pub(in crate::cli) interrupted: bool,
     #[serde(skip)]
     views: Vec<GroupView>,
 }
 
-/// Whether this is an output directory.
 pub(super) fn is_output_directory(path: &Path) -> bool {
     path.is_dir() && Reader::open(path).is_ok()
 }
 
-/// Runs the command on an output directory.
+/// Runs `ddfuzz min` on an output directory.
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
@@ -51,7 +49,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
             (None, true) => None,
             (given, _) => Some(given.unwrap_or(GROUP_BUDGET)),
         },
-        variants: args.variants(),
+        variants: (args.variants).map_or(Variants::Plain, |most| Variants::Most(most.into())),
         ..args.minimizing(target, way)
     };
     let known = KnownGroups::default();
@@ -61,10 +59,10 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     let done = signals::unless_stopped(&stop, done)?;
     output.result(&done.text(out), &done);
     for group in done.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     if let Some(view) = done.views.iter().find(|view| view.kind == Kind::Crash) {
-        next_steps::after_groups(output, out, &view.major.short(), Some(&minimizing.target));
+        output.suggest_for_groups(out, &view.major.short(), Some(&minimizing.target));
     }
     Ok(match done.interrupted {
         true => {
@@ -75,7 +73,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Options that are of one input, and mean nothing of many.
+/// Refuses options that apply to a single input only.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),
@@ -95,7 +93,7 @@ fn check(args: &MinArgs) -> Result<(), Failure> {
     }
 }
 
-/// Minimizes what is left to be in an output directory.
+/// Minimizes the groups of an output directory that are not minimized yet.
 pub(in crate::cli) fn minimize(
     out: &Path,
     minimizing: &Minimizing,
@@ -105,17 +103,17 @@ pub(in crate::cli) fn minimize(
     output: &Output,
 ) -> Result<MinimizedGroups, Failure> {
     let Minimizing { target, way, .. } = minimizing;
-    let mut store = open(out, target, *way)?;
+    let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
     install_bundled(&mut store, target)?;
     let store = Mutex::new(store);
-    let mut shown = GroupsScreen {
-        line: ui::Counting::new(output, "group", 0),
+    let mut screen = GroupsScreen {
+        line: ui::CountBar::new(output, "group", 0),
         output,
         done: 0,
     };
-    let done = minimize_pending(&store, minimizing, known, resume, &mut shown, stop);
-    let minimized = shown.done;
-    drop(shown);
+    let done = minimize_left(&store, minimizing, known, resume, &mut screen, stop);
+    let minimized = screen.done;
+    drop(screen);
     done?;
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut views = Vec::new();
@@ -130,15 +128,8 @@ pub(in crate::cli) fn minimize(
     })
 }
 
-fn open(out: &Path, target: &Target, way: Way) -> Result<Store, Failure> {
-    Ok(Store::create_or_resume(
-        out,
-        campaign_of(target, way, None),
-    )?)
-}
-
 impl MinimizedGroups {
-    /// The groups as they are now, and how many minimizations there were.
+    /// Formats the table of groups, and the number of minimizations.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
             true => String::new(),
@@ -153,9 +144,9 @@ impl MinimizedGroups {
     }
 }
 
-/// What is shown meanwhile: how many wait, and what has ended.
+/// Progress line: how many groups are minimized and how many remain.
 struct GroupsScreen<'a> {
-    line: ui::Counting,
+    line: ui::CountBar,
     output: &'a Output,
     done: u64,
 }
@@ -184,13 +175,5 @@ impl Screen for GroupsScreen<'_> {
 
     fn note(&mut self, text: &str) {
         self.output.say(text);
-    }
-}
-
-impl MinArgs {
-    /// How many further minor keys of a group are minimized.
-    fn variants(&self) -> Variants {
-        let asked = self.variants.map(usize::from);
-        asked.map_or(Variants::Plain, Variants::Most)
     }
 }

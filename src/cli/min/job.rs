@@ -1,4 +1,5 @@
-//! One minimization: of a crash into an output directory, or of a crash or by a test into a file.
+//! Runs one minimization: of a crash into an output directory, or of a crash or by a test into a
+//! file.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,8 +11,7 @@ use crate::campaign::{Finished, Minimizing};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
-    ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file, store_slip,
-    unlisted_slips,
+    ResultPlace, find_in_store, recorded_path, remove_useless_log, store_slip,
 };
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
@@ -24,10 +24,10 @@ use crate::minimize::{
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
-/// The minimization of a crash.
+/// Minimization of one crash.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
@@ -45,12 +45,12 @@ impl CrashJob<'_> {
             input: &self.input,
             result,
             log,
-            shown: self.shown,
+            screen: self.screen,
         };
-        let options = self.minimizing.options(self.shown.stop);
+        let options = self.minimizing.options(self.screen.stop);
         into.minimize(start, options, |input, journal, options| {
             let minimizing = &self.minimizing;
-            self.shown.tell_of(&self.crash, minimizing.way);
+            self.screen.say_crash(&self.crash, minimizing.way);
             minimizing.minimize(input, &self.crash, journal, options)
         })
     }
@@ -62,9 +62,9 @@ impl CrashJob<'_> {
         let kind = Kind::of_class(&self.crash.class);
         let filed = store.file(kind, &self.crash, &self.input)?;
         let store = Mutex::new(store);
-        self.shown.tell_of(&self.crash, *way);
-        let options = self.minimizing.options(self.shown.stop);
-        let options = self.shown.screen.watch(options);
+        self.screen.say_crash(&self.crash, *way);
+        let options = self.minimizing.options(self.screen.stop);
+        let options = self.screen.screen.watch(options, false);
         let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -83,19 +83,18 @@ impl CrashJob<'_> {
     }
 }
 
-/// What is minimized, and where to.
+/// Minimization of an input into a result file.
 pub(super) struct FileJob<'a> {
-    /// The input's file.
     pub(super) path: &'a Path,
     pub(super) input: &'a [u8],
     pub(super) result: &'a Path,
     pub(super) log: &'a Path,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
 }
 
 impl FileJob<'_> {
-    /// Minimizes, or goes on with a minimization whose log is there. `options` are the budgets; `by`
-    /// is what minimizes, whatever the oracle and its workers.
+    /// Minimizes the input, or continues the minimization in an existing log. `by` runs the search
+    /// with the given budgets.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
@@ -118,7 +117,7 @@ impl FileJob<'_> {
                     .push(store_slip(result, &slip.input, &slip.keys)?);
                 Ok(())
             }),
-            ..self.shown.screen.watch(options)
+            ..self.screen.screen.watch(options, false)
         };
         let minimized = by(self.input, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| self.failure(error, begun))?;
@@ -128,14 +127,7 @@ impl FileJob<'_> {
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.output = recorded_path(result);
         record.log = recorded_path(log);
-        record.slips = record
-            .slips
-            .iter()
-            .map(|slip| slip_on_file(result, slip, &slips.borrow()))
-            .collect();
-        for path in unlisted_slips(&slips.borrow(), &record.slips) {
-            self.shown.tell_of_stray(path);
-        }
+        self.screen.name_slips(&mut record, result, &slips.borrow());
         Ok((Finished { start, minimized }, record))
     }
 
@@ -164,13 +156,13 @@ fn is_empty_file(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
-/// Minimizes by the test at `script`.
+/// Minimizes by the interestingness test at `script`.
 pub(super) fn minimize_by_test(
     script: &Path,
     args: &MinArgs,
     path: &Path,
     input: &[u8],
-    shown: &MinScreen<'_>,
+    screen: &MinScreen<'_>,
 ) -> Result<(Finished, MinRecord), Failure> {
     let mut test = Interestingness::find(script, &args.target, path)?;
     let place = args.place()?;
@@ -185,7 +177,7 @@ pub(super) fn minimize_by_test(
     let options = Options {
         budget_tests: args.results.budget_tests,
         budget_time: args.results.budget_time,
-        stop: Some(shown.stop),
+        stop: Some(screen.stop),
         log_inputs: args.results.log_inputs,
         ..Options::default()
     };
@@ -194,7 +186,7 @@ pub(super) fn minimize_by_test(
         input,
         result: &results[0],
         log,
-        shown,
+        screen,
     };
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
     let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));

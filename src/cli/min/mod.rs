@@ -1,10 +1,10 @@
 //! `ddfuzz min`: minimizes one failing input, or all groups of an output directory. `--export-test`
 //! writes the crash as an interestingness test for other reducers.
 
-pub(in crate::cli) mod call;
+pub(in crate::cli) mod call_script;
+pub(in crate::cli) mod command_line;
 pub(in crate::cli) mod directory;
 mod job;
-pub(in crate::cli) mod turns;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use std::time::Instant;
 use super::campaign_args::searches;
 use super::results::{
     InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
-    with_ending,
+    slip_on_file, unlisted_slips, with_ending,
 };
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, next_steps, signals, ui};
-use crate::campaign::{Finished, Minimizing, Variants};
+use super::{Exit, Failure, Output, signals, ui};
+use crate::campaign::{Finished, Minimizing};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
-use crate::report::export::{InputSource, interestingness_test};
-use crate::report::text::{cut, printable};
-use crate::report::{claim, place, size, text};
+use crate::report::export::{Taking, interestingness_test};
+use crate::report::text::{cut, printable, shell_word};
+use crate::report::{claim, hexdump, place, size};
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
-use call::CallFiles;
+use call_script::CallFiles;
+use command_line::CallMinimization;
 use job::{CrashJob, minimize_by_test};
-use turns::Turns;
 
-/// What the name of a result ends with.
+/// Suffix of result files.
 const ENDING: &str = ".min";
 
 /// Minimize one failing input, or all groups of an output directory
@@ -87,7 +87,6 @@ pub struct MinArgs {
     jobs: Option<u32>,
 }
 
-/// Runs the command.
 pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.results.output(output)?;
     let input = args.input.take().map(input_file);
@@ -96,11 +95,12 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let done = minimize(&args, output);
     let inputs: Vec<InputFile> = input.into_iter().collect();
     let result = with_ending(&args.subject(), ENDING);
-    args.results.settle_stdin(&done, &inputs, &result, output);
+    args.results
+        .keep_or_remove_stdin(&done, &inputs, &result, output);
     done
 }
 
-/// Minimizes what is at the path of the input.
+/// Minimizes the input file, or all groups if it is an output directory.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let input = match &args.input {
         Some(path) if directory::is_output_directory(path) => {
@@ -111,60 +111,71 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let stop = signals::stop_flag()?;
     let began = Instant::now();
-    let shown = MinScreen {
+    let screen = MinScreen {
         stop: &stop,
-        screen: ui::Minimizing::new(output),
+        screen: ui::MinimizationScreen::new(output),
     };
     let done = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &shown),
-        _ => minimize_crash(args, input, &shown, output),
+        (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &screen),
+        _ => minimize_crash(args, input, &screen, output),
     };
-    drop(shown);
+    drop(screen);
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     record.wall_ms = began.elapsed().as_millis() as u64;
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));
     }
-    let printed = args.results.taken(&mut record.output);
+    let printed = args.results.take_output(&mut record.output);
     output.result(&result_text(&record, &finished), &record);
     args.results.print(printed)?;
     say_next(args, &record, output)?;
     Ok(Exit::Done)
 }
 
-/// Says what to do with the result: a test of a group that is kept, or a look at the proof.
+/// Suggests how to use the result: commands for the group, or verification of the log.
 fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
         (Some(out), Some(major), _) => {
             let target = args.target.target()?;
-            next_steps::after_groups(output, out, major, Some(&target));
+            output.suggest_for_groups(out, major, Some(&target));
         }
-        (_, _, Some(log)) => next_steps::after_minimizing(output, Path::new(&log.0)),
+        (_, _, Some(log)) => {
+            output.suggest(&format!(
+                "ddfuzz log verify {}",
+                shell_word(Path::new(&log.0))
+            ));
+        }
         _ => {}
     }
     Ok(())
 }
 
-/// How a minimization is watched, and stopped.
+/// Stop flag and progress display of a minimization.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
-    screen: ui::Minimizing,
+    screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
-    /// Says which crash is held.
-    fn tell_of(&self, crash: &Crash, way: Way) {
+    /// Prints which crash is minimized.
+    fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Says where a crash is kept that the result does not list.
-    fn tell_of_stray(&self, path: &Path) {
-        let path = path.display();
-        self.screen.say(&format!(
-            "stored {path}: another crash, found while minimizing"
-        ));
+    /// Adds the files of slips, which are `stored` beside the result, to the record. Prints the files
+    /// that the record does not list.
+    fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
+        for slip in &mut record.slips {
+            *slip = slip_on_file(result, slip, stored);
+        }
+        for path in unlisted_slips(stored, &record.slips) {
+            let path = path.display();
+            self.screen.say(&format!(
+                "stored {path}: another crash, found while minimizing"
+            ));
+        }
     }
 }
 
@@ -172,7 +183,7 @@ impl MinScreen<'_> {
 fn minimize_crash(
     args: &MinArgs,
     input: Vec<u8>,
-    shown: &MinScreen<'_>,
+    screen: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
     let target = args.target.target()?;
@@ -189,9 +200,9 @@ fn minimize_crash(
     }
     export_test(args, &crash, &named, way)?;
     if let (Some(files), ResultPlace::File { results, .. }) = (call_files, &place) {
-        let turns = Turns {
+        let minimization = CallMinimization {
             args,
-            shown,
+            screen,
             crash: &crash,
             way,
             original: args.input.as_deref().map(|path| (path, input.as_slice())),
@@ -201,11 +212,11 @@ fn minimize_crash(
             input: input.clone(),
             done: Vec::new(),
         };
-        return turns.take();
+        return minimization.run();
     }
     let job = CrashJob {
         minimizing: args.minimizing(target, way),
-        shown,
+        screen,
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
@@ -217,7 +228,7 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// What results are named after: the input, else the program.
+    /// Returns the path that result files are named after: the input, else the program.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -225,13 +236,13 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Where the result goes.
+    /// Returns where the result is written.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
-    /// The files of turns, where parts of the call have turns, too.
+    /// Returns the files of phases, with `--args` or `--env-vars`.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
@@ -249,7 +260,7 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// The target with all of its variables, where they are to be minimized.
+    /// Sets the target's complete environment, with `--env-vars`.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
@@ -265,26 +276,20 @@ impl MinArgs {
         }
     }
 
-    /// The search and its budgets, for a target.
     fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         Minimizing {
-            target,
-            way,
-            search: self.search.clone(),
             budget_time: self.results.budget_time,
             budget_tests: self.results.budget_tests,
             log_inputs: self.results.log_inputs,
             no_cache: self.results.no_cache,
-            seed: None,
             learn_limit: self.target.timeout.is_none(),
-            hurried: false,
             jobs: workers(self.jobs),
-            variants: Variants::None,
+            ..Minimizing::of_target(target, way, &self.search)
         }
     }
 }
 
-/// Which crash is held: its class, what the program said, where, and its group.
+/// Describes the crash that is minimized: class, message, place and group.
 pub(in crate::cli) fn holding(crash: &Crash) -> String {
     let said = crash.details.message.as_deref();
     let said = said.map_or_else(String::new, |said| {
@@ -296,10 +301,11 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// How often an input is examined, three runs each, until it crashes: it may do so now and then.
+/// Maximum number of examinations of the original input, of three runs each, for crashes that are
+/// flaky.
 const EXAMINED: u32 = 7;
 
-/// The crash of the input before anything is removed.
+/// Returns the crash of the original input. Errors: it does not crash.
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
@@ -337,7 +343,7 @@ pub(in crate::cli) fn baseline(
     }
 }
 
-/// The class of the leak of an input that does not crash; `None` where there is none.
+/// Returns the class of a memory leak, for an input that does not crash; `None` if nothing leaks.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);
@@ -373,7 +379,7 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
     })
 }
 
-/// Makes sure that the file may be written, before anything is run.
+/// Checks, before anything is run, that the file of `--export-test` may be written.
 fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -397,7 +403,7 @@ fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure>
     Ok(())
 }
 
-/// Writes the test for `crash` where it is asked for. With `--resume`, one that is there stays.
+/// Writes the interestingness test of `--export-test`. With `--resume`, an existing file stays.
 fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -422,7 +428,7 @@ fn exported_exists(file: &Path) -> Failure {
     Failure::exists(file, hint)
 }
 
-/// What people see of a result.
+/// Formats the result for people.
 fn result_text(record: &MinRecord, finished: &Finished) -> String {
     let claim = match record.claim {
         _ if record.call.is_none() => claim(&finished.outcome()),
@@ -461,7 +467,7 @@ fn result_text(record: &MinRecord, finished: &Finished) -> String {
     text
 }
 
-/// How many there were, and are.
+/// Formats the numbers before and after a minimization.
 fn count(before: u64, after: usize) -> String {
     format!(
         "{} → {}",

@@ -1,26 +1,27 @@
-//! `ddfuzz revisit`: the fuzz studies of 1990 to 2020 again, on this machine. Here are its output
-//! directory, its sandbox and its result.
+//! `ddfuzz revisit`: repeats the fuzz studies of 1990 to 2020 on this machine. Options, output directory,
+//! sandbox and result.
 
-mod args;
 mod plan;
 pub mod reports;
 
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-pub use args::RevisitArgs;
-
-use super::campaign_args::read_known_and_against;
-use super::{Exit, Failure, Output, config, next_steps, signals, ui};
-use crate::campaign::study::{StudySettings, StudySummary};
-use crate::campaign::{new_study, study};
-use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
+use crate::campaign::generator::Preset;
+use crate::campaign::study::{Asked, StudySettings, StudySummary};
+use crate::campaign::{CampaignError, new_study, study};
+use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
+use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
+use crate::cli::run::open_or_begin;
+use crate::cli::{Exit, Failure, Output, config, signals, ui, values};
+use crate::exec::sandbox::{Offered, keep_files, offers};
 use crate::exec::{Limits, Sandbox};
 use crate::report::study::{StudyResult, table};
 use crate::report::{EndedBy, size};
-use crate::store::{Campaign, Kind, Store};
-use reports::Studied;
+use crate::store::{Campaign, Kind, Reader, Store};
 
-/// Runs the command.
 pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     if args.compare.is_asked() {
         return args.compare.run(output);
@@ -44,7 +45,7 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
         ..plan::settings(&args, planned, &campaign, held)
     };
     output.detail(&format!("seed {}", settings.plan.seed));
-    let mut screen = ui::Line::new(output);
+    let mut screen = ui::CampaignLine::new(output);
     let store = Mutex::new(store);
     let summary = study::run(&store, &settings, &mut screen, &stop);
     drop(screen);
@@ -52,26 +53,15 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, resumed, &args, output)
 }
 
-/// Opens the output directory: `--resume` goes on with its study, else a new one begins, beside
-/// whatever earlier ones found.
+/// Opens the output directory: continues its study with `--resume`, else begins a new one beside
+/// earlier ones.
 fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), Failure> {
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
     fresh.seed = (args.seed).or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(&args.out, fresh.clone())?;
-    let current = store.campaigns().current.clone();
-    let campaign = match current {
-        Some(campaign) if store.resumed() && args.resume => {
-            check_same(args, &campaign)?;
-            campaign
-        }
-        _ if store.resumed() => {
-            store.begin(fresh.clone())?;
-            fresh
-        }
-        _ => fresh,
-    };
-    Ok((store, campaign))
+    open_or_begin(&args.out, args.resume, fresh, |campaign| {
+        check_same(args, campaign)
+    })
 }
 
 fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
@@ -90,15 +80,14 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What holds utilities back.
+/// The sandbox of the utilities.
 struct StudySandbox {
-    /// Whether there is a sandbox.
     sandbox: Sandbox,
-    /// The parts of it that work here, by name.
+    /// Names of the sandbox features that this machine supports.
     parts: Vec<String>,
 }
 
-/// What is asked for; says what the sandbox is made of here.
+/// Chooses the sandbox by the options, and prints which features it has.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -144,7 +133,7 @@ fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
     })
 }
 
-/// Shows the result, and gives the exit code that it stands for.
+/// Prints the result, and returns the exit code.
 fn report(
     summary: &StudySummary,
     store: &Store,
@@ -190,22 +179,204 @@ fn report(
     output.result(&text, &result);
     let of_crash = |group: &&crate::report::study::StudyGroup| group.view.kind == Kind::Crash;
     if let Some(group) = studied.groups.iter().find(of_crash) {
-        next_steps::after_groups(output, &args.out, &group.view.major.short(), None);
+        output.suggest_for_groups(&args.out, &group.view.major.short(), None);
     }
     Ok(exit(summary))
 }
 
 fn exit(summary: &StudySummary) -> Exit {
-    match summary {
-        StudySummary {
-            interrupted: true, ..
-        } => Exit::Interrupted,
-        StudySummary {
-            new_groups: 1.., ..
-        } => Exit::Found,
-        StudySummary {
-            known_crashes: 1.., ..
-        } => Exit::Known,
-        _ => Exit::Done,
+    match (summary.new_groups, summary.known_crashes) {
+        _ if summary.interrupted => Exit::Interrupted,
+        (1.., _) => Exit::Found,
+        (0, 1..) => Exit::Known,
+        (0, 0) => Exit::Done,
+    }
+}
+
+/// Heading of the options that select utilities in `--help`.
+const WHICH: &str = "Selection of utilities";
+
+/// Repeat the fuzz studies of 1990 to 2020 on the utilities of this machine
+///
+/// Runs each utility in a sandbox on random inputs: on stdin, as a file, or typed at a terminal.
+/// Failures are grouped and minimized; the result is a table like those of the papers.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  ddfuzz revisit boxes nvi --time 60s\n  \
+                        ddfuzz revisit --installed --runs 200000 --seed 1 -o study\n  \
+                        ddfuzz revisit --list run_test/test_Linux/regular --time 2h --shard 2/5\n  \
+                        ddfuzz revisit --compare bookworm trixie")]
+pub struct RevisitArgs {
+    /// Utilities, by name or path [default: all of --list]
+    #[arg(value_name = "UTILITY")]
+    pub(super) utilities: Vec<String>,
+    /// List of utilities, in the format of `run.py` of the study of 2020 [default: a list for
+    /// Debian 12]
+    #[arg(help_heading = WHICH, long, value_name = "FILE")]
+    pub(super) list: Option<PathBuf>,
+    /// Run all programs of this Debian package; may be repeated
+    #[arg(help_heading = WHICH, long, value_name = "NAME")]
+    pub(super) package: Vec<String>,
+    /// Skip utilities that are not installed on this machine
+    #[arg(help_heading = WHICH, long)]
+    pub(super) installed: bool,
+    /// Also run all other programs of installed packages, even if they are in no list
+    #[arg(help_heading = WHICH, long)]
+    pub(super) unlisted: bool,
+    /// Skip this utility; may be repeated
+    #[arg(help_heading = WHICH, long, value_name = "UTILITY")]
+    pub(super) skip: Vec<String>,
+    /// Run this utility although it is on the list of those that could do harm; may be repeated
+    #[arg(help_heading = WHICH, long, value_name = "UTILITY")]
+    pub(super) allow: Vec<String>,
+    /// Run only utilities that get their input through this channel; may be repeated
+    #[arg(help_heading = WHICH, long, value_name = "CHANNEL", value_parser = ["stdin", "file", "cp", "two_files", "pty"])]
+    pub(super) channel: Vec<String>,
+    /// Run part K of N equal parts of the list; `ddfuzz merge` joins their results
+    #[arg(help_heading = WHICH, long, value_name = "K/N", value_parser = Shard::from_str)]
+    pub(super) shard: Option<Shard>,
+    /// Use the inputs of a data set of the studies instead of a mixture: issta, or small1 to huge3
+    #[arg(help_heading = WHICH, long, value_name = "NAME", value_parser = Preset::from_str)]
+    pub(super) preset: Option<Preset>,
+    /// Only list what would be run and what would not
+    #[arg(help_heading = WHICH, long)]
+    pub(super) dry_run: bool,
+    /// Output directory
+    #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
+    pub(super) out: PathBuf,
+    /// Fuzz for this long, shared by all utilities
+    #[arg(long, value_parser = values::time)]
+    pub(super) time: Option<Duration>,
+    /// Stop after this long in all, fuzzing and minimization; --resume continues
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(super) total_time: Option<Duration>,
+    /// Make this many runs, shared by all utilities [default: 1200 of each, as the small data sets
+    /// of the study of 2020, unless --time is given]
+    #[arg(long, value_name = "N")]
+    pub(super) runs: Option<u64>,
+    /// Number of workers [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(super) jobs: Option<u32>,
+    /// Random seed [default: from the clock]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Maximum length of a random input [default: 1M]. Does not hold for the inputs of a --preset;
+    /// at a terminal at most 300 keys are typed
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub(super) max_len: Option<u64>,
+    /// Limit on the CPU time of one run and of all processes that it starts [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time_limit)]
+    pub(super) timeout: Option<Duration>,
+    /// Limit on the memory of one run, at least 1M [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory_limit)]
+    pub(super) memory: Option<u64>,
+    #[command(flatten)]
+    pub(super) shrink: MinimizationArgs,
+    /// How often each reproducer is run again, to see how often it fails
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) replays: u32,
+    /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. Their
+    /// crashes are stored but not minimized, and do not count for the exit code
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    pub(super) known: Option<PathBuf>,
+    /// Continue the study in the output directory, with its --seed, --list, --preset, --shard,
+    /// --channel and --max-len, which need not be given again
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// Run utilities without the sandbox; has to be given twice
+    #[arg(hide_short_help = true, long, action = clap::ArgAction::Count)]
+    pub(super) no_sandbox: u8,
+    #[command(flatten)]
+    pub(super) compare: CompareArgs,
+    #[command(flatten)]
+    pub(super) reports: StudyReportArgs,
+}
+
+/// Part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shard {
+    /// Number of the part, from 1.
+    pub(super) part: u32,
+    /// Number of parts.
+    pub(super) of: u32,
+}
+
+impl Shard {
+    /// Whether the utility at this position of the list is in the part.
+    pub(super) fn has(self, place: u64) -> bool {
+        place % u64::from(self.of) == u64::from(self.part - 1)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let numbers = text
+            .split_once('/')
+            .and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
+            _ => Err("write a part like 2/5, for the second of five".to_owned()),
+        }
+    }
+}
+
+impl RevisitArgs {
+    /// Returns the options, completed with those that the resumed study began with.
+    pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
+        // What is wrong with the directory is said when it is opened to be written.
+        let so_far = match self.resume {
+            true => Reader::open(&self.out).ok(),
+            false => None,
+        };
+        let Some(was) = so_far.and_then(|reader| Asked::so_far(&reader)) else {
+            return Ok(self);
+        };
+        if let Some(now) = self.max_len.filter(|now| *now != was.max_len) {
+            let was = was.max_len;
+            return Err(CampaignError::OtherLengths { was, now }.into());
+        }
+        self.max_len = Some(was.max_len);
+        let list = was.list.map(|list| list.0.into());
+        self.list = self.same("--list", self.list.clone(), list)?;
+        let preset = was.preset.and_then(|preset| preset.parse().ok());
+        self.preset = self.same("--preset", self.preset, preset)?;
+        let shard = was.shard.map(|(part, of)| Shard { part, of });
+        self.shard = self.same("--shard", self.shard, shard)?;
+        let some = |channels: Vec<String>| (!channels.is_empty()).then_some(channels);
+        let channels = self.same("--channel", some(self.channels()), some(was.channels))?;
+        self.channel = channels.unwrap_or_default();
+        Ok(self)
+    }
+
+    /// Returns the values of `--channel`, sorted and without duplicates.
+    pub(super) fn channels(&self) -> Vec<String> {
+        let mut channels = self.channel.clone();
+        channels.sort();
+        channels.dedup();
+        channels
+    }
+
+    /// Returns the recorded value of an option. Errors: the option is given with another value.
+    fn same<T: PartialEq>(
+        &self,
+        option: &str,
+        now: Option<T>,
+        was: Option<T>,
+    ) -> Result<Option<T>, Failure> {
+        if now.is_none() || now == was {
+            return Ok(was);
+        }
+        let had = match was {
+            Some(_) => format!("another {option}"),
+            None => format!("no {option}"),
+        };
+        let message = format!(
+            "{} cannot be resumed: its study has {had}",
+            self.out.display()
+        );
+        Err(Failure::usage(message).path(&self.out).hint(format!(
+            "omit {option} to continue the study, or omit --resume to start a new one there"
+        )))
     }
 }

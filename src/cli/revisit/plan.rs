@@ -1,4 +1,4 @@
-//! What is run, and with how much of everything.
+//! Plans a study: which utilities are run, and how many runs each gets.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,18 @@ use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Default number of runs of each utility: the files of the small sets of the 2020 study.
+/// Default number of runs of each utility: the number of files in the small data sets of the 2020
+/// study.
 const RUNS_OF_EACH: u64 = 1200;
 
-/// Which utilities, of which list.
-pub(super) struct Planned {
+/// Selected utilities, and the name of the list that they are from.
+pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
 }
 
 impl RevisitArgs {
-    /// Limits on each run.
+    /// Returns the limits on each run.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(usual.cpu));
@@ -34,8 +35,8 @@ impl RevisitArgs {
     }
 }
 
-/// The utilities that are asked for. What the list has that is not understood is said.
-pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<Planned, Failure> {
+/// Selects the utilities; prints lines of the list that cannot be parsed.
+pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
         let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);
@@ -61,7 +62,7 @@ pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<Planned, Failu
     if let Some(shard) = args.shard {
         utilities.retain(|utility| shard.has(utility.place));
     }
-    Ok(Planned {
+    Ok(StudySelection {
         list: selection.list.name,
         utilities,
     })
@@ -83,7 +84,7 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     Ok(list)
 }
 
-/// Gives each utility that can be run its share of the runs, the first ones what is over.
+/// Divides the runs among the utilities that can be run; the first ones get the remainder.
 fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
@@ -105,14 +106,14 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// The folders of the user's PATH: those that utilities reach, and the others.
+/// Returns the directories of PATH: those that the sandboxed utilities can access, and the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// The folders that utilities find others in: the user's, with those of the system behind.
+/// Returns the PATH directories that utilities can access, followed by the system's.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -123,23 +124,23 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Where utilities are looked for: what all can reach before what is closed to others, of which a
-/// copy would be run.
+/// Returns the directories to search for utilities. Directories that utilities cannot access come
+/// last: programs from there are run as copies.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);
     folders
 }
 
-/// The PATH of the utilities.
+/// Returns the PATH variable for the utilities.
 fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
 
-/// The settings of the study.
+/// Builds the settings of the study.
 pub(super) fn settings(
     args: &RevisitArgs,
-    planned: Planned,
+    planned: StudySelection,
     campaign: &Campaign,
     held: StudySandbox,
 ) -> StudySettings {
@@ -196,7 +197,7 @@ pub(super) fn settings(
     }
 }
 
-/// What the system calls itself (os-release(5)).
+/// Returns the name of the operating system (os-release(5)).
 fn system() -> String {
     let text = std::fs::read_to_string(Path::new("/etc/os-release")).unwrap_or_default();
     let name = text
@@ -213,8 +214,8 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
-/// Lists what would be run.
-pub(super) fn show(planned: &Planned, output: &Output) -> Exit {
+/// Prints what would be run (`--dry-run`).
+pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {
         let of = [&utility.package, &utility.version].map(|it| it.clone().unwrap_or_default());

@@ -1,9 +1,10 @@
-//! `--markdown`, `--csv`, `--html`: a study in files; `--compare`: studies side by side.
+//! Reports of a study (`--markdown`, `--csv`, `--html`), and the comparison of studies
+//! (`--compare`).
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::reports::{may_be_written, output_beside, write_report};
-use crate::cli::results::is_standard;
+use crate::cli::reports::{MARKDOWN, Mark, check_reports, write_report};
+use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::report::study::{
     CSV_HEADER, Comparison, NamedStudy, Row, StudyGroup, compare, comparison_text, csv, html,
@@ -11,17 +12,16 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// What an output directory has of studies.
+/// Results of all studies in an output directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// The utilities.
+    /// Rows of the table of utilities.
     pub rows: Vec<Row>,
-    /// The groups.
     pub groups: Vec<StudyGroup>,
 }
 
 impl Studied {
-    /// Reads all studies of a directory.
+    /// Reads all studies of an output directory.
     pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
         let studies = reader.studies()?;
         if studies.is_empty() {
@@ -34,12 +34,11 @@ impl Studied {
         })
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// The failure that stands for none.
+    /// Returns the failure for a directory without a study.
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -48,7 +47,7 @@ impl Studied {
     }
 }
 
-/// Files of a study other than Markdown.
+/// Options for reports of a study as CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
@@ -62,7 +61,7 @@ pub struct SheetArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Files of a study.
+/// Options for reports of a study.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct StudyReportArgs {
@@ -70,65 +69,50 @@ pub struct StudyReportArgs {
     /// overwritten, any other is not
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// The other ones.
+    /// Files in CSV and HTML.
     #[command(flatten)]
     pub sheets: SheetArgs,
 }
 
-/// What the files of a format begin with, in how many bytes.
-const MARKDOWN: (&str, usize) = ("<!-- ddfuzz -->", 16);
-const CSV: (&str, usize) = (CSV_HEADER, CSV_HEADER.len());
-const HTML: (&str, usize) = ("<!-- ddfuzz -->", 64);
+/// Text at the beginning of a report written by ddfuzz, and the number of bytes to search it in.
+const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
+const HTML: Mark = ("<!-- ddfuzz -->", 64);
 
 impl SheetArgs {
-    /// Whether any is asked for.
     pub fn is_empty(&self) -> bool {
         self.csv.is_none() && self.html.is_none()
     }
 }
 
 impl StudyReportArgs {
-    /// Makes sure, before anything is run, that each file may be written: it is not there yet, is
-    /// empty, or is ddfuzz's own. Gives the output for everything else.
+    /// Checks, before anything is run, that each report file may be written: it does not exist, is
+    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
+    /// goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
             (&self.sheets.csv, CSV),
             (&self.sheets.html, HTML),
         ];
-        for (file, (mark, within)) in all {
-            if let Some(file) = file.as_deref().filter(|file| !is_standard(file)) {
-                may_be_written(file, |bytes| {
-                    let begin = &bytes[..bytes.len().min(within)];
-                    String::from_utf8_lossy(begin).contains(mark)
-                })?;
-            }
-        }
-        output_beside(all.iter().filter_map(|(file, _)| file.as_deref()), output)
+        check_reports(&all, output)
     }
 
-    /// Writes the files.
+    /// Writes all requested reports.
     ///
     /// # Errors
-    /// When one cannot be written; it then stands as it was.
+    /// When a file cannot be written; it is then unchanged.
     pub fn write(&self, rows: &[Row]) -> Result<(), Failure> {
-        if let Some(file) = &self.markdown {
-            write_report(file, &markdown(rows))?;
-        }
-        if let Some(file) = &self.sheets.csv {
-            write_report(file, &csv(rows))?;
-        }
-        if let Some(file) = &self.sheets.html {
-            let whole = std::path::absolute(file)
-                .map_err(|error| Failure::file(file, "finding", &error))?;
-            let folder = whole.parent().unwrap_or(Path::new("/"));
-            write_report(file, &html(rows, folder))?;
-        }
-        Ok(())
+        write_report(&self.markdown, || markdown(rows))?;
+        write_report(&self.sheets.csv, || csv(rows))?;
+        write_report(&self.sheets.html, || {
+            let whole = self.sheets.html.as_deref().map(absolute);
+            let folder = whole.as_deref().and_then(Path::parent);
+            html(rows, folder.unwrap_or(Path::new("/")))
+        })
     }
 }
 
-/// What is compared.
+/// Option `--compare` of `ddfuzz revisit`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CompareArgs {
     /// Run nothing, but compare the studies in two or more output directories, the earliest first:
@@ -138,12 +122,12 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Whether it is asked for.
+    /// Whether `--compare` is given.
     pub fn is_asked(&self) -> bool {
         !self.compare.is_empty()
     }
 
-    /// Shows the comparison; the directories are only read.
+    /// Prints the comparison; the output directories are only read.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());
@@ -151,7 +135,7 @@ impl CompareArgs {
         Ok(Exit::Done)
     }
 
-    /// The comparison.
+    /// Compares the studies in the output directories.
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
             let message = format!("only {} is given to compare", only.display());

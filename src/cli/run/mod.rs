@@ -1,5 +1,5 @@
-//! `ddfuzz run`: a fuzz campaign with grouping and inline minimization. Here are its options, its output
-//! directory, its screen, and the list of bundled targets.
+//! `ddfuzz run`: runs a fuzz campaign that groups and minimizes crashes. Options, output directory,
+//! choice of the screen, and the list of bundled targets.
 
 mod result;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
-use super::behaviour::Complaint;
+use super::behaviour::TargetWarning;
 use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
@@ -106,10 +106,9 @@ pub struct RunArgs {
     pub(in crate::cli) reports: ReportArgs,
 }
 
-/// The heading in the help of the options for several hosts and monitoring.
+/// Heading of the options for several hosts and monitoring in `--help`.
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
-/// Runs the command.
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     if !args.target.is_named() && !args.resume {
         list_targets(output);
@@ -121,15 +120,21 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
-    let complaints = complaints(&mut started, &target, output);
+    let target_warnings = target_warnings(&mut started, &target, output);
     let generator = args.generator.settle(&started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
+    let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
         true => None,
-        false => Some(args.seeds.read(&target, asked_length(&args), output)?),
+        false => Some(args.seeds.read(&target, max_len, output)?),
     };
-    let (store, campaign) = open_store(&args.asked(), &target, way)?;
+    let request = StoreRequest {
+        out: &args.out,
+        resume: args.resume,
+        seed: args.seed,
+    };
+    let (store, campaign) = open_store(&request, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
@@ -140,7 +145,10 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     (settings.seeds, settings.words) = match inputs {
         Some(inputs) => inputs,
         None => {
-            let max_len = longest(&args, &store, resumed)?;
+            let max_len = match resumed {
+                true => campaign::greatest_length(&store, args.max_len)?,
+                false => max_len,
+            };
             args.seeds
                 .read(&settings.minimizing.target, max_len, output)?
         }
@@ -162,36 +170,28 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         reports: &args.reports,
         out: &args.out,
         before,
-        complaints,
+        target_warnings,
         tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)
 }
 
-/// The greatest length of an input, in bytes; that of the campaign where one is resumed.
-fn longest(args: &RunArgs, store: &crate::store::Store, resumed: bool) -> Result<u64, Failure> {
-    Ok(match resumed {
-        true => campaign::greatest_length(store, args.max_len)?,
-        false => asked_length(args),
-    })
-}
-
-/// Warns of reasons why this campaign would find little, before it begins.
-fn complaints(started: &mut Started, target: &Target, output: &Output) -> Vec<Complaint> {
+/// Warns before the campaign if it would find little, by two trial runs.
+fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
         return Vec::new();
     }
     let seen = behaviour::observe(&mut *started.executor, target);
-    let mut complaints = seen.complaints(target);
-    complaints.extend(behaviour::unused_entry(target, started.executor.way()));
-    for complaint in &complaints {
-        output.say(&format!("warning: {complaint}"));
+    let mut target_warnings = seen.target_warnings(target);
+    target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
+    for warning in &target_warnings {
+        output.say(&format!("warning: {warning}"));
     }
-    complaints
+    target_warnings
 }
 
-/// The options that campaigns without coverage would do nothing about are refused there.
+/// Fails if an option that needs a coverage-guided campaign is given for another one.
 fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
     match args.only_guided() {
         Some(name) if generator == Generator::Classic => {
@@ -205,10 +205,6 @@ fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), 
         }
         _ => Ok(()),
     }
-}
-
-fn asked_length(args: &RunArgs) -> u64 {
-    args.max_len.unwrap_or(DEFAULT_MAX_LEN)
 }
 
 fn settings(
@@ -245,7 +241,7 @@ fn settings(
 }
 
 impl RunArgs {
-    /// The target that is named; to go on with a campaign, the one that it has on record will do.
+    /// Returns the target on the command line; with `--resume`, else the recorded one.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {
@@ -269,21 +265,13 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    fn asked(&self) -> StoreRequest<'_> {
-        StoreRequest {
-            out: &self.out,
-            resume: self.resume,
-            seed: self.seed,
-        }
-    }
-
-    /// What is minimized, and how.
+    /// Builds the settings of minimizations.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         let learn_limit = self.target.timeout.is_none();
         self.shrink.minimizing(target, way, learn_limit)
     }
 
-    /// The first of the options that only campaigns guided by coverage understand, if it is given.
+    /// Returns the first given option that works only in coverage-guided campaigns.
     pub fn only_guided(&self) -> Option<&'static str> {
         let given = [
             ("--broker", self.broker.is_some()),
@@ -296,24 +284,23 @@ impl RunArgs {
     }
 }
 
-/// The number of workers that `--jobs` asks for, else the number of processors.
+/// Returns the number of workers: `--jobs`, else the number of processors.
 pub fn workers(jobs: Option<u32>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
-/// The output directory that is asked for.
+/// Options for opening the output directory.
 pub struct StoreRequest<'a> {
-    /// The directory.
     pub out: &'a Path,
-    /// Whether its campaign is resumed.
+    /// Whether the campaign in the directory is continued.
     pub resume: bool,
-    /// The seed, where one was named.
+    /// Value of `--seed`.
     pub seed: Option<u64>,
 }
 
-/// Opens the output directory: `--resume` goes on with its campaign, else a new one begins,
-/// beside whatever earlier ones found.
+/// Opens the output directory: continues its campaign with `--resume`, else begins a new one beside
+/// earlier ones.
 pub fn open_store(
     asked: &StoreRequest<'_>,
     target: &Target,
@@ -323,24 +310,34 @@ pub fn open_store(
     fresh.seed = fresh
         .seed
         .or_else(|| u64::from_str_radix(&fresh.id, 16).ok());
-    let mut store = Store::create_or_resume(asked.out, fresh.clone())?;
-    let current = store.campaigns().current.clone();
-    let campaign = match current {
-        Some(campaign) if store.resumed() && asked.resume => {
-            check_same(asked, target, &campaign)?;
-            campaign
-        }
-        _ if store.resumed() => {
-            store.begin(fresh.clone())?;
-            fresh
-        }
-        _ => fresh,
-    };
+    let (mut store, campaign) = open_or_begin(asked.out, asked.resume, fresh, |campaign| {
+        check_same(asked, target, campaign)
+    })?;
     install_bundled(&mut store, target)?;
     Ok((store, campaign))
 }
 
-/// A new campaign on this target, with an id that no other has.
+/// Opens the output directory `out`. Returns its current campaign with `resume`, after `check`; else
+/// begins the campaign `fresh`.
+pub fn open_or_begin(
+    out: &Path,
+    resume: bool,
+    fresh: Campaign,
+    check: impl FnOnce(&Campaign) -> Result<(), Failure>,
+) -> Result<(Store, Campaign), Failure> {
+    let mut store = Store::create_or_resume(out, fresh.clone())?;
+    match store.campaigns().current.clone() {
+        Some(campaign) if store.resumed() && resume => {
+            check(&campaign)?;
+            return Ok((store, campaign));
+        }
+        _ if store.resumed() => store.begin(fresh.clone())?,
+        _ => {}
+    }
+    Ok((store, fresh))
+}
+
+/// Creates a campaign record for this target, with a new id.
 pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     Campaign {
         settings: config::settings().cloned(),
@@ -378,7 +375,7 @@ fn check_same(
     Ok(())
 }
 
-/// What the screen shows of the campaign from the beginning.
+/// Builds the heading of the full screen.
 fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     Heading {
         target: target_name(&settings.minimizing.target),
@@ -392,7 +389,7 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     }
 }
 
-/// The whole terminal where there is one, else lines, in which runs are told as `unit`.
+/// Returns the full screen if stderr is a terminal, else a screen of lines, which call runs `unit`.
 pub fn screen(
     plain: bool,
     unit: &'static str,
@@ -410,29 +407,25 @@ pub fn screen(
             return Ok(Box::new(full));
         }
     }
-    Ok(Box::new(ui::Line::new(output).counting(unit)))
+    Ok(Box::new(ui::CampaignLine::new(output).counting(unit)))
 }
 
-#[derive(Serialize)]
-struct Listed {
-    targets: Vec<ListedTarget>,
-}
-
-#[derive(Serialize)]
-struct ListedTarget {
-    name: &'static str,
-    summary: &'static str,
-}
-
-/// Lists them.
+/// Prints the bundled targets.
 fn list_targets(output: &Output) {
-    let targets: Vec<ListedTarget> = bundled::list()
-        .into_iter()
-        .map(|bundled| ListedTarget {
-            name: bundled.name,
-            summary: bundled.summary,
-        })
-        .collect();
+    #[derive(Serialize)]
+    struct ListedTarget {
+        name: &'static str,
+        summary: &'static str,
+    }
+    #[derive(Serialize)]
+    struct Listed {
+        targets: Vec<ListedTarget>,
+    }
+    let target = |bundled: bundled::Bundled| ListedTarget {
+        name: bundled.name,
+        summary: bundled.summary,
+    };
+    let targets: Vec<ListedTarget> = bundled::list().into_iter().map(target).collect();
     let mut text =
         "Targets that come with ddfuzz, for --target NAME (or give any program after `--`):\n"
             .to_owned();

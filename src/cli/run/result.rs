@@ -1,21 +1,21 @@
-//! What a campaign came to, for people and scripts.
+//! Result of a campaign: as text, as JSON, as an exit code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
-use crate::cli::behaviour::Complaint;
+use crate::cli::behaviour::TargetWarning;
 use crate::cli::reports::{ReportArgs, causes, target_name};
-use crate::cli::{Exit, Failure, Output, behaviour, config, next_steps, show, ui};
+use crate::cli::{Exit, Failure, Output, behaviour, config, show, ui};
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// What is said of a campaign that has ended on a full disk.
+/// Warning after a campaign that ended on a full disk.
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
 
-/// Shows the result, and gives the exit code that it stands for.
+/// Prints the result, and returns the exit code.
 pub fn report(
     summary: &Summary,
     store: &Store,
@@ -69,36 +69,29 @@ pub fn report(
     told.write(&views, &text, store)?;
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     told.say_next(&views, store, output);
     Ok(exit(summary))
 }
 
 fn exit(summary: &Summary) -> Exit {
-    match summary {
-        Summary {
-            interrupted: true, ..
-        } => Exit::Interrupted,
-        Summary {
-            new_groups: 1.., ..
-        }
-        | Summary { unstored: 1.., .. } => Exit::Found,
-        Summary {
-            known_crashes: 1.., ..
-        } => Exit::Known,
-        _ => Exit::Done,
+    match (summary.new_groups + summary.unstored, summary.known_crashes) {
+        _ if summary.interrupted => Exit::Interrupted,
+        (1.., _) => Exit::Found,
+        (0, 1..) => Exit::Known,
+        (0, 0) => Exit::Done,
     }
 }
 
-/// Which groups were there before this call.
+/// Groups in the output directory before this call.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
 }
 
 impl GroupsBefore {
-    /// The groups that are there now; `resumed` says whether the campaign is resumed.
+    /// Reads the groups; `resumed`: whether a campaign is continued.
     pub fn of(store: &Store, resumed: bool) -> Result<GroupsBefore, Failure> {
         let mut majors = BTreeSet::new();
         for kind in Kind::ALL {
@@ -109,39 +102,37 @@ impl GroupsBefore {
     }
 }
 
-/// What the result of a campaign is made of, besides its summary and store.
+/// Facts for the result of a campaign, in addition to its summary and store.
 pub struct CampaignReport<'a> {
-    /// What runs are called.
+    /// Name of a run in counts: `run` or `input`.
     pub unit: &'static str,
-    /// What was run, and how.
+    /// Target, way of execution, and settings of minimizations.
     pub minimizing: &'a Minimizing,
-    /// The groups that are muted.
+    /// Known groups, which do not count as found.
     pub known: &'a KnownGroups,
-    /// Files for CI servers.
     pub reports: &'a ReportArgs,
-    /// The output directory, as the user names it.
+    /// Output directory as given by the user.
     pub out: &'a Path,
-    /// What was there before.
     pub before: GroupsBefore,
-    /// Reasons why fuzzing this command line would find little.
-    pub complaints: Vec<Complaint>,
-    /// Whether the corpus holds what has reached something new.
+    /// Warnings printed before the campaign.
+    pub target_warnings: Vec<TargetWarning>,
+    /// Whether the campaign was guided by coverage, so that its corpus shows what was reached.
     pub tells_coverage: bool,
 }
 
 impl CampaignReport<'_> {
-    /// Warnings, with those that only the runs of the campaign have shown.
+    /// Returns all warnings: those printed before the campaign, and those derived from its runs.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
             false => None,
         };
         // What was seen before it began need not be said again.
-        let is_late = self.complaints.is_empty() && !self.before.resumed;
+        let is_late = self.target_warnings.is_empty() && !self.before.resumed;
         let late = is_late
-            .then(|| behaviour::hindsight(summary, corpus))
+            .then(|| behaviour::campaign_warning(summary, corpus))
             .flatten();
-        let all = self.complaints.iter().chain(&late);
+        let all = self.target_warnings.iter().chain(&late);
         let full = summary.out_of_room.then(|| match summary.unstored {
             0 => OUT_OF_ROOM.to_owned(),
             lost => format!(
@@ -151,10 +142,10 @@ impl CampaignReport<'_> {
         });
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
         let more = full.into_iter().chain(hung);
-        Ok(all.map(Complaint::to_string).chain(more).collect())
+        Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// What to do with a group of crashes that is not fixed, if possible a new one.
+    /// Suggests commands for a crash group that is not fixed, preferably a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
@@ -164,11 +155,11 @@ impl CampaignReport<'_> {
         let next = left.min_by_key(|view| (never_comes(view), is_old(view)));
         if let Some(view) = next {
             let target = Some(&self.minimizing.target);
-            next_steps::after_groups(output, self.out, &view.major.short(), target);
+            output.suggest_for_groups(self.out, &view.major.short(), target);
         }
     }
 
-    /// What the new groups crash of.
+    /// Describes the crashes of new groups.
     fn causes(&self, views: &[GroupView], store: &Store) -> String {
         let new = views
             .iter()
@@ -177,7 +168,9 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Whether a group is neither known nor was there before.
+    /// Returns whether a group is new: neither known nor there before. `None` if that cannot be
+    /// told, because an earlier call of the campaign may have been killed before it reported the
+    /// group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
@@ -189,7 +182,7 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// Writes the files for CI servers.
+    /// Writes the reports for CI servers.
     fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
         if self.reports.is_empty() {
             return Ok(());
@@ -206,8 +199,8 @@ impl CampaignReport<'_> {
     }
 }
 
-/// What was found: `counts` of groups of crashes, hangs, out-of-memory failures and flaky crashes,
-/// of the crashes also how many are new.
+/// Formats the numbers of groups: `counts` of crashes, hangs, out-of-memory failures and flaky
+/// crashes; `new` crash groups.
 fn found(counts: &[u64], new: u64) -> String {
     let crashes = match counts[0] {
         0 => "no crashes".to_owned(),
@@ -222,8 +215,8 @@ fn found(counts: &[u64], new: u64) -> String {
     crashes + &other_groups(&counts[1..])
 }
 
-/// How many groups there are of hangs, of runs out of memory, and of flaky crashes, behind another
-/// count: `, 1 hang group`; nothing for those that are none.
+/// Formats the numbers of groups of hangs, out-of-memory failures and flaky crashes, to be
+/// appended: `, 1 hang group`; empty if there are none.
 pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
     let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
@@ -232,7 +225,7 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// How many hangs have no group, to be appended to the counts of groups.
+/// Formats the number of hangs without a group, to be appended to the counts of groups.
 fn unnamed(hangs: u64) -> String {
     match hangs {
         0 => String::new(),
@@ -240,7 +233,7 @@ fn unnamed(hangs: u64) -> String {
     }
 }
 
-/// What is said of hangs that have no group.
+/// Returns the warning about hangs that were not triaged before the time was over.
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
@@ -250,7 +243,7 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// What ended the campaign, where that is not just what was asked for.
+/// Formats why the campaign ended, unless it simply used up its time or runs.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),

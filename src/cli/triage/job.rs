@@ -1,11 +1,11 @@
-//! One triage: from files to a result, and the output directory that it fills.
+//! Runs one triage (`ddfuzz triage`): from input files to groups, and to the output directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::tally::{FileState, Outcome, Tally};
-use super::workers::{Answer, Workers, say_unread};
+use super::outcomes::{FileState, Outcome, TriageOutcomes};
+use super::workers::{WorkerResult, Workers, say_unread};
 use crate::campaign::{Examined, examined, fails_on_anything, identity, kind_of, may_leak};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
@@ -19,13 +19,13 @@ use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Quick, Triager};
 
-/// What is to be done.
+/// One triage, as given by the command line.
 pub struct TriageJob<'a> {
     pub target: Target,
     pub way: Way,
     pub jobs: usize,
     pub max_len: u64,
-    /// Look for leaks in all inputs that do not crash.
+    /// Whether to look for leaks in all inputs that do not crash.
     pub leaks: bool,
     pub out: Option<PathBuf>,
     pub resume: bool,
@@ -33,21 +33,21 @@ pub struct TriageJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What is done so far.
+/// State of a running triage.
 struct TriageState {
-    tally: Tally,
-    archive: Option<Archive>,
-    fates: Vec<FileState>,
+    outcomes: TriageOutcomes,
+    directory: Option<TriageDirectory>,
+    states: Vec<FileState>,
     done: u64,
 }
 
 impl TriageJob<'_> {
-    /// Runs all inputs.
+    /// Runs all inputs, and returns the result.
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
-        let mut course = self.begin()?;
+        let mut progress = self.begin()?;
         let files = &self.found.inputs;
-        let known = course.tally.contents().map(|(content, _)| *content);
-        let crew = Workers {
+        let known = progress.outcomes.contents().map(|(content, _)| *content);
+        let workers = Workers {
             target: &self.target,
             way: self.way,
             files,
@@ -55,63 +55,69 @@ impl TriageJob<'_> {
             leaks: self.leaks,
             stop: self.stop,
             taken: Mutex::new(known.collect()),
-            routes: Mutex::new(course.tally.steady_routes().collect()),
+            variants: Mutex::new(progress.outcomes.steady_variants().collect()),
         };
-        let line = ui::Counting::new(output, "file", files.len() as u64);
-        crew.run(self.jobs, |answer| {
+        let line = ui::CountBar::new(output, "file", files.len() as u64);
+        workers.run(self.jobs, |answer| {
             if let Some((at, answer)) = answer {
-                course.take(at, answer, files)?;
+                progress.take(at, answer, files)?;
             }
-            let groups = course.tally.seen_groups();
-            line.show(course.done, &size::counted(groups, "group"));
+            let groups = progress.outcomes.group_count();
+            line.show(progress.done, &size::counted(groups, "group"));
             Ok(())
         })?;
         drop(line);
-        self.settle(&mut course)?;
-        let mut result = self.result(&course, output);
-        self.find_careless(&mut result)?;
-        if let Some(archive) = course.archive.take() {
-            archive.close(&course.tally)?;
+        self.settle(&mut progress)?;
+        let mut result = self.result(&progress, output);
+        self.note_any_input_group(&mut result)?;
+        if let Some(directory) = progress.directory.take() {
+            directory.close(&progress.outcomes)?;
         }
         Ok(result)
     }
 
     fn begin(&self) -> Result<TriageState, Failure> {
-        let mut tally = Tally::new(identity(&self.target)?);
-        let archive = match &self.out {
+        let mut outcomes = TriageOutcomes::new(identity(&self.target)?);
+        let directory = match &self.out {
             Some(out) => {
                 let (target, way) = (&self.target, self.way);
-                Some(Archive::open(out, target, way, self.resume, &mut tally)?)
+                Some(TriageDirectory::open(
+                    out,
+                    target,
+                    way,
+                    self.resume,
+                    &mut outcomes,
+                )?)
             }
             None => None,
         };
         Ok(TriageState {
-            tally,
-            archive,
-            fates: vec![FileState::Waiting; self.found.inputs.len()],
+            outcomes,
+            directory,
+            states: vec![FileState::Pending; self.found.inputs.len()],
             done: 0,
         })
     }
 
-    /// Examines and files the least input of each route: what is said of a route is what its
-    /// least input shows, whichever worker was first.
-    fn settle(&self, course: &mut TriageState) -> Result<(), Failure> {
+    /// Examines and stores the smallest input of each crash variant (a pair of keys): so the result
+    /// does not depend on which worker was first.
+    fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
-        for (route, (_, at)) in course.tally.least(&course.fates) {
-            let Some((input, _)) = course.tally.outcome(&course.fates[at]) else {
+        for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
+            let Some((input, _)) = progress.outcomes.outcome(&progress.states[at]) else {
                 continue;
             };
-            let known = &course.tally.routes[route];
-            let filed = |archive: &Archive| archive.has(&known.line, input);
-            let is_filed = course.archive.as_ref().is_none_or(filed);
+            let known = &progress.outcomes.variants[variant];
+            let filed = |directory: &TriageDirectory| directory.has(&known.line, input);
+            let is_filed = progress.directory.as_ref().is_none_or(filed);
             let settled = known.examined == input && is_filed;
             // An earlier call has examined it.
             if settled && known.trace.is_none() {
-                let archive = course.archive.as_ref();
-                let trace = archive.and_then(|archive| archive.trace(&known.line, input));
-                course.tally.routes[route].trace = trace;
+                let directory = progress.directory.as_ref();
+                let trace = directory.and_then(|directory| directory.trace(&known.line, input));
+                progress.outcomes.variants[variant].trace = trace;
             }
-            let known = &course.tally.routes[route];
+            let known = &progress.outcomes.variants[variant];
             if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
                 continue;
             }
@@ -127,20 +133,19 @@ impl TriageJob<'_> {
             };
             let leaks = self.leaks || may_leak(file);
             let examined = examined(triager, &bytes, leaks)?;
-            let route = (known.line.kind, known.line.major, known.line.minor);
-            let same = examined
-                .crash
-                .as_deref()
-                .is_some_and(|crash| (kind_of(crash), crash.keys.major, crash.keys.minor) == route);
+            let variant = (known.line.kind, known.line.major, known.line.minor);
+            let same = examined.crash.as_deref().is_some_and(|crash| {
+                (kind_of(crash), crash.keys.major, crash.keys.minor) == variant
+            });
             if same {
-                course.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
+                progress.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
             }
         }
         Ok(())
     }
 
-    /// Notes the group that the target crashes in whatever the input is, if there is one.
-    fn find_careless(&self, result: &mut TriageResult) -> Result<(), Failure> {
+    /// Marks the group whose crash occurs on any input, if there is one.
+    fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
         if groups.peek().is_none() || self.stop.load(Ordering::Relaxed) {
@@ -156,22 +161,22 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    fn result(&self, course: &TriageState, output: &Output) -> TriageResult {
+    fn result(&self, progress: &TriageState, output: &Output) -> TriageResult {
         let mut result = TriageResult {
             interrupted: self.stop.load(Ordering::Relaxed),
             ..TriageResult::default()
         };
         let mut contents = std::collections::HashSet::new();
-        for (file, fate) in self.found.inputs.iter().zip(&course.fates) {
-            if let FileState::Refused(why) = fate {
+        for (file, state) in self.found.inputs.iter().zip(&progress.states) {
+            if let FileState::Unreadable(why) = state {
                 say_unread(&file.path, why, output);
                 result.inputs.push(unread(file.path.clone(), why.clone()));
-            } else if let Some((content, outcome)) = course.tally.outcome(fate) {
+            } else if let Some((content, outcome)) = progress.outcomes.outcome(state) {
                 contents.insert(content);
-                compare(file, outcome, &course.tally, output);
+                compare(file, outcome, &progress.outcomes, output);
                 result.flaky += u64::from((1..outcome.tries).contains(&outcome.hits));
-                result.healthy += u64::from(outcome.route.is_none());
-                result.inputs.push(row(file, outcome, &course.tally));
+                result.healthy += u64::from(outcome.variant.is_none());
+                result.inputs.push(row(file, outcome, &progress.outcomes));
             }
         }
         for (path, why) in &self.found.unread {
@@ -183,25 +188,31 @@ impl TriageJob<'_> {
         result.contents = contents.len() as u64;
         let facts = TargetFacts::of(&self.target);
         result.instrumentation = facts.ok().and_then(|facts| facts.instrumentation());
-        result.groups = course.tally.groups(&self.found.inputs, &course.fates);
+        result.groups = progress
+            .outcomes
+            .groups(&self.found.inputs, &progress.states);
         result
     }
 }
 
 impl TriageState {
-    fn take(&mut self, at: usize, answer: Answer, files: &[Input]) -> Result<(), Failure> {
+    fn take(&mut self, at: usize, answer: WorkerResult, files: &[Input]) -> Result<(), Failure> {
         self.done += 1;
-        self.fates[at] = match answer {
-            Answer::Refused(why) => FileState::Refused(why),
-            Answer::Same(input) => FileState::Content(input),
-            Answer::Again { input, size, route } => {
-                let line = self.tally.again(input, size, route);
-                if let Some(archive) = &mut self.archive {
-                    archive.note(line)?;
+        self.states[at] = match answer {
+            WorkerResult::Unreadable(why) => FileState::Unreadable(why),
+            WorkerResult::Duplicate(input) => FileState::Content(input),
+            WorkerResult::KnownVariant {
+                input,
+                size,
+                variant,
+            } => {
+                let line = self.outcomes.known_variant(input, size, variant);
+                if let Some(directory) = &mut self.directory {
+                    directory.note(line)?;
                 }
                 FileState::Content(input)
             }
-            Answer::New {
+            WorkerResult::New {
                 input,
                 bytes,
                 size,
@@ -210,9 +221,9 @@ impl TriageState {
                 match examined.crash {
                     Some(_) => self.examined(at, input, &bytes, &examined, files, false)?,
                     None => {
-                        let (line, _) = self.tally.take(input, size, &examined);
-                        if let Some(archive) = &mut self.archive {
-                            archive.note(line)?;
+                        let (line, _) = self.outcomes.add(input, size, &examined);
+                        if let Some(directory) = &mut self.directory {
+                            directory.note(line)?;
                         }
                     }
                 }
@@ -222,8 +233,8 @@ impl TriageState {
         Ok(())
     }
 
-    /// Takes in a crash, and files it where it is the first of its route, or `anyway`. It is filed
-    /// before it is noted as done.
+    /// Records a crash. Stores it if it is the first of its variant, or if `anyway` is true; the
+    /// crash is stored before its journal line is written.
     fn examined(
         &mut self,
         at: usize,
@@ -233,20 +244,22 @@ impl TriageState {
         files: &[Input],
         anyway: bool,
     ) -> Result<(), Failure> {
-        let (line, first) = self.tally.take(input, bytes.len() as u64, examined);
-        let (Some(archive), Some(crash)) = (&mut self.archive, &examined.crash) else {
+        let (line, first) = self.outcomes.add(input, bytes.len() as u64, examined);
+        let (Some(directory), Some(crash)) = (&mut self.directory, &examined.crash) else {
             return Ok(());
         };
         let kind = kind_of(crash);
         if first || anyway || kind == Kind::Flaky {
-            archive.file(kind, crash, &files[at].path, bytes)?;
+            directory.file(kind, crash, &files[at].path, bytes)?;
         }
-        Ok(archive.note(line)?)
+        Ok(directory.note(line)?)
     }
 }
 
-fn row(file: &Input, outcome: Outcome, tally: &Tally) -> TriageInput {
-    let line = outcome.route.map(|route| &tally.routes[route].line);
+fn row(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes) -> TriageInput {
+    let line = outcome
+        .variant
+        .map(|variant| &outcomes.variants[variant].line);
     TriageInput {
         file: file.path.clone(),
         ended: Some(outcome.ended.to_string()),
@@ -276,13 +289,15 @@ fn unread(file: PathBuf, why: String) -> TriageInput {
     }
 }
 
-/// Notes where an input does not end as its name says.
-fn compare(file: &Input, outcome: Outcome, tally: &Tally, output: &Output) {
+/// Prints a note (`-v`) if an input does not end as its file name promises.
+fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &Output) {
     let Some(named) = file.named else {
         return;
     };
-    let crashed = outcome.route.is_some();
-    let kind = outcome.route.map(|route| tally.routes[route].line.kind);
+    let crashed = outcome.variant.is_some();
+    let kind = outcome
+        .variant
+        .map(|variant| outcomes.variants[variant].line.kind);
     let over = matches!(kind, Some(Kind::Hang | Kind::Oom));
     let agrees = match (named.reported_end, outcome.ended) {
         (ReportedEnd::Signal(named), Ended::Signal(seen)) => named == seen,
@@ -303,28 +318,28 @@ fn compare(file: &Input, outcome: Outcome, tally: &Tally, output: &Output) {
     }
 }
 
-/// An output directory that is written while inputs are run.
-pub struct Archive {
+/// Output directory that is filled while inputs are run.
+pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
     campaign: String,
-    /// As its `main` takes one input, for scripts.
+    /// Target with its input on stdin or in a file, for reproducer scripts.
     target: Target,
 }
 
-impl Archive {
-    /// Opens the directory; with `resume`, `tally` takes in what was done there before.
+impl TriageDirectory {
+    /// Opens the directory. With `resume`, adds the results of earlier calls to `outcomes`.
     pub fn open(
         out: &Path,
         target: &Target,
         way: Way,
         resume: bool,
-        tally: &mut Tally,
-    ) -> Result<Archive, Failure> {
+        outcomes: &mut TriageOutcomes,
+    ) -> Result<TriageDirectory, Failure> {
         let fresh = campaign_of(target, way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let (journal, mut lines) = store.triage_journal()?;
-        lines.retain(|line| resume && tally.is_of_target(line));
+        lines.retain(|line| resume && outcomes.is_of_target(line));
         // Counts go on where they were, whatever campaign has begun there since.
         let campaign = match lines.last() {
             Some(line) => line.campaign.clone(),
@@ -333,11 +348,11 @@ impl Archive {
         if lines.is_empty() && store.resumed() {
             store.begin(fresh)?;
         }
-        lines.into_iter().for_each(|line| tally.recall(line));
+        lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;
         // What the script runs without ddfuzz is its `main`.
         let target = target.by_main();
-        Ok(Archive {
+        Ok(TriageDirectory {
             store,
             journal,
             campaign,
@@ -345,7 +360,7 @@ impl Archive {
         })
     }
 
-    /// Files a crash of the file `path`.
+    /// Stores a crash, and a script that reproduces it.
     pub fn file(
         &mut self,
         kind: Kind,
@@ -365,12 +380,12 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether this content is filed in the place of this line.
+    /// Whether the input is stored as a crash with the keys of `line`.
     pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
         self.entry(line, input).is_some()
     }
 
-    /// The trace of the crash that is filed in the place of this line.
+    /// Returns the stack trace of the stored crash with the keys of `line`.
     pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
         let entry = self.entry(line, input)?;
         Some(Trace::of(&entry.crash, Some(&entry.folder)))
@@ -383,16 +398,16 @@ impl Archive {
         self.store.reader().entry(&id).ok().flatten()
     }
 
-    /// Notes what is done.
+    /// Appends a line to the journal.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
         self.journal.add(&Triaged { campaign, ..line })
     }
 
-    /// Writes how often each group was met, and the journal through to the device.
-    pub fn close(mut self, tally: &Tally) -> Result<(), StoreError> {
+    /// Writes how often each group was seen, and syncs the journal to the disk.
+    pub fn close(mut self, outcomes: &TriageOutcomes) -> Result<(), StoreError> {
         self.journal.sync()?;
-        for ((kind, major), count) in tally.seen() {
+        for ((kind, major), count) in outcomes.seen() {
             match self.store.set_seen(kind, major, &self.campaign, count) {
                 // Somebody has tidied up meanwhile, or the input is not to be read any more.
                 Err(StoreError::NoSuch { .. }) => {}

@@ -1,8 +1,8 @@
-//! `ddfuzz triage`: runs, keys and groups crash files that exist already. `--against` compares the
-//! groups with those of another output directory.
+//! `ddfuzz triage`: runs existing crash files and groups them. `--against` compares the groups with
+//! those of another output directory.
 
 mod job;
-mod tally;
+mod outcomes;
 mod workers;
 
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, next_steps, signals, ui, values};
-use crate::campaign::{Minimizing, Variants, pending_entries};
+use super::{Exit, Failure, Output, signals, ui, values};
+use crate::campaign::{Minimizing, Variants, left_to_minimize};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
+use crate::report::text::shell_word;
 use crate::report::{
     CannotTell, SameBy, TriageGroup, TriageResult, triage_cannot_tell, triage_doubts,
     triage_groups_table, triage_summary, triage_table,
@@ -27,7 +28,7 @@ use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Run crash files and group them by bug
@@ -80,7 +81,6 @@ pub struct TriageArgs {
     reports: ReportArgs,
 }
 
-/// Runs the command.
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
     let target = args.target.target()?;
@@ -134,14 +134,14 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
     for group in result.groups.iter().filter(|group| group.any_input) {
-        next_steps::warn_of_any_input(&group.major, output);
+        output.warn_of_any_input(&group.major);
     }
     args.say_next(&result, &target, &known, output)?;
     Ok(exit(&result))
 }
 
 impl TriageArgs {
-    /// Says what can be done after this result.
+    /// Suggests commands that use the result.
     fn say_next(
         &self,
         result: &TriageResult,
@@ -152,12 +152,15 @@ impl TriageArgs {
         match (&self.out, result.groups.first()) {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
-                if !pending_entries(&reader, Variants::Plain, known)?.is_empty() {
-                    next_steps::before_minimizing(output, out);
+                if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
+                    let out = shell_word(out);
+                    output.suggest(&format!("ddfuzz min {out}  # minimizes its groups"));
                 }
-                next_steps::after_groups(output, out, &group.major, Some(target));
+                output.suggest_for_groups(out, &group.major, Some(target));
             }
-            (None, Some(_)) => next_steps::after_triage(output),
+            (None, Some(_)) => {
+                output.suggest("add -o DIR to store the groups, for ddfuzz export and ddfuzz check")
+            }
             _ => {}
         }
         if result.interrupted {
@@ -170,7 +173,7 @@ impl TriageArgs {
         Ok(())
     }
 
-    /// Minimizes what was filed.
+    /// Minimizes the groups in the output directory (`--minimize`).
     fn minimize(
         &self,
         out: &Path,
@@ -191,7 +194,7 @@ impl TriageArgs {
     }
 }
 
-/// Says which groups are muted.
+/// Marks the groups that are in the list of known groups.
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
@@ -199,7 +202,8 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
     }
 }
 
-/// Says which groups are new, and of which groups of the other directory nothing can be said.
+/// Marks the groups that the other directory does not have, and lists its groups that this build
+/// cannot show.
 fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
@@ -207,7 +211,7 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
         crash_exit: target.crash_exit,
     };
     for group in &mut result.groups {
-        against.judge(group, &conditions);
+        against.compare_group(group, &conditions);
     }
     result.cannot_tell = against.cannot_tell(&conditions);
 }
@@ -230,8 +234,8 @@ fn text(result: &TriageResult, each: bool) -> String {
     text
 }
 
-/// Files that were not read might have crashed: where nothing else did, that nothing was found is
-/// not said.
+/// Returns the exit code. If nothing crashed, but files could not be read, that is an error: these
+/// files might crash.
 fn exit(result: &TriageResult) -> Exit {
     let told = |group: &TriageGroup| !group.known && group.new != Some(false);
     if result.interrupted {
@@ -247,15 +251,15 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// Another output directory.
+/// Groups of another output directory, for `--against`.
 pub struct Against {
-    had: BaselineGroups,
-    /// A crash of each of its groups, which stands for them.
+    had: HadGroups,
+    /// Representative crashes of its groups.
     crashes: Vec<Crash>,
 }
 
 impl Against {
-    /// Reads the groups of the directory.
+    /// Reads the groups of an output directory.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;
@@ -270,8 +274,9 @@ impl Against {
         Ok(Against { had, crashes })
     }
 
-    /// Says of a group of runs under these conditions whether the directory has it.
-    pub fn judge(&self, group: &mut TriageGroup, now: &Conditions) {
+    /// Records in `group` whether the other directory has it; `now` are the conditions of the
+    /// current runs.
+    pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
         group.new = Some(same.is_none());
@@ -285,7 +290,8 @@ impl Against {
         }
     }
 
-    /// By what the directory has the group, if it has.
+    /// Returns how the group was recognized in the other directory: by its key, or by its function
+    /// names.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -295,7 +301,7 @@ impl Against {
         has.then_some(SameBy::Names)
     }
 
-    /// Whether the directory would have the group under the same class.
+    /// Whether the other directory's builds would report the crash under the same class.
     fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
         let everywhere = [
             "rustpanic",
@@ -313,7 +319,7 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// The groups of the directory that runs under these conditions cannot show, each once.
+    /// Returns the groups of the other directory that runs under these conditions cannot show.
     pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

@@ -1,4 +1,4 @@
-//! The inputs of a triage, and the workers that run them, each with a triager.
+//! Worker threads of a triage: each runs input files with its own triager.
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;
@@ -19,43 +19,40 @@ use crate::store::foreign::{Input, Inputs};
 use crate::store::{Kind, foreign};
 use crate::triage::{Key, Triager};
 
-/// Answers that may wait for each worker: no more inputs than these are held in memory.
+/// Maximum number of pending results per worker; bounds the number of inputs in memory.
 const BACKLOG: usize = 4;
-/// How often the one who listens looks around while there is no answer.
+/// Interval at which progress is shown while no result arrives.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What became of one file.
-pub enum Answer {
-    /// It could not be read.
-    Refused(String),
-    /// Its content was run before, or another worker runs it.
-    Same(ContentHash),
-    /// It crashed as others did before.
-    Again {
-        /// Its content.
+/// Result of one input file.
+pub enum WorkerResult {
+    /// The file could not be read; the text says why.
+    Unreadable(String),
+    /// The same content was run before, or another worker runs it.
+    Duplicate(ContentHash),
+    /// The input crashed with the keys of a known variant.
+    KnownVariant {
         input: ContentHash,
-        /// Its length, in bytes.
+        /// Length in bytes.
         size: u64,
-        /// The major and minor key.
-        route: (Key, Key),
+        /// Major and minor key.
+        variant: (Key, Key),
     },
-    /// It was run and all that can be known of it is.
+    /// The input was examined in full.
     New {
-        /// Its content.
         input: ContentHash,
-        /// Its bytes, where it crashed.
+        /// Content of the file; empty unless the input crashed.
         bytes: Vec<u8>,
-        /// Its length, in bytes.
+        /// Length in bytes.
         size: u64,
-        /// How it ended.
         examined: Examined,
     },
 }
 
-impl Answer {
-    /// The major and minor key of a crash of which this is the record, and that came each time.
-    fn steady_route(&self) -> Option<(Key, Key)> {
-        let Answer::New { examined, .. } = self else {
+impl WorkerResult {
+    /// Returns the keys of an examined crash that is not flaky.
+    fn steady_variant(&self) -> Option<(Key, Key)> {
+        let WorkerResult::New { examined, .. } = self else {
             return None;
         };
         let crash = examined.crash.as_deref();
@@ -64,38 +61,35 @@ impl Answer {
     }
 }
 
-/// What workers share with the one who listens.
+/// Shared state of the workers.
 pub struct Workers<'a> {
-    /// What is run.
     pub target: &'a Target,
-    /// How.
     pub way: Way,
-    /// The files.
     pub files: &'a [Input],
-    /// Longest input, in bytes.
+    /// Maximum length of an input, in bytes.
     pub max_len: u64,
-    /// Look for leaks in all inputs that do not crash.
+    /// Whether to look for leaks in all inputs that do not crash.
     pub leaks: bool,
-    /// Nothing more is begun when it is true.
+    /// Workers end when this turns true.
     pub stop: &'a AtomicBool,
-    /// Contents that somebody has taken.
+    /// Hashes of inputs that a worker has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
-    /// Major and minor keys of which a record is at hand: further ones need no names and lines.
-    pub routes: Mutex<HashSet<(Key, Key)>>,
+    /// Keys of variants that were examined; further crashes with these keys need no symbols.
+    pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
-/// The set, whatever became of a thread that held it.
+/// Locks the set, even if a thread has panicked with the lock.
 fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Workers<'_> {
-    /// Has all files run by `jobs` workers. `hear` is told the answers as they come, with the
-    /// index of the file, and between them, with `None`, that time passes.
+    /// Runs all files by `jobs` workers. Calls `hear` with each result and the index of its file,
+    /// and at intervals with `None`.
     pub fn run(
         &self,
         jobs: usize,
-        mut hear: impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+        mut hear: impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let next = AtomicUsize::new(0);
         let broken = AtomicBool::new(false);
@@ -124,7 +118,7 @@ impl Workers<'_> {
         &self,
         next: &AtomicUsize,
         broken: &AtomicBool,
-        send: &SyncSender<(usize, Answer)>,
+        send: &SyncSender<(usize, WorkerResult)>,
     ) -> Result<(), Failure> {
         let done = || self.stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
         let fail = |_: &_| broken.store(true, Ordering::Relaxed);
@@ -137,38 +131,42 @@ impl Workers<'_> {
             let answer = self.answer(&mut triager, file);
             broken.fetch_or(answer.is_err(), Ordering::Relaxed);
             let answer = answer?;
-            let route = answer.steady_route();
+            let variant = answer.steady_variant();
             if send.send((at, answer)).is_err() {
                 break;
             }
             // Once the record is under way, so that nobody's `Again` overtakes it; and before the
             // next input, so that what is done with that hangs on no one's speed.
-            locked(&self.routes).extend(route);
+            locked(&self.variants).extend(variant);
         }
         Ok(())
     }
 
-    fn answer(&self, triager: &mut Triager, file: &Input) -> Result<Answer, Failure> {
+    fn answer(&self, triager: &mut Triager, file: &Input) -> Result<WorkerResult, Failure> {
         let bytes = match regular::read(&file.path, self.max_len) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Answer::Refused(why_unread(&error))),
+            Err(error) => return Ok(WorkerResult::Unreadable(why_unread(&error))),
         };
         let input = ContentHash::of(&bytes);
         if !locked(&self.taken).insert(input) {
-            return Ok(Answer::Same(input));
+            return Ok(WorkerResult::Duplicate(input));
         }
         let size = bytes.len() as u64;
-        let any = !locked(&self.routes).is_empty();
-        let is_known = |major, minor| locked(&self.routes).contains(&(major, minor));
+        let any = !locked(&self.variants).is_empty();
+        let is_known = |major, minor| locked(&self.variants).contains(&(major, minor));
         let leaks = self.leaks || may_leak(file);
         let examined = match judged(triager, &bytes, leaks, any, is_known)? {
             Judged::Again(major, minor) => {
-                let route = (major, minor);
-                return Ok(Answer::Again { input, size, route });
+                let variant = (major, minor);
+                return Ok(WorkerResult::KnownVariant {
+                    input,
+                    size,
+                    variant,
+                });
             }
             Judged::New(examined) => examined,
         };
-        Ok(Answer::New {
+        Ok(WorkerResult::New {
             input,
             bytes: match examined.crash {
                 Some(_) => bytes,
@@ -181,8 +179,8 @@ impl Workers<'_> {
 }
 
 fn listen(
-    answers: Receiver<(usize, Answer)>,
-    hear: &mut impl FnMut(Option<(usize, Answer)>) -> Result<(), Failure>,
+    answers: Receiver<(usize, WorkerResult)>,
+    hear: &mut impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     loop {
         match answers.recv_timeout(TICK) {
@@ -193,8 +191,8 @@ fn listen(
     }
 }
 
-/// Finds the inputs below all paths, and says what was recognised. The output directory `out`
-/// may stand below them, and is passed over then.
+/// Finds the input files below all paths, and prints what kind of directories they are. Files in
+/// the output directory `out` are skipped.
 pub fn find_inputs(
     paths: &[PathBuf],
     out: Option<&Path>,
@@ -243,7 +241,7 @@ pub fn find_inputs(
     Ok(found)
 }
 
-/// Why a file was not read, with sizes as people read them.
+/// Formats why a file was not read.
 pub fn why_unread(error: &Unread) -> String {
     match error {
         Unread::TooLarge { limit } => format!("it is larger than {}", size::limit(*limit)),
@@ -251,7 +249,7 @@ pub fn why_unread(error: &Unread) -> String {
     }
 }
 
-/// Says why a file or directory was not read.
+/// Warns that a file or directory was not read.
 pub fn say_unread(path: &Path, why: &str, output: &Output) {
     let path = printable(&path.to_string_lossy());
     let hint = match why {

@@ -1,10 +1,10 @@
 //! What keys do.
 
-use ddfuzz::cli::ui::campaign::{Action, Course, Key, Page, Tab};
+use ddfuzz::cli::ui::campaign::{Action, Key, Page, ScreenModel, Tab};
 
 use super::sample::{busy, course, shown, view};
 
-fn press_all(course: &mut Course, keys: &[Key]) {
+fn press_all(course: &mut ScreenModel, keys: &[Key]) {
     for key in keys {
         assert_eq!(course.press(*key), Action::None);
     }

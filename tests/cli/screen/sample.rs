@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ddfuzz::campaign::{Phase, Progress};
-use ddfuzz::cli::ui::campaign::{Course, Heading, Palette, draw};
+use ddfuzz::cli::ui::campaign::{Heading, Palette, ScreenModel, draw};
 use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
 use ddfuzz::triage::{Class, Key, Severity};
@@ -88,7 +88,7 @@ pub fn progress(seconds: u64, covered: bool) -> Progress {
 }
 
 /// An empty screen.
-pub fn course() -> Course {
+pub fn course() -> ScreenModel {
     let heading = Heading {
         target: "ul -t xterm".to_owned(),
         way: "harness".to_owned(),
@@ -96,11 +96,11 @@ pub fn course() -> Course {
         seed: Some(7),
         out: "ddfuzz-out".to_owned(),
     };
-    Course::new(heading, Palette::new(false))
+    ScreenModel::new(heading, Palette::new(false))
 }
 
 /// A campaign of twelve minutes, with three groups: minimized, shrinking, and waiting.
-pub fn busy(covered: bool) -> Course {
+pub fn busy(covered: bool) -> ScreenModel {
     let mut course = course();
     for seconds in 0..=724 {
         course.progress(&progress(seconds, covered));
@@ -119,7 +119,7 @@ pub fn busy(covered: bool) -> Course {
 }
 
 /// What stands on a terminal of this size, line by line, without blanks at their ends.
-pub fn shown(course: &Course, width: u16, height: u16) -> String {
+pub fn shown(course: &ScreenModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(course, frame)).unwrap();
     let buffer = terminal.backend().buffer();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ddfuzz::cli::ui::campaign::{Course, Key};
+use ddfuzz::cli::ui::campaign::{Key, ScreenModel};
 use ddfuzz::report::GroupView;
 use ddfuzz::triage::{Crash, Frame};
 
@@ -11,7 +11,7 @@ use super::sample::{busy, course, minimized, progress, shown, view};
 
 /// The screen looks as it does in the file.
 #[track_caller]
-fn looks_like(course: &Course, width: u16, height: u16, name: &str) {
+fn looks_like(course: &ScreenModel, width: u16, height: u16, name: &str) {
     let shots = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/screen/shots");
     let file = shots.join(format!("{name}-{width}x{height}.txt"));
     let now = shown(course, width, height);
@@ -98,7 +98,7 @@ fn a_group_is_shown_by_its_smallest_result() {
 }
 
 /// The page of the second group, with what its files say.
-fn page() -> Course {
+fn page() -> ScreenModel {
     let mut course = busy(true);
     course.press(Key::Down);
     course.press(Key::Enter);

@@ -1,8 +1,8 @@
-//! The corpus that libFuzzer gets: the user's, or a copy in a temporary directory without what crashes
+//! Corpus directories for libFuzzer: the user's, or a temporary copy without the inputs that crash
 //! the harness.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,36 +10,35 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::cli::cargo::artifacts::name_of;
+use crate::cli::cargo::project::libfuzzer_name;
 use crate::files::{atomic, regular};
 
-/// No input is longer, in bytes.
+/// Maximum length of an input, in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// The corpus of a campaign by libFuzzer.
+/// Corpus of a campaign with libFuzzer.
 ///
-/// libFuzzer runs its whole corpus first, and would die of the same input of it again and again.
-/// From the first such death on it gets a copy that lacks the inputs it died of; what is new in
-/// the copy goes to the user's corpus.
+/// libFuzzer first runs its whole corpus, and would crash on the same input after each restart.
+/// After the first such crash, libFuzzer uses a copy without the crashing inputs; new inputs in the
+/// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// More directories of inputs, which are only read.
+    /// Further directories of inputs, which are only read.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
 
-/// All inputs of all directories, by their contents: each once, and named as libFuzzer names them.
+/// Temporary copy of all corpus directories: each distinct input once, named as libFuzzer names it.
 struct CorpusCopy {
     dir: Scratch,
-    /// Names that stood in it from the beginning or are handed back.
+    /// Names of files that need not be written back: copied at the start, or already written back.
     known: HashSet<OsString>,
-    /// Names of what was left out of it.
+    /// Names of crashing inputs that were removed.
     deadly: HashSet<String>,
 }
 
 impl Corpus {
-    /// The corpus in this directory, which is made where it is not there, and what stands in
-    /// `more` of them.
+    /// Opens the corpus in `own`, creating the directory if needed; `more` are further directories.
     pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
@@ -49,7 +48,7 @@ impl Corpus {
         })
     }
 
-    /// The directories for libFuzzer; it writes to the first.
+    /// Returns the directories to pass to libFuzzer; it writes new inputs to the first.
     pub fn dirs(&self) -> Vec<&Path> {
         match &self.copy {
             Some(copy) => vec![copy.dir.path()],
@@ -60,8 +59,8 @@ impl Corpus {
         }
     }
 
-    /// Leaves an input away from here on; whether the corpus had it, so that who starts now gets
-    /// further. Who runs in the copy goes on in it.
+    /// Removes a crashing input from the corpus that libFuzzer uses. Returns whether the input was
+    /// in it: if so, a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -70,8 +69,8 @@ impl Corpus {
         copy.remove(input)
     }
 
-    /// Writes what is new in the copy to the user's corpus.
-    pub fn hand_back(&mut self) -> io::Result<()> {
+    /// Copies new inputs from the temporary copy to the user's corpus.
+    pub fn write_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
         };
@@ -85,7 +84,7 @@ impl Corpus {
             let Ok(bytes) = regular::read(&entry.path(), LONGEST) else {
                 continue;
             };
-            if name_of(&bytes).as_str() != name {
+            if libfuzzer_name(&bytes).as_str() != name {
                 continue; // It is being written.
             }
             match atomic::create_new(&self.own.join(&name), &bytes) {
@@ -105,7 +104,7 @@ impl CorpusCopy {
         let mut known = HashSet::new();
         for from in std::iter::once(own).chain(more.iter().map(PathBuf::as_path)) {
             each(from, &mut |bytes| {
-                let name = OsString::from(name_of(bytes));
+                let name = OsString::from(libfuzzer_name(bytes));
                 let path = dir.path().join(&name);
                 match known.insert(name) {
                     true => std::fs::write(path, bytes),
@@ -120,9 +119,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Whether it was there. With `-max_len`, libFuzzer dies of the beginning of a longer one.
+    /// Removes an input; returns whether it was in the copy. With `-max_len` libFuzzer runs only
+    /// the beginning of longer files: these are removed, too.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
-        let name = name_of(input);
+        let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
         if input.is_empty() {
             // libFuzzer begins with it, whether the corpus has it or not.
@@ -153,15 +153,15 @@ impl CorpusCopy {
     }
 }
 
-/// All inputs below a directory, as libFuzzer looks for them: not in what is hidden. What cannot
-/// be read is none for libFuzzer, either.
+/// Calls `what` with each input below a directory that libFuzzer would read: skips hidden
+/// directories and unreadable files.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let path = entry.path();
         // Links to directories may lead in circles.
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir && !is_hidden(&entry.file_name()) {
+        if is_dir && !entry.file_name().as_encoded_bytes().starts_with(b".") {
             // What goes while it is looked at is no part of the corpus any more.
             let _ = std::fs::read_dir(&path).and_then(|_| each(&path, what));
         } else if !is_dir && let Ok(bytes) = regular::read(&path, LONGEST) {
@@ -171,25 +171,21 @@ fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
     Ok(())
 }
 
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
-}
-
 impl Drop for Corpus {
     fn drop(&mut self) {
         // What cannot be written is still in the output directory where it crashed, or is found
         // again.
-        let _ = self.hand_back();
+        let _ = self.write_back();
     }
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// Held locked by its user, and so free when that was killed.
+/// File that a running ddfuzz holds locked; the lock is free after ddfuzz is killed.
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
-/// A directory for inputs, empty at first; removed when it is dropped. One that a killed ddfuzz
-/// left behind is removed by the next.
+/// Temporary directory for inputs, removed on drop. Those of killed processes are removed by the
+/// next call.
 pub struct Scratch {
     inputs: PathBuf,
     // Removed while it is still locked.
@@ -198,12 +194,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one where temporary files go.
+    /// Creates a directory below the system's temporary directory.
     pub fn new() -> io::Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Makes one in this directory.
+    /// Creates a directory in `root`.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
@@ -220,7 +216,6 @@ impl Scratch {
         })
     }
 
-    /// Where the inputs are.
     pub fn path(&self) -> &Path {
         &self.inputs
     }
@@ -295,13 +290,13 @@ mod tests {
         let mut corpus = Corpus::open(own.path().to_owned(), Vec::new()).unwrap();
         corpus.leave_out(b"deadly").unwrap();
         let copy = corpus.dirs()[0].to_owned();
-        std::fs::write(copy.join(name_of(b"new")), "n").unwrap();
-        corpus.hand_back().unwrap();
+        std::fs::write(copy.join(libfuzzer_name(b"new")), "n").unwrap();
+        corpus.write_back().unwrap();
         assert_eq!(inputs(own.path()), [b"deadly"]);
-        std::fs::write(copy.join(name_of(b"new")), "new").unwrap();
-        corpus.hand_back().unwrap();
+        std::fs::write(copy.join(libfuzzer_name(b"new")), "new").unwrap();
+        corpus.write_back().unwrap();
         assert_eq!(inputs(own.path()), [&b"deadly"[..], b"new"]);
-        assert!(own.path().join(name_of(b"new")).is_file());
+        assert!(own.path().join(libfuzzer_name(b"new")).is_file());
     }
 
     #[test]

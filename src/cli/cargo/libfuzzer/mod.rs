@@ -1,17 +1,15 @@
-//! `--engine libfuzzer`: the libFuzzer that is built into a harness, started again after each crash,
-//! while what it drops is grouped and minimized. Its flags are read here.
+//! `--engine libfuzzer`: runs the libFuzzer inside a harness, starts it again after each crash, and
+//! groups and minimizes the crashing inputs that it writes. Parses libFuzzer's flags.
 
 mod corpus;
 mod process;
-mod producer;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use corpus::Scratch;
-pub use process::{Attached, FuzzerOutput, Process, flag};
-pub use producer::{LibFuzzers, Plan};
+pub use process::{FuzzerOutput, LibFuzzerPlan, LibFuzzers, Process, TerminalUse, flag};
 
 use super::project::Project;
 use super::run::check_harness;
@@ -22,12 +20,13 @@ use crate::cli::run::{RunArgs, workers};
 use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
-use producer::timeout_flag;
+use process::timeout_flag;
 
-/// Default of --max-len, in bytes.
+/// Default of `--max-len`, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
 
-/// Fuzzes a target of the project until its time is over, its runs are made or the user stops it.
+/// Fuzzes a target of the project with its own libFuzzer until the time or the number of runs is
+/// used up, or the user stops it.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -75,9 +74,9 @@ pub fn run(
     watched.run(started, start, output)
 }
 
-/// What libFuzzer is called with, and where new inputs go: the first of the user's directories,
-/// else the project's. The options of ddfuzz become flags, and those of the user stand behind
-/// them, so that they hold.
+/// Builds the flags of libFuzzer and chooses the corpus directory: the first directory that the
+/// user names, else the project's. The user's flags come after those made of ddfuzz's options, and
+/// so take precedence.
 fn plan(
     args: &RunArgs,
     project: &Project,
@@ -85,7 +84,7 @@ fn plan(
     program: &Path,
     words: &[OsString],
     output: &Output,
-) -> (Plan, PathBuf) {
+) -> (LibFuzzerPlan, PathBuf) {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
         true => project.corpus(name),
@@ -108,12 +107,12 @@ fn plan(
     flags.runs = args.runs.or(flags.runs);
     let jobs = workers(args.jobs);
     let folder = || project.artifacts(name).join("").into_os_string();
-    let plan = Plan {
+    let plan = LibFuzzerPlan {
         program: program.to_owned(),
         env: args.target.env.clone(),
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_else(folder),
         jobs: if flags.starts_processes() { 1 } else { jobs },
-        attached: Attached::Apart(output.verbose),
+        terminal: TerminalUse::Detached(output.verbose),
         again: true,
         flags,
     };
@@ -138,23 +137,24 @@ fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failur
     })
 }
 
-/// Flags, with those taken out that hold for all of a campaign and not for one process.
+/// Command line of libFuzzer. Flags that bound the whole campaign (`-max_total_time`, `-runs`,
+/// `-artifact_prefix`) are separated from those that each process gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// What each process gets.
+    /// Flags that each process gets.
     pub each: Vec<OsString>,
-    /// Directories of inputs; new ones go to the first.
+    /// Corpus directories; libFuzzer writes new inputs to the first.
     pub corpora: Vec<PathBuf>,
-    /// `-max_total_time`, where it is set.
+    /// Value of `-max_total_time`.
     pub time: Option<Duration>,
-    /// `-runs`, where it is set.
+    /// Value of `-runs`.
     pub runs: Option<u64>,
-    /// The prefix of files for failing inputs, where it is set.
+    /// Value of `-artifact_prefix`: what the paths of failing inputs begin with.
     pub artifact_prefix: Option<OsString>,
 }
 
 impl Flags {
-    /// Reads the words of a command line.
+    /// Parses a command line of libFuzzer.
     pub fn of(words: &[OsString]) -> Flags {
         let mut flags = Flags::default();
         for word in words {
@@ -178,20 +178,20 @@ impl Flags {
         flags
     }
 
-    /// Whether it starts processes of its own.
+    /// Whether a flag (`-fork`, `-jobs`, `-workers`) makes libFuzzer start further processes.
     pub fn starts_processes(&self) -> bool {
         ["fork", "jobs", "workers"]
             .iter()
             .any(|name| self.is_on(name))
     }
 
-    /// Whether a flag of this name is set to something else than 0.
+    /// Whether the flag is set to a value other than 0.
     pub fn is_on(&self, name: &str) -> bool {
         let set = self.value(name);
         set.is_some_and(|value| value != "0")
     }
 
-    /// The last value of a flag.
+    /// Returns the last value of the flag.
     pub fn value(&self, name: &str) -> Option<String> {
         let mut values = self.each.iter().filter_map(|word| flag_value(word, name));
         values.next_back()

@@ -1,4 +1,4 @@
-//! One libFuzzer process, and what it prints.
+//! libFuzzer processes: starts them, parses what they print, and starts them again after each crash.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -6,51 +6,58 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// A line of its that is longer is cut in parts, of so many bytes.
+use crate::campaign::CampaignError;
+use crate::campaign::watch::{Producer, Producing};
+use crate::cli::cargo::libfuzzer::Flags;
+use crate::cli::cargo::libfuzzer::corpus::Corpus;
+
+/// Maximum length of a line of output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// How it is attached to us.
+/// Whether libFuzzer uses the terminal of ddfuzz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attached {
-    /// It has no terminal, and a process group of its own, which ends with it. What it says is
-    /// shown if this is true.
-    Apart(bool),
-    /// As if we were not there: it has our terminal, and what it says is shown.
-    Through,
+pub enum TerminalUse {
+    /// libFuzzer has no terminal, and its own process group, which is killed with it. Its output is
+    /// shown if the value is true.
+    Detached(bool),
+    /// libFuzzer uses the terminal of ddfuzz, and its output is shown.
+    Shared,
 }
 
-/// One libFuzzer that runs. Dropping it kills it; it dies with the thread that started it, too.
+/// A running libFuzzer process. It is killed on drop, and when the thread that started it ends.
 pub struct Process {
     child: Child,
-    attached: Attached,
+    terminal: TerminalUse,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// How many of its files [`Process::written`] has returned.
-    told: usize,
+    /// Number of files that [`Process::written`] has returned.
+    returned: usize,
 }
 
-/// How one ended.
+/// How a libFuzzer process ended.
 pub struct End {
-    /// Its status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it said.
+    /// What the process printed.
     pub said: FuzzerOutput,
 }
 
 impl Process {
-    /// Starts it, in our directory unless another one is named.
+    /// Starts the program in the directory `cwd`, or in the current one.
     pub fn start(
         program: &Path,
         words: &[OsString],
         env: &[(OsString, OsString)],
         cwd: Option<&Path>,
-        attached: Attached,
+        terminal: TerminalUse,
     ) -> io::Result<Process> {
         let mut command = Command::new(program);
         if let Some(cwd) = cwd {
@@ -60,7 +67,7 @@ impl Process {
             .args(words)
             .envs(env.iter().cloned())
             .stderr(Stdio::piped());
-        if let Attached::Apart(_) = attached {
+        if let TerminalUse::Detached(_) = terminal {
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -80,17 +87,17 @@ impl Process {
         }
         let mut child = command.spawn()?;
         let said = Arc::new(Mutex::new(FuzzerOutput::default()));
-        let echo = attached != Attached::Apart(false);
+        let echo = terminal != TerminalUse::Detached(false);
         let reader = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
             std::thread::spawn(move || read_stderr(stderr, &said, echo))
         });
         Ok(Process {
             child,
-            attached,
+            terminal,
             said,
             reader,
-            told: 0,
+            returned: 0,
         })
     }
 
@@ -98,19 +105,20 @@ impl Process {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inputs that it has run, by the last number that it printed.
+    /// Number of inputs that the process has run, as it last printed.
     pub fn runs(&self) -> u64 {
         self.said().runs
     }
 
-    /// Files of failing inputs that it has written since this was last asked.
+    /// Returns the files of failing inputs written since the last call.
     pub fn written(&mut self) -> Vec<PathBuf> {
-        let new = self.said().written[self.told..].to_vec();
-        self.told += new.len();
+        let new = self.said().written[self.returned..].to_vec();
+        self.returned += new.len();
         new
     }
 
-    /// How it ended, if it has; to be asked once.
+    /// Returns the exit status and the output once the process has ended; must not be called again
+    /// after that.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -124,7 +132,7 @@ impl Process {
         Ok(Some(End { status, said }))
     }
 
-    /// Asks it to end, as Ctrl-C does.
+    /// Sends SIGINT to the process.
     pub fn interrupt(&self) {
         let _ = nix::sys::signal::kill(self.id(), Signal::SIGINT);
     }
@@ -133,9 +141,9 @@ impl Process {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Kills what is left of its group.
+    /// Kills the process group, unless it is shared with ddfuzz.
     fn end_group(&self) {
-        if let Attached::Apart(_) = self.attached {
+        if let TerminalUse::Detached(_) = self.terminal {
             let _ = killpg(self.id(), Signal::SIGKILL);
         }
     }
@@ -172,34 +180,34 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// A flag whose value is a path, like `-artifact_prefix=DIR/`.
+/// Formats a flag with a path as its value, like `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
     word
 }
 
-/// Lines that are kept, for an error message.
+/// Number of last output lines that are kept for an error message.
 const KEPT_LINES: usize = 20;
 
-/// What one process has said so far.
+/// State parsed from the output of a libFuzzer process.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
-    /// Inputs that it has run, by the last number that it printed.
+    /// Number of inputs run, as last printed.
     pub runs: u64,
-    /// It has run its whole corpus, and now generates inputs.
+    /// Whether libFuzzer has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// What its corpus reaches, by the last status: `cov` (places) and `ft` (features).
+    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features).
     pub coverage: Option<(u64, u64)>,
-    /// A merge has ended early, and went on after the file that ended it.
+    /// Whether a merge crashed and was restarted without the crashing file.
     pub is_restarted: bool,
-    /// Where it wrote inputs that fail.
+    /// Paths of failing inputs that libFuzzer wrote.
     pub written: Vec<PathBuf>,
     last: VecDeque<String>,
 }
 
 impl FuzzerOutput {
-    /// Takes in a line of its standard error.
+    /// Parses a line of standard error.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -225,12 +233,258 @@ impl FuzzerOutput {
         self.last.push_back(line.to_owned());
     }
 
-    /// The last line that says why it could not go on, else the last one.
+    /// Returns the last line that contains `ERROR`, else the last line.
     pub fn why(&self) -> &str {
         let mut lines = self.last.iter().rev().filter(|line| !line.is_empty());
         let error = lines.clone().find(|line| line.contains("ERROR"));
         error.or_else(|| lines.next()).map_or("", String::as_str)
     }
+}
+
+/// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
+/// campaign gives up.
+const HOPELESS: u32 = 5;
+
+/// How long a process may take to end after it was asked to.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Prefixes of libFuzzer's file names for failing inputs.
+const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
+
+/// Interval at which new inputs are copied from the temporary corpus to the user's.
+const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the libFuzzer processes of a campaign are started.
+pub struct LibFuzzerPlan {
+    /// Path of the fuzz target.
+    pub program: PathBuf,
+    /// Flags of the user; those that bound the whole campaign are separated. Its corpora are only
+    /// read.
+    pub flags: Flags,
+    /// Environment variables set in addition to the inherited ones.
+    pub env: Vec<(OsString, OsString)>,
+    /// What the paths of files for failing inputs begin with.
+    pub artifact_prefix: OsString,
+    /// Number of processes at a time.
+    pub jobs: usize,
+    /// Whether the processes use the terminal of ddfuzz.
+    pub terminal: TerminalUse,
+    /// Whether a process is started again after it has found a failing input.
+    pub again: bool,
+}
+
+/// The libFuzzer processes of a campaign. Each is started again after it has found a failing input,
+/// until the time or the number of runs is used up.
+pub struct LibFuzzers {
+    plan: LibFuzzerPlan,
+    corpus: Corpus,
+    written_back: Instant,
+    running: Vec<Option<Process>>,
+    dropped: Vec<PathBuf>,
+    began: Instant,
+    /// Number of runs of the processes that have ended.
+    made: u64,
+    /// Number of consecutive crashes on inputs that could not be removed from the corpus.
+    futile: u32,
+    /// Status of the first process that failed.
+    failed: Option<ExitStatus>,
+    stop: Arc<AtomicBool>,
+}
+
+impl LibFuzzers {
+    /// Starts the processes; new inputs are written to `corpus`. After `stop` turns true, none is
+    /// started again.
+    pub fn start(
+        plan: LibFuzzerPlan,
+        corpus: PathBuf,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<LibFuzzers> {
+        if plan.artifact_prefix.as_encoded_bytes().ends_with(b"/") {
+            std::fs::create_dir_all(&plan.artifact_prefix)?;
+        }
+        let mut all = LibFuzzers {
+            corpus: Corpus::open(corpus, plan.flags.corpora.clone())?,
+            written_back: Instant::now(),
+            running: Vec::new(),
+            dropped: Vec::new(),
+            began: Instant::now(),
+            made: 0,
+            futile: 0,
+            failed: None,
+            stop,
+            plan,
+        };
+        for _ in 0..all.plan.jobs.max(1) {
+            let process = all.next()?;
+            all.running.push(process);
+        }
+        Ok(all)
+    }
+
+    /// Returns the status of the first process that failed.
+    pub fn failed(&self) -> Option<ExitStatus> {
+        self.failed
+    }
+
+    /// Adds the failing inputs that earlier calls left in the artifact directory, some of which
+    /// Ctrl-C may have kept from being processed. Inputs on record are not run again.
+    pub fn drop_again(&mut self) {
+        let prefix = self.plan.artifact_prefix.as_encoded_bytes();
+        if !prefix.ends_with(b"/") {
+            return;
+        }
+        let entries = std::fs::read_dir(&self.plan.artifact_prefix);
+        let mut paths: Vec<PathBuf> = (entries.into_iter().flatten().flatten())
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                ARTIFACTS.iter().any(|kind| name.starts_with(kind))
+            })
+            .collect();
+        paths.sort();
+        self.dropped.extend(paths);
+    }
+
+    /// Waits until all processes have ended, for a limited time. Sends SIGINT after a second, for
+    /// processes that Ctrl-C has not reached.
+    pub fn wait(&mut self) {
+        let began = Instant::now();
+        let mut is_asked = false;
+        while self.running.iter().any(Option::is_some) && began.elapsed() < END_TIMEOUT {
+            if !is_asked && began.elapsed() > Duration::from_secs(1) {
+                self.running.iter().flatten().for_each(Process::interrupt);
+                is_asked = true;
+            }
+            if self.poll().is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Starts one more process; `None` if the time or the runs are used up.
+    fn next(&self) -> io::Result<Option<Process>> {
+        let prefix = Path::new(&self.plan.artifact_prefix);
+        let mut words = vec![
+            flag("artifact_prefix", prefix),
+            "-print_final_stats=1".into(),
+        ];
+        if let Some(time) = self.plan.flags.time {
+            let left = time.saturating_sub(self.began.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            // Whole seconds, of which 0 means for ever.
+            let seconds = left.as_secs_f64().ceil().max(1.0);
+            words.push(format!("-max_total_time={seconds}").into());
+        }
+        if let Some(runs) = self.plan.flags.runs {
+            let left = runs.saturating_sub(self.made) / self.plan.jobs.max(1) as u64;
+            if left == 0 && self.made > 0 {
+                return Ok(None);
+            }
+            words.push(format!("-runs={left}").into());
+        }
+        words.extend(self.plan.flags.each.iter().cloned());
+        words.extend(self.corpus.dirs().into_iter().map(OsString::from));
+        let (program, env) = (&self.plan.program, &self.plan.env);
+        Process::start(program, &words, env, None, self.plan.terminal).map(Some)
+    }
+
+    /// Handles the end of a process: removes a crashing input from the corpus, and returns the
+    /// process started in its place, if any.
+    fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
+        self.made += end.said.runs;
+        if !end.status.success() {
+            self.failed = self.failed.or(Some(end.status));
+        }
+        let Some(written) = end.said.written.last() else {
+            return match end.status.success() || !self.plan.again || self.is_stopped() {
+                true => Ok(None),
+                false => Err(gone("libFuzzer ended without a finding", end)),
+            };
+        };
+        let mut futile = !end.said.is_initialized;
+        if futile && let Ok(input) = std::fs::read(written) {
+            let left_out = self.corpus.leave_out(&input);
+            futile = !left_out.map_err(system("copying the corpus"))?;
+        }
+        self.futile = if futile { self.futile + 1 } else { 0 };
+        if self.futile >= HOPELESS {
+            return Err(gone(
+                "libFuzzer fails on the first inputs of its corpus again and again",
+                end,
+            ));
+        }
+        match self.plan.again && !self.is_stopped() {
+            true => self.next().map_err(system("starting libFuzzer")),
+            false => Ok(None),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Producer for LibFuzzers {
+    fn poll(&mut self) -> Result<Producing, CampaignError> {
+        let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
+        if self.plan.flags.time.is_some_and(is_late) {
+            // It hangs in an input, for which it has twenty minutes of its own.
+            self.running.clear();
+        }
+        for at in 0..self.running.len() {
+            let Some(process) = &mut self.running[at] else {
+                continue;
+            };
+            let end = process.end().map_err(system("waiting for libFuzzer"))?;
+            self.dropped.extend(process.written());
+            if let Some(end) = end {
+                self.running[at] = None;
+                self.running[at] = self.ended(&end)?;
+            }
+        }
+        if self.written_back.elapsed() > WRITE_BACK_INTERVAL {
+            let handed = self.corpus.write_back();
+            handed.map_err(system("keeping the corpus"))?;
+            self.written_back = Instant::now();
+        }
+        Ok(match self.running.iter().any(Option::is_some) {
+            true => Producing::Running,
+            false => Producing::Ended,
+        })
+    }
+
+    fn dropped(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn runs(&self) -> u64 {
+        let running = self.running.iter().flatten().map(Process::runs);
+        self.made + running.sum::<u64>()
+    }
+}
+
+/// Returns the error for a libFuzzer that cannot go on.
+fn gone(what: &str, end: &End) -> CampaignError {
+    CampaignError::System {
+        what: what.to_owned(),
+        source: io::Error::other(format!("{}: {}", end.status, end.said.why())),
+    }
+}
+
+/// Returns a conversion of I/O errors to campaign errors; `what` is what was attempted.
+fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
+    move |source| CampaignError::System {
+        what: what.to_owned(),
+        source,
+    }
+}
+
+/// Formats libFuzzer's limit on the time of one input, in whole seconds.
+pub fn timeout_flag(limit: Duration) -> OsString {
+    format!("-timeout={}", limit.as_secs_f64().ceil().max(1.0)).into()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From the model to characters, as a pure function: pages, plots, styles.
+//! Draws the full screen from its model, as a pure function: page layout, plots, styles.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::model::{Course, Page};
+use super::model::{Page, ScreenModel};
 use super::{group_page, overview};
 
-/// Draws a campaign on the whole of a frame, whatever its size.
-pub fn draw(course: &Course, frame: &mut Frame<'_>) {
+/// Draws the full screen on a frame of any size.
+pub fn draw(model: &ScreenModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let lines = match (course.page(), course.opened()) {
+    let lines = match (model.page(), model.opened()) {
         (Page::Group { tab, scroll }, Some(group)) => {
-            group_page::lines(course, group, tab, scroll, width, height)
+            group_page::lines(model, group, tab, scroll, width, height)
         }
-        _ => overview::lines(course, width, height),
+        _ => overview::lines(model, width, height),
     };
     let buffer = frame.buffer_mut();
     for (row, line) in (area.y..area.bottom()).zip(&lines) {
@@ -25,17 +25,17 @@ pub fn draw(course: &Course, frame: &mut Frame<'_>) {
     }
 }
 
-/// A piece of a line.
+/// Creates a styled piece of a line.
 pub(super) fn span(text: impl Into<String>, style: Style) -> Span<'static> {
     Span::styled(text.into(), style)
 }
 
-/// A plain piece of a line.
+/// Creates an unstyled piece of a line.
 pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
     Span::raw(text.into())
 }
 
-/// A line with something at its right end, where there is room for both.
+/// Creates a line with `right` at its right end, if there is room for both.
 pub(super) fn spread(
     mut left: Vec<Span<'static>>,
     right: Span<'static>,
@@ -50,9 +50,9 @@ pub(super) fn spread(
     Line::from(left)
 }
 
-/// A rule with a title.
-pub(super) fn rule(course: &Course, title: &str, width: usize) -> Line<'static> {
-    let faint = course.palette.faint();
+/// Creates a horizontal rule with a title.
+pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'static> {
+    let faint = model.palette.faint();
     let title = match title {
         "" => String::new(),
         title => format!(" {title} "),
@@ -60,13 +60,13 @@ pub(super) fn rule(course: &Course, title: &str, width: usize) -> Line<'static> 
     let rest = width.saturating_sub(title.chars().count() + 2);
     Line::from(vec![
         span("──", faint),
-        span(title, course.palette.strong()),
+        span(title, model.palette.strong()),
         span("─".repeat(rest), faint),
     ])
 }
 
-/// What keys there are, as far as they fit.
-pub(super) fn keys(course: &Course, keys: &[(&str, &str)], width: usize) -> Line<'static> {
+/// Creates the line that explains keys; keys that do not fit are left out.
+pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
     for (key, does) in keys {
@@ -75,13 +75,13 @@ pub(super) fn keys(course: &Course, keys: &[(&str, &str)], width: usize) -> Line
         if used > width + 3 {
             break;
         }
-        spans.push(span(*key, course.palette.accent()));
+        spans.push(span(*key, model.palette.accent()));
         spans.push(plain(text));
     }
     Line::from(spans)
 }
 
-/// A time since the beginning: `0:12:04`, `3 d 02:11:09`.
+/// Formats a duration: `0:12:04`, `3 d 02:11:09`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -91,13 +91,13 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// Eighths of a row, from the bottom.
+/// Characters for 0 to 8 eighths of a cell, from the bottom.
 const UP: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Eighths of a column, from the left.
+/// Characters for 0 to 8 eighths of a cell, from the left.
 const RIGHT: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// A plot of one column a value, from 0 to the greatest of them, as `rows` lines from the top.
-/// What is more than nothing shows.
+/// Plots one value per column, from 0 to the maximum, as `rows` lines of text. Values above 0 are
+/// always visible.
 pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
     let most = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| match *value > 0.0 && most > 0.0 {
@@ -114,8 +114,8 @@ pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// How much is left of `before`, as a bar of `width` characters. Both count by their logarithms:
-/// inputs shrink by orders of magnitude, and the last bytes take the most tests.
+/// Formats `now` relative to `before` as a bar of `width` characters, on a logarithmic scale:
+/// inputs shrink by orders of magnitude.
 pub fn left(before: u64, now: u64, width: usize) -> String {
     let share = match before {
         0 => 0.0,
@@ -128,14 +128,14 @@ pub fn left(before: u64, now: u64, width: usize) -> String {
         .collect()
 }
 
-/// How things look. Without colour only weight and reversal tell them apart.
+/// Styles of the full screen. Without colour, only bold and reversed text are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
     colored: bool,
 }
 
 impl Palette {
-    /// With or without colour.
+    /// Creates the styles, with or without colour.
     pub fn new(colored: bool) -> Palette {
         Palette { colored }
     }
@@ -147,37 +147,37 @@ impl Palette {
         }
     }
 
-    /// Names of things, rules.
+    /// Style of labels and rules.
     pub fn faint(self) -> Style {
         self.of(Color::DarkGray)
     }
 
-    /// Titles.
+    /// Style of titles.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The name of the program, keys.
+    /// Style of the program's name and of keys.
     pub fn accent(self) -> Style {
         self.of(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Plots of what is good when it is much.
+    /// Style of plots, and of finished minimizations.
     pub fn good(self) -> Style {
         self.of(Color::Green)
     }
 
-    /// What is not done yet.
+    /// Style of pending work and notes.
     pub fn pending(self) -> Style {
         self.of(Color::Yellow)
     }
 
-    /// Crashes, and trouble.
+    /// Style of crashes and errors.
     pub fn bad(self) -> Style {
         self.of(Color::Red)
     }
 
-    /// The selected line.
+    /// Style of the selected line.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

@@ -1,35 +1,43 @@
-//! The page of one group.
+//! Page of one group: reads the files of the group (crash record, reproducer, minimization log) and
+//! draws them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use ratatui::text::{Line, Span};
 
-use super::detail::{Detail, ROW};
-use super::draw::{clock, keys, left, plain, rule, span, spread};
-use super::model::{Course, Group, Tab, kind};
-use crate::report::text::cut;
-use crate::report::{TraceLine, curve, size, text};
+use crate::cli::ui::campaign::draw::{clock, keys, left, plain, rule, span, spread};
+use crate::cli::ui::campaign::model::{Group, ScreenModel, Tab, kind};
+use crate::minimize::log::{Line as LogLine, Source, TestLine};
+use crate::report::text::{cut, printable};
+use crate::report::{Extent, Shrinking, Step, Trace, TraceLine, curve, hexdump, size};
+use crate::store::{EntryId, Reader};
+use crate::triage::Crash;
 
-/// Width from which a row of the dump has sixteen bytes.
+/// Minimum width for a hex dump with 16 bytes per row.
 const WIDE: usize = 78;
-/// Width of the names of facts.
+/// Width of the labels.
 const NAMES: usize = 8;
-/// Width of the bar of what is left.
+/// Width of the bar that shows the remaining size.
 const BAR: usize = 12;
 
-/// The page as lines.
+/// Draws the page of one group as lines of text.
 pub(super) fn lines(
-    course: &Course,
+    model: &ScreenModel,
     group: &Group,
     tab: Tab,
     scroll: usize,
     width: usize,
     height: usize,
 ) -> Vec<Line<'static>> {
-    let mut lines = vec![title(course, group, width)];
-    lines.extend(facts(course, group, width));
-    lines.push(rule(course, "", width));
-    lines.push(tabs(course, tab));
+    let mut lines = vec![title(model, group, width)];
+    lines.extend(facts(model, group, width));
+    lines.push(rule(model, "", width));
+    lines.push(tabs(model, tab));
     let room = height.saturating_sub(lines.len() + 1);
-    let mut content = content(course, tab, scroll, width, room);
+    let mut content = content(model, tab, scroll, width, room);
     content.resize(room, Line::default());
     lines.extend(content);
     lines.truncate(height.saturating_sub(1));
@@ -39,20 +47,20 @@ pub(super) fn lines(
         ("↑↓", "scroll"),
         ("ctrl-c", "quit"),
     ];
-    lines.push(keys(course, &all, width));
+    lines.push(keys(model, &all, width));
     lines
 }
 
-fn title(course: &Course, group: &Group, width: usize) -> Line<'static> {
-    let time = span(clock(course.elapsed), course.palette.strong());
+fn title(model: &ScreenModel, group: &Group, width: usize) -> Line<'static> {
+    let time = span(clock(model.elapsed), model.palette.strong());
     let mut left = vec![
-        span("ddfuzz ", course.palette.accent()),
+        span("ddfuzz ", model.palette.accent()),
         span(
             format!("{} {}", kind(group.kind), group.key),
-            course.palette.strong(),
+            model.palette.strong(),
         ),
         plain(": "),
-        span(group.class.clone(), course.palette.bad()),
+        span(group.class.clone(), model.palette.bad()),
     ];
     let used: usize = left.iter().map(Span::width).sum();
     // The time is worth more than the whole of the reason.
@@ -61,7 +69,7 @@ fn title(course: &Course, group: &Group, width: usize) -> Line<'static> {
     spread(left, time, width)
 }
 
-fn facts(course: &Course, group: &Group, width: usize) -> Vec<Line<'static>> {
+fn facts(model: &ScreenModel, group: &Group, width: usize) -> Vec<Line<'static>> {
     let reduced = size::reduction(group.size_before, group.size);
     let sizes = format!(
         "{reduced}  {}{}",
@@ -81,38 +89,38 @@ fn facts(course: &Course, group: &Group, width: usize) -> Vec<Line<'static>> {
     ];
     let line = |(name, value): (&str, Option<String>)| {
         Some(Line::from(vec![
-            span(format!("{name:<NAMES$}"), course.palette.faint()),
+            span(format!("{name:<NAMES$}"), model.palette.faint()),
             plain(cut(&value?, width.saturating_sub(NAMES))),
         ]))
     };
     facts.into_iter().filter_map(line).collect()
 }
 
-fn tabs(course: &Course, shown: Tab) -> Line<'static> {
+fn tabs(model: &ScreenModel, shown: Tab) -> Line<'static> {
     let names = Tab::ALL.map(|tab| match tab == shown {
-        true => span(format!("[{}]", tab.name()), course.palette.accent()),
+        true => span(format!("[{}]", tab.name()), model.palette.accent()),
         false => plain(format!(" {} ", tab.name())),
     });
     Line::from(names.to_vec())
 }
 
 fn content(
-    course: &Course,
+    model: &ScreenModel,
     tab: Tab,
     scroll: usize,
     width: usize,
     room: usize,
 ) -> Vec<Line<'static>> {
-    let detail = &course.detail;
+    let detail = &model.detail;
     if let Some(trouble) = &detail.trouble {
-        return vec![Line::from(span(trouble.clone(), course.palette.bad()))];
+        return vec![Line::from(span(trouble.clone(), model.palette.bad()))];
     }
-    let nothing = |text: &str| vec![Line::from(span(text.to_owned(), course.palette.faint()))];
+    let nothing = |text: &str| vec![Line::from(span(text.to_owned(), model.palette.faint()))];
     match tab {
         Tab::Stack => match &detail.trace {
             None => nothing("reading"),
             Some(trace) if trace.is_empty() => nothing("no stack frame is known"),
-            Some(_) => trace(course, scroll, width, room),
+            Some(_) => trace(model, scroll, width, room),
         },
         Tab::Input => dump(detail, scroll, width, room),
         Tab::Curve => match &detail.log.shrinking {
@@ -129,23 +137,23 @@ fn content(
     }
 }
 
-/// The lines of the stacks and of the source, what is not the user's code faintly.
-fn trace(course: &Course, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
-    let all = course.detail.trace.iter().flatten();
+/// Draws stacks and source; frames outside the user's code are faint.
+fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
         let text = cut(&line.text, width.saturating_sub(NAMES));
         Line::from(vec![
-            span(format!("{:<NAMES$}", line.title), course.palette.faint()),
+            span(format!("{:<NAMES$}", line.title), model.palette.faint()),
             match line.own {
                 true => plain(text),
-                false => span(text, course.palette.faint()),
+                false => span(text, model.palette.faint()),
             },
         ])
     };
     all.skip(scroll).take(room).map(line).collect()
 }
 
-/// The bytes from the scrolled line on: where, hex, text.
+/// Draws the hex dump from the scrolled row on.
 fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let columns = if width >= WIDE { ROW.0 } else { ROW.1 };
     let bytes = &detail.bytes;
@@ -173,7 +181,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// The hex and the text of a dumped line.
+/// Splits a row of the dump into hex and text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
@@ -181,7 +189,7 @@ fn split(line: String) -> (String, String) {
     }
 }
 
-/// The last lines, or those that are scrolled back to: the newest stand at the bottom.
+/// Draws the last lines of the log; scrolling moves towards older ones.
 fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let lines = &detail.log.lines;
     let end = lines
@@ -193,4 +201,249 @@ fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'s
         .range(first..end)
         .map(|line| Line::from(cut(line, width)))
         .collect()
+}
+
+/// Maximum number of bytes of a reproducer that can be viewed.
+const SHOWN: usize = 64 << 10;
+/// Bytes per row of the hex dump on wide and on narrow terminals.
+pub(super) const ROW: (usize, usize) = (16, 8);
+
+/// Content of one group's files, read while the campaign runs.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    entry: Option<EntryId>,
+    /// Message, stacks and source of the crash; `None` before they were read.
+    pub(super) trace: Option<Vec<TraceLine>>,
+    /// First bytes of the current reproducer.
+    pub(super) bytes: Vec<u8>,
+    /// Size of the current reproducer in bytes.
+    pub(super) size: u64,
+    /// Minimization log, as far as it was read.
+    pub(super) log: Log,
+    /// Error of the last attempt to read the files.
+    pub(super) trouble: Option<String>,
+}
+
+impl Detail {
+    /// Reads what is new in the files of an entry; starts anew for another entry.
+    pub fn read(&mut self, reader: &Reader, id: &EntryId) {
+        if self.entry.as_ref() != Some(id) {
+            *self = Detail {
+                entry: Some(id.clone()),
+                ..Detail::default()
+            };
+        }
+        self.trouble = match self.read_files(reader, id) {
+            Ok(()) => None,
+            Err(error) => Some(printable(&error.to_string())),
+        };
+    }
+
+    fn read_files(
+        &mut self,
+        reader: &Reader,
+        id: &EntryId,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        // While the campaign runs, a file may be replaced at any moment, and none is torn.
+        let Some(entry) = reader.entry(id)? else {
+            return Err("the entry no longer exists".into());
+        };
+        if self.trace.is_none() {
+            self.crash(&entry.crash, Some(&entry.folder));
+        }
+        let mut file = File::open(entry.reproducer())?;
+        let size = file.metadata()?.len();
+        self.reproducer(&first(&mut file)?, size);
+        self.log.read(&entry.log())?;
+        Ok(())
+    }
+
+    /// Sets the crash record, and reads the source files; `folder` contains the record.
+    pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
+        let trace = Trace::of(crash, folder);
+        let mut lines: Vec<TraceLine> = Vec::new();
+        // One of a single line stands above.
+        if let Some(message) = trace.message.as_deref().filter(|it| it.contains('\n')) {
+            lines.extend(message.lines().map(|line| TraceLine {
+                title: "",
+                text: line.to_owned(),
+                own: true,
+            }));
+            lines[0].title = "message";
+        }
+        lines.extend(trace.lines(Extent::WHOLE));
+        self.trace = Some(lines);
+    }
+
+    /// Sets the first bytes of the reproducer, and its size in bytes.
+    pub fn reproducer(&mut self, bytes: &[u8], size: u64) {
+        self.bytes = bytes[..bytes.len().min(SHOWN)].to_vec();
+        self.size = size;
+    }
+
+    /// Returns the minimization log.
+    pub fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    /// Returns the index of the last line of a tab, for scrolling.
+    pub(super) fn last_line(&self, tab: Tab) -> usize {
+        let lines = match tab {
+            Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
+            Tab::Input => self.bytes.len().div_ceil(ROW.1),
+            Tab::Curve => 0,
+            Tab::Log => self.log.lines.len(),
+        };
+        lines.saturating_sub(1)
+    }
+}
+
+fn first(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(SHOWN as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Maximum number of log lines kept.
+const KEPT: usize = 500;
+/// Approximate number of bytes of a log read at once; the campaign waits during that time.
+const AT_ONCE: usize = 1 << 20;
+
+/// Minimization log as read so far: the curve of sizes, and the last lines as text.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Number of bytes read; always whole lines.
+    read: u64,
+    /// Sizes and tests of the minimization; `None` before the first line.
+    pub(super) shrinking: Option<Shrinking>,
+    /// Last lines as text, the oldest first.
+    pub(super) lines: VecDeque<String>,
+}
+
+impl Log {
+    /// Reads the lines added since the last call. A log that has become shorter is read again from
+    /// the beginning.
+    ///
+    /// # Errors
+    /// When the file cannot be read; a missing file is no error.
+    pub fn read(&mut self, path: &Path) -> io::Result<()> {
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        if file.metadata()?.len() < self.read {
+            *self = Log::default();
+        }
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut file = BufReader::new(file);
+        let (mut line, mut taken) = (Vec::new(), 0);
+        while taken < AT_ONCE {
+            line.clear();
+            taken += file.read_until(b'\n', &mut line)?;
+            // One without its end is being written.
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            self.line(&line);
+        }
+        Ok(())
+    }
+
+    /// Parses and adds one line of the log.
+    pub fn line(&mut self, json: &[u8]) {
+        self.read += json.len() as u64;
+        let text = match serde_json::from_slice::<LogLine>(json) {
+            Ok(line) => {
+                self.count(&line);
+                said(&line)
+            }
+            Err(error) => format!("not understood: {error}"),
+        };
+        self.lines.push_back(printable(&text));
+        if self.lines.len() > KEPT {
+            self.lines.pop_front();
+        }
+    }
+
+    fn count(&mut self, line: &LogLine) {
+        if let LogLine::Start(start) = line {
+            self.shrinking = Some(Shrinking::of(start, []));
+        }
+        let Some(shrinking) = &mut self.shrinking else {
+            return;
+        };
+        match line {
+            LogLine::Test(test) => {
+                shrinking.tests += 1;
+                shrinking.executed += u64::from(test.source == Source::Run);
+            }
+            LogLine::Reduce(step) => {
+                shrinking.size_after = step.size;
+                shrinking.steps.push(Step {
+                    i: step.i,
+                    executed: shrinking.executed,
+                    rule: step.rule.clone(),
+                    size: step.size,
+                });
+            }
+            LogLine::End(end) => {
+                shrinking.size_after = end.size;
+                shrinking.claim = Some(end.claim);
+            }
+            LogLine::Start(_) | LogLine::Check(_) => {}
+        }
+    }
+}
+
+/// Formats a line of the log for people.
+fn said(line: &LogLine) -> String {
+    match line {
+        LogLine::Start(start) => {
+            format!("start  {} by {}", size::bytes(start.size), start.search)
+        }
+        LogLine::Test(test) => said_of_test(test),
+        LogLine::Check(check) => {
+            let what = format!("{:?}", check.what).to_lowercase();
+            let outcome = format!("{:?}", check.outcome).to_uppercase();
+            format!("check  {what}  {outcome}  {}", time(check.us))
+        }
+        LogLine::Reduce(step) => {
+            format!("reduce to {} by {}", size::bytes(step.size), step.rule)
+        }
+        LogLine::End(end) => format!(
+            "end    {}: {}, {} of {} proved",
+            size::bytes(end.size),
+            end.claim,
+            size::grouped(end.proved.done),
+            size::grouped(end.proved.of)
+        ),
+    }
+}
+
+fn said_of_test(test: &TestLine) -> String {
+    let how = match test.source {
+        Source::Run => time(test.us),
+        Source::Cache => "known".to_owned(),
+        Source::Predicted => "predicted".to_owned(),
+    };
+    let outcome = format!("{:?}", test.outcome).to_uppercase();
+    let mut text = format!(
+        "test   {}  {outcome}  {}  {how}",
+        size::grouped(test.i),
+        size::bytes(test.size)
+    );
+    if test.phase.is_some() {
+        text.push_str("  proof");
+    } else if let Some(pass) = &test.pass {
+        text.push_str("  ");
+        text.push_str(pass);
+    }
+    if test.slip.is_some() {
+        text.push_str("  another bug");
+    }
+    text
+}
+
+fn time(us: u64) -> String {
+    format!("{}.{} ms", size::grouped(us / 1000), us % 1000 / 100)
 }

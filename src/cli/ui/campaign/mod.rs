@@ -1,16 +1,14 @@
-//! The screen of a campaign: the whole terminal.
+//! Full screen of a campaign.
 //!
-//! What is told ([`crate::campaign::Screen`]) and what is pressed ([`Key`]) change the model
-//! ([`Course`]); `draw` turns the model into characters and is a pure function of it. [`FullScreen`]
-//! joins both with a terminal and the files of the output directory.
+//! Events of the campaign ([`crate::campaign::Screen`]) and keys ([`Key`]) change the model
+//! ([`ScreenModel`]); `draw` converts the model to text as a pure function. [`FullScreen`] connects
+//! both with a terminal and the files of the output directory.
 //!
-//! Localized here: `ratatui` (characters, and as `ratatui::crossterm` the terminal); `nix` and
-//! `libc` for the modes of the terminal.
+//! Only this module uses `ratatui`, whose `crossterm` handles the terminal.
 
-mod detail;
 mod draw;
 mod group_page;
-mod history;
+
 mod model;
 mod overview;
 mod terminal;
@@ -20,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use detail::{Detail, Log};
 pub use draw::{Palette, draw, left, plot};
-pub use history::{History, Sample};
-pub use model::{Action, Course, Event, Group, Heading, Key, Page, Tab};
+pub use group_page::{Detail, Log};
+
+pub use model::{Action, Event, Group, Heading, History, Key, Page, Sample, ScreenModel, Tab};
 pub use terminal::{Terminal, give_back};
 
 use crate::campaign::{Progress, Screen};
@@ -31,18 +29,18 @@ use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
 use crate::store::Reader;
 
-/// Between two looks at the keys.
+/// Interval between checks for keys.
 const KEYS: Duration = Duration::from_millis(40);
-/// Between two pictures, unless a key asks for one.
+/// Minimum interval between redraws, unless a key was pressed.
 const PICTURES: Duration = Duration::from_millis(200);
-/// Between two looks at files: of the group that is open, or of the next one in turn.
+/// Interval between reads of the output directory.
 const FILES: Duration = Duration::from_millis(500);
 
-/// The screen of a campaign, on the whole terminal until it is dropped. It has no thread: it draws
-/// and listens whenever it is told something.
+/// Full screen of a campaign, until it is dropped. It has no thread: it draws and reads keys when
+/// the campaign calls it.
 pub struct FullScreen {
-    course: Course,
-    /// Gone with the terminal itself.
+    model: ScreenModel,
+    /// `None` once the terminal is gone.
     terminal: Option<Terminal>,
     reader: Reader,
     stop: Arc<AtomicBool>,
@@ -50,13 +48,13 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// The group whose files are read next.
+    /// Index of the group whose files are read next.
     turn: usize,
 }
 
 impl FullScreen {
-    /// A screen on the terminal that stderr is; `None` where it is none, or `output` wants
-    /// something else. `stop` is raised by the key that ends; `known` are groups from before.
+    /// Takes over the terminal of stderr; `None` if there is none, or if `output` is quiet or JSON.
+    /// The quit key sets `stop`. `known` are groups from before the campaign.
     pub fn take(
         output: &Output,
         heading: Heading,
@@ -69,10 +67,10 @@ impl FullScreen {
         }
         // Where the terminal cannot be had, lines do.
         let terminal = Terminal::take().ok().flatten()?;
-        let mut course = Course::new(heading, Palette::new(output.colored()));
-        known.iter().for_each(|view| course.known(view));
+        let mut model = ScreenModel::new(heading, Palette::new(output.colored()));
+        known.iter().for_each(|view| model.known(view));
         let mut full = FullScreen {
-            course,
+            model,
             terminal: Some(terminal),
             reader: reader.clone(),
             stop: Arc::clone(stop),
@@ -86,13 +84,13 @@ impl FullScreen {
         Some(full)
     }
 
-    /// Listens and draws, as far as it is time for that, or `at_once`. A terminal that is gone
-    /// does not end the campaign.
+    /// Reads keys and redraws if that is due, or `at_once`. A lost terminal does not end the
+    /// campaign.
     fn show(&mut self, at_once: bool) {
         let now = Instant::now();
-        self.course.at(self.began.elapsed());
+        self.model.at(self.began.elapsed());
         if self.stop.load(Ordering::Relaxed) {
-            self.course.stop();
+            self.model.stop();
         }
         let mut wanted = at_once || is_due(self.drawn, PICTURES, now);
         if is_due(self.looked, KEYS, now) {
@@ -108,20 +106,20 @@ impl FullScreen {
         }
         if wanted && let Some(terminal) = &mut self.terminal {
             self.drawn = Some(now);
-            if terminal.draw(&self.course).is_err() {
+            if terminal.draw(&self.model).is_err() {
                 self.terminal = None;
             }
         }
     }
 
-    /// Does what the keys say; gives whether there were any.
+    /// Handles all pressed keys; returns whether there were any.
     fn listen(&mut self) -> io::Result<bool> {
         let mut pressed = false;
         while let Some(terminal) = &mut self.terminal
             && let Some(key) = terminal.key()?
         {
             pressed = true;
-            match self.course.press(key) {
+            match self.model.press(key) {
                 Action::None => {}
                 Action::Stop => self.stop.store(true, Ordering::Relaxed),
                 Action::Suspend => terminal.suspend()?,
@@ -132,15 +130,15 @@ impl FullScreen {
         Ok(pressed)
     }
 
-    /// Reads what is new of the open group, or else of the next one in turn whose minimization has
-    /// not ended, or of any: runs are still counted. One group at a time, for the campaign waits.
+    /// Reads new data of one group: in turns the open group, or the next one without a result, and
+    /// the next of all. Only one group per call, because the campaign waits.
     fn read_files(&mut self) {
-        if let Some(id) = self.course.opened().and_then(|group| group.entry.clone()) {
-            self.course.detail().read(&self.reader, &id);
+        if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
+            self.model.detail().read(&self.reader, &id);
         }
-        let groups = self.course.groups();
+        let groups = self.model.groups();
         let next = |from: usize| (0..groups.len()).map(move |step| (from + step) % groups.len());
-        let open = self.course.opened().and_then(|open| {
+        let open = self.model.opened().and_then(|open| {
             let mut all = groups.iter();
             all.position(|one| one.is(open))
         });
@@ -153,11 +151,11 @@ impl FullScreen {
         };
         self.turn = self.turn.wrapping_add(1);
         if let Some(view) = chosen.and_then(|at| self.view(&groups[at])) {
-            self.course.known(&view);
+            self.model.known(&view);
         }
     }
 
-    /// A group as it is now; `None` where it cannot be read, which the campaign will notice.
+    /// Reads a group from the output directory; `None` if it cannot be read.
     fn view(&self, group: &Group) -> Option<GroupView> {
         let id = group.entry.as_ref()?;
         let record = self.reader.group(id.kind(), id.major()).ok()??;
@@ -168,25 +166,25 @@ impl FullScreen {
 
 impl Screen for FullScreen {
     fn progress(&mut self, progress: &Progress) {
-        self.course.progress(progress);
+        self.model.progress(progress);
         self.show(false);
     }
 
     fn group(&mut self, group: &GroupView) {
-        self.course.at(self.began.elapsed());
-        self.course.group(group);
+        self.model.at(self.began.elapsed());
+        self.model.group(group);
         self.show(false);
     }
 
     fn minimized(&mut self, group: &GroupView) {
-        self.course.at(self.began.elapsed());
-        self.course.minimized(group);
+        self.model.at(self.began.elapsed());
+        self.model.minimized(group);
         self.show(false);
     }
 
     fn note(&mut self, text: &str) {
-        self.course.at(self.began.elapsed());
-        self.course.note(text);
+        self.model.at(self.began.elapsed());
+        self.model.note(text);
         self.show(true);
     }
 }
@@ -195,13 +193,13 @@ impl Drop for FullScreen {
     fn drop(&mut self) {
         self.terminal = None;
         // What the user should know is not gone with the screen.
-        for event in self.course.events().filter(|event| event.is_note) {
+        for event in self.model.events().filter(|event| event.is_note) {
             tell(&event.text);
         }
     }
 }
 
-/// Whether it is time for something that was done at `last`.
+/// Whether the interval has passed since `last`.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

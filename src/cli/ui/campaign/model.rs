@@ -1,64 +1,64 @@
-//! The model of the screen: all that was told of a campaign, its groups, and what of it is looked at.
+//! Model of the full screen: the state of the campaign, its groups, its rates over time, and the page
+//! that is shown.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::detail::Detail;
-use super::draw::Palette;
-use super::history::History;
 use crate::campaign::Progress;
+use crate::cli::ui::campaign::draw::Palette;
+use crate::cli::ui::campaign::group_page::Detail;
 use crate::report::text::printable;
 use crate::report::{GroupView, size};
 use crate::store::{EntryId, Kind};
 use crate::triage::Severity;
 
-/// Events that are kept.
+/// Maximum number of events kept.
 const EVENTS: usize = 200;
 
-/// What does not change in a campaign.
+/// Facts about the campaign that do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// The target, by name or as a command line.
+    /// Name or command line of the target.
     pub target: String,
-    /// The way of execution.
+    /// Way of execution.
     pub way: String,
-    /// What makes the inputs.
+    /// Name of the input generator or of the watched fuzzer.
     pub engine: String,
-    /// The seed of all inputs; `None` where others make them.
+    /// Seed of the inputs; `None` if another fuzzer generates them.
     pub seed: Option<u64>,
-    /// The output directory.
+    /// Output directory.
     pub out: String,
 }
 
-/// Something that happened.
+/// An event in the list of last events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, since the campaign began.
+    /// Time since the campaign began.
     pub at: Duration,
-    /// What, cleaned for a terminal.
+    /// Text without control characters.
     pub text: String,
-    /// Whether it is a note to the user.
+    /// Whether the event is a note, which is also printed after the screen is closed.
     pub is_note: bool,
 }
 
-/// What is looked at of a group.
+/// Tab on the page of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
-    /// The frames of its crash.
+    /// Stack of the crash.
     Stack,
-    /// The bytes of its reproducer.
+    /// Hex dump of the reproducer.
     Input,
-    /// Its size over the tests.
+    /// Curve of the size over the tests.
     Curve,
-    /// The last lines of its log.
+    /// Last lines of the minimization log.
     Log,
 }
 
 impl Tab {
-    /// All, in the order of the screen.
+    /// All tabs, in the order of the screen.
     pub const ALL: [Tab; 4] = [Tab::Stack, Tab::Input, Tab::Curve, Tab::Log];
 
-    /// Its name.
+    /// Returns the label of the tab.
     pub fn name(self) -> &'static str {
         match self {
             Tab::Stack => "stack",
@@ -69,23 +69,24 @@ impl Tab {
     }
 }
 
-/// What is looked at.
+/// Page that the screen shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// The campaign.
+    /// Overview of the campaign.
     Overview,
-    /// The selected group.
+    /// Page of the selected group.
     Group {
-        /// Which part of it.
+        /// Tab that is shown.
         tab: Tab,
-        /// Lines that are scrolled away.
+        /// Number of lines scrolled.
         scroll: usize,
     },
 }
 
-/// The events of a campaign, and the page that is shown. It has no clock: callers pass the time.
+/// State of the full screen: events of the campaign, and the page that is shown. It has no clock:
+/// callers pass the time.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct ScreenModel {
     pub(super) heading: Heading,
     pub(super) palette: Palette,
     pub(super) elapsed: Duration,
@@ -99,11 +100,11 @@ pub struct Course {
     pub(super) stopping: bool,
 }
 
-impl Course {
-    /// A campaign that begins.
-    pub fn new(heading: Heading, palette: Palette) -> Course {
+impl ScreenModel {
+    /// Creates the model at the beginning of a campaign.
+    pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
-        Course {
+        ScreenModel {
             heading: Heading {
                 target: clean(&heading.target),
                 way: clean(&heading.way),
@@ -124,24 +125,24 @@ impl Course {
         }
     }
 
-    /// So much time has passed since the campaign began.
+    /// Sets the time since the campaign began.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
 
-    /// The course at one moment.
+    /// Sets the current progress of the campaign.
     pub fn progress(&mut self, progress: &Progress) {
         self.at(Duration::from_millis(progress.time_ms));
         self.history.add(progress);
         self.progress = Some(*progress);
     }
 
-    /// A group that was there before the campaign.
+    /// Adds a group from before the campaign, without an event.
     pub fn known(&mut self, view: &GroupView) {
         self.put(Group::of(view));
     }
 
-    /// A group is new, or there is something new of it.
+    /// Adds or updates a group; a new one is an event.
     pub fn group(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if self.groups.iter().all(|one| !one.is(&group)) {
@@ -152,7 +153,7 @@ impl Course {
         self.put(group);
     }
 
-    /// The minimization of a group has ended.
+    /// Records that the minimization of a group has ended.
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if view.kind == Kind::Flaky {
@@ -168,12 +169,12 @@ impl Course {
         self.put(group);
     }
 
-    /// Something that the user should know.
+    /// Adds a note for the user.
     pub fn note(&mut self, text: &str) {
         self.tell(text, true);
     }
 
-    /// The campaign is asked to end.
+    /// Records that the campaign was asked to end.
     pub fn stop(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -181,17 +182,17 @@ impl Course {
         }
     }
 
-    /// What was read of the group that is looked at.
+    /// Returns the content of the open group's files.
     pub fn detail(&mut self) -> &mut Detail {
         &mut self.detail
     }
 
-    /// The groups, in the order in which they were told.
+    /// Returns the groups, in the order of their discovery.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The group whose page is shown.
+    /// Returns the group whose page is shown.
     pub fn opened(&self) -> Option<&Group> {
         match self.page {
             Page::Overview => None,
@@ -199,17 +200,17 @@ impl Course {
         }
     }
 
-    /// What is looked at.
+    /// Returns the page that is shown.
     pub fn page(&self) -> Page {
         self.page
     }
 
-    /// The times and texts of the events, the oldest first.
+    /// Returns the events, the oldest first.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> {
         self.events.iter()
     }
 
-    /// Takes a key, and says what is to be done.
+    /// Handles a key; returns what the caller has to do.
     pub fn press(&mut self, key: Key) -> Action {
         match (key, self.page) {
             (Key::Quit, Page::Overview) => {
@@ -276,7 +277,7 @@ impl Course {
     }
 }
 
-/// A kind of finding by name.
+/// Returns the name of a kind of finding.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Crash => "crash",
@@ -286,15 +287,15 @@ pub fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Lines of a page that is turned.
+/// Number of lines that page up and page down scroll.
 const LEAF: usize = 10;
 
-/// A key by its meaning.
+/// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A line up.
+    /// One line up.
     Up,
-    /// A line down.
+    /// One line down.
     Down,
     /// Ten lines up.
     PageUp,
@@ -304,22 +305,22 @@ pub enum Key {
     First,
     /// To the last line.
     Last,
-    /// The page of the selected group.
+    /// Open the page of the selected group.
     Enter,
-    /// Back to the campaign.
+    /// Back to the overview.
     Back,
-    /// The next part of the page.
+    /// Next tab.
     Next,
-    /// The part before.
+    /// Previous tab.
     Previous,
-    /// Back to the campaign from a group's page; on the campaign, its end.
+    /// On a group's page, back to the overview; on the overview, end the campaign.
     Quit,
-    /// Back to the shell for a while.
+    /// Suspend ddfuzz, as Ctrl-Z does.
     Suspend,
 }
 
 impl Key {
-    /// The key where the last line stands at the bottom, and lines are counted from there.
+    /// Reverses the direction, for pages whose lines are counted from the bottom.
     pub(super) fn turned(self) -> Key {
         match self {
             Key::Up => Key::Down,
@@ -332,7 +333,7 @@ impl Key {
         }
     }
 
-    /// A line, moved by the key between 0 and `last`.
+    /// Returns the line number after the key, between 0 and `last`.
     pub(super) fn moved(self, line: usize, last: usize) -> usize {
         let moved = match self {
             Key::Up => line.saturating_sub(1),
@@ -347,54 +348,53 @@ impl Key {
     }
 }
 
-/// What a key asks for beyond the screen.
+/// What the caller has to do after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
     None,
-    /// An end, with the state saved.
+    /// End the campaign, with its state saved.
     Stop,
-    /// A rest, as by Ctrl-Z.
+    /// Suspend the process, as Ctrl-Z does.
     Suspend,
 }
 
-/// One group, its texts cleaned for a terminal.
+/// One group, with texts without control characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The kind of finding.
     pub kind: Kind,
-    /// The first digits of its major key.
+    /// First digits of the major key.
     pub key: String,
-    /// The entry that it is shown through; `None` where its folder does not say which.
+    /// Entry that represents the group; `None` if its folder has no valid name.
     pub entry: Option<EntryId>,
-    /// What kind of death.
+    /// Crash class.
     pub class: String,
-    /// The estimate, with its reason.
+    /// Estimated severity, with its reason.
     pub severity: String,
-    /// Where in the user's code; `-` where nothing is known.
+    /// Place in the user's code; `-` if unknown.
     pub place: String,
-    /// The first line of what the crash said.
+    /// First line of the crash message.
     pub message: Option<String>,
-    /// Runs that ended so.
+    /// Number of runs that ended with this crash.
     pub seen: u64,
-    /// Size of the input as found, in bytes.
+    /// Size of the original input, in bytes.
     pub size_before: u64,
-    /// Size of the best input known, in bytes.
+    /// Size of the smallest input known, in bytes.
     pub size: u64,
-    /// Whether it has become smaller since the screen knows it.
+    /// Whether the input has become smaller since the screen knows the group.
     pub shrinks: bool,
-    /// Tests that its minimization executed, where that has ended.
+    /// Number of tests executed by the finished minimization.
     pub tests: Option<u64>,
-    /// The claim in short, where the minimization has ended.
+    /// Short claim of the finished minimization.
     pub claim: Option<String>,
-    /// The claim as a sentence.
+    /// Claim as a sentence.
     pub sentence: String,
-    /// The file of the best input.
+    /// Path of the smallest input.
     pub file: String,
 }
 
 impl Group {
-    /// What there is to show of `view`.
+    /// Converts a group of the output directory.
     pub fn of(view: &GroupView) -> Group {
         let hash = view.file.parent().and_then(|folder| folder.file_name());
         let entry = hash.and_then(|hash| {
@@ -430,8 +430,8 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Takes over what is newer in `now`. A group is shown through the entry that is worked on; once
-    /// that has a result, another one takes its place only with a smaller result.
+    /// Updates the group. After a result, another entry represents the group only if its result is
+    /// smaller.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -442,12 +442,174 @@ impl Group {
         *self = Group { shrinks, ..now };
     }
 
-    /// The claim, or how far its minimization is.
+    /// Returns the claim, or the state of the minimization.
     pub fn standing(&self) -> &str {
         match &self.claim {
             Some(claim) => claim,
             None if self.shrinks => "minimizing",
             None => "-",
         }
+    }
+}
+
+/// Maximum number of samples: twice the columns of the widest plot.
+const KEPT: usize = 480;
+/// Interval between samples at the beginning, in milliseconds.
+const STEP_MS: u64 = 500;
+/// Period of the current rate, in milliseconds.
+const NOW_MS: u64 = 3000;
+/// Maximum number of points for the current rate.
+const NOW_POINTS: usize = 64;
+
+/// Sample of a campaign's progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Time since the campaign began, in milliseconds.
+    pub time_ms: u64,
+    /// Number of runs so far.
+    pub runs: u64,
+    /// Number of covered edges so far; `None` if coverage is unknown.
+    pub edges: Option<u64>,
+    /// Number of inputs in the corpus.
+    pub corpus: u64,
+}
+
+impl Sample {
+    fn of(progress: &Progress) -> Sample {
+        Sample {
+            time_ms: progress.time_ms,
+            runs: progress.runs,
+            edges: progress.edges,
+            corpus: progress.corpus,
+        }
+    }
+}
+
+/// Samples of the progress at even intervals, in bounded memory: when there are too many, every
+/// second one is dropped and the interval doubles.
+#[derive(Clone, Debug)]
+pub struct History {
+    samples: Vec<Sample>,
+    step_ms: u64,
+    recent: VecDeque<Sample>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            samples: Vec::new(),
+            step_ms: STEP_MS,
+            recent: VecDeque::new(),
+        }
+    }
+}
+
+impl History {
+    /// Adds a sample; ignores times before the last sample.
+    pub fn add(&mut self, progress: &Progress) {
+        let sample = Sample::of(progress);
+        if self.recent.back().is_some_and(|last| {
+            last.time_ms >= sample.time_ms
+                || self.recent.len() > 1
+                    && sample.time_ms - last.time_ms < NOW_MS / NOW_POINTS as u64
+        }) {
+            return;
+        }
+        self.recent.push_back(sample);
+        let too_old = |one: &Sample| sample.time_ms - one.time_ms > NOW_MS;
+        while self.recent.len() > 2 && (self.recent.len() > NOW_POINTS || too_old(&self.recent[1]))
+        {
+            self.recent.pop_front();
+        }
+        let due = |last: &Sample| sample.time_ms >= last.time_ms + self.step_ms;
+        if self.samples.last().is_none_or(due) {
+            self.samples.push(sample);
+        }
+        if self.samples.len() > KEPT {
+            let mut index = 0;
+            self.samples.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.step_ms *= 2;
+        }
+    }
+
+    /// Returns runs per second over the last three seconds; `None` before two samples.
+    pub fn rate_now(&self) -> Option<f64> {
+        let (first, last) = (self.recent.front()?, self.recent.back()?);
+        rate(first, last)
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether there is no sample yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Returns runs per second in `columns` equal parts of the time so far.
+    pub fn rates(&self, columns: usize) -> Vec<f64> {
+        let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
+            return Vec::new();
+        };
+        let points: Vec<(f64, f64)> = self
+            .with_last()
+            .map(|one| (one.time_ms as f64, one.runs as f64))
+            .collect();
+        let (begin, end) = (first.time_ms as f64, last.time_ms as f64);
+        if end <= begin {
+            return Vec::new();
+        }
+        let width = (end - begin) / columns as f64;
+        let runs = |column: usize| between(&points, begin + width * column as f64);
+        (0..columns)
+            .map(|column| ((runs(column + 1) - runs(column)) / (width / 1000.0)).max(0.0))
+            .collect()
+    }
+
+    /// Returns `level` of the samples at the ends of `columns` equal parts of the time so far.
+    pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
+        let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
+            return Vec::new();
+        };
+        let span = (last.time_ms - first.time_ms) as f64;
+        let all: Vec<Sample> = self.with_last().copied().collect();
+        (1..=columns)
+            .map(|column| {
+                let time = first.time_ms + (span * column as f64 / columns as f64) as u64;
+                let behind = all.partition_point(|one| one.time_ms <= time);
+                let at = &all[behind.saturating_sub(1)];
+                level(at).unwrap_or_default() as f64
+            })
+            .collect()
+    }
+
+    /// Returns all samples, and the latest progress.
+    fn with_last(&self) -> impl Iterator<Item = &Sample> {
+        let newer = self
+            .recent
+            .back()
+            .filter(|last| self.samples.last().is_some_and(|kept| kept != *last));
+        self.samples.iter().chain(newer)
+    }
+}
+
+fn rate(first: &Sample, last: &Sample) -> Option<f64> {
+    let time = last.time_ms.checked_sub(first.time_ms)?;
+    let runs = last.runs.saturating_sub(first.runs);
+    (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
+}
+
+/// Interpolates the value at `x`; the points are sorted.
+fn between(points: &[(f64, f64)], x: f64) -> f64 {
+    let behind = points.partition_point(|(at, _)| *at < x);
+    match (points.get(behind.wrapping_sub(1)), points.get(behind)) {
+        (Some((x0, y0)), Some((x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (None, Some((_, y))) | (Some((_, y)), None) => *y,
+        (None, None) => 0.0,
     }
 }

@@ -1,32 +1,33 @@
-//! The page of the campaign, with the table of its groups.
+//! Draws the overview page of the full screen: figures, charts, the table of groups, the last
+//! events.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::draw::{clock, keys, left, plain, plot, rule, span, spread};
-use super::model::{Course, Group};
+use super::model::{Group, ScreenModel};
 use crate::campaign::Progress;
 use crate::cli::ui::rate;
 use crate::report::size;
 use crate::report::text::cut;
 use crate::store::Kind;
 
-/// Width of the names of figures.
+/// Width of the labels of figures.
 const NAMES: usize = 10;
-/// Narrowest and widest sparkline.
+/// Minimum and maximum width of a sparkline.
 const SPARK: (usize, usize) = (8, 40);
-/// Rows of a chart where the terminal is high.
+/// Rows of a chart on tall terminals.
 const CHART: usize = 6;
-/// Heights from which there are charts, and events.
+/// Minimum terminal heights for charts, and for events.
 const HIGH: (usize, usize) = (36, 12);
 
-/// The page as lines.
-pub(super) fn lines(course: &Course, width: usize, height: usize) -> Vec<Line<'static>> {
-    let mut lines = vec![title(course, width)];
+/// Draws the overview page as lines of text.
+pub(super) fn lines(model: &ScreenModel, width: usize, height: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![title(model, width)];
     let has_charts = height >= HIGH.0 && width >= 60;
-    lines.extend(figures(course, width, !has_charts));
+    lines.extend(figures(model, width, !has_charts));
     if has_charts {
-        lines.extend(charts(course, width));
+        lines.extend(charts(model, width));
     }
     let events = match height.checked_sub(lines.len() + 1) {
         Some(room) if height >= HIGH.1 => (room / 3).clamp(3, 12),
@@ -35,30 +36,30 @@ pub(super) fn lines(course: &Course, width: usize, height: usize) -> Vec<Line<'s
     // Rules stand above the groups and above the events; the last line is that of the keys.
     let rules = 1 + usize::from(events > 0);
     let room = height.saturating_sub(lines.len() + events + rules + 1);
-    lines.push(rule(course, "groups", width));
-    let mut groups = group_lines(course, width, room);
+    lines.push(rule(model, "groups", width));
+    let mut groups = group_lines(model, width, room);
     groups.resize(room, Line::default());
     lines.extend(groups);
     if events > 0 {
-        lines.push(rule(course, "last events", width));
-        lines.extend(last_events(course, events, width));
+        lines.push(rule(model, "last events", width));
+        lines.extend(last_events(model, events, width));
     }
     lines.truncate(height.saturating_sub(1));
-    lines.push(footer(course, width));
+    lines.push(footer(model, width));
     lines
 }
 
-fn title(course: &Course, width: usize) -> Line<'static> {
-    let heading = &course.heading;
+fn title(model: &ScreenModel, width: usize) -> Line<'static> {
+    let heading = &model.heading;
     let left = vec![
-        span("ddfuzz ", course.palette.accent()),
-        span(heading.target.clone(), course.palette.strong()),
+        span("ddfuzz ", model.palette.accent()),
+        span(heading.target.clone(), model.palette.strong()),
         plain(match heading.seed {
             Some(seed) => format!(" by {}, {}, seed {seed}", heading.way, heading.engine),
             None => format!(" by {}, {}", heading.way, heading.engine),
         }),
     ];
-    let time = span(clock(course.elapsed), course.palette.strong());
+    let time = span(clock(model.elapsed), model.palette.strong());
     let used: usize = left.iter().map(Span::width).sum();
     if used + time.width() < width {
         return spread(left, time, width);
@@ -67,13 +68,13 @@ fn title(course: &Course, width: usize) -> Line<'static> {
     let room = width.saturating_sub(time.width() + 2);
     let text: String = left.iter().map(|one| one.content.as_ref()).collect();
     let cut = crate::report::text::cut(&text, room);
-    spread(vec![span(cut, course.palette.strong())], time, width)
+    spread(vec![span(cut, model.palette.strong())], time, width)
 }
 
-fn footer(course: &Course, width: usize) -> Line<'static> {
-    if course.stopping {
+fn footer(model: &ScreenModel, width: usize) -> Line<'static> {
+    if model.stopping {
         let text = "stopping, the state is being saved; Ctrl-C again stops at once";
-        return Line::from(span(text, course.palette.pending()));
+        return Line::from(span(text, model.palette.pending()));
     }
     let all = [
         ("q", "quit"),
@@ -81,15 +82,15 @@ fn footer(course: &Course, width: usize) -> Line<'static> {
         ("enter", "open the group"),
         ("ctrl-z", "suspend"),
     ];
-    keys(course, &all, width)
+    keys(model, &all, width)
 }
 
-/// The values of a figure over time, in so many columns.
+/// Function that returns the values of a figure over time, for a number of columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// A figure: its name, its text, and a sparkline where there is room for it.
+/// Draws a figure: label, text, and a sparkline if there is room.
 fn figure(
-    course: &Course,
+    model: &ScreenModel,
     name: &str,
     said: String,
     spark: Option<Spark<'_>>,
@@ -97,27 +98,24 @@ fn figure(
 ) -> Line<'static> {
     let said = span(said, Style::new());
     let used = NAMES + said.width();
-    let mut spans = vec![
-        span(format!("{name:<NAMES$}"), course.palette.faint()),
-        said,
-    ];
+    let mut spans = vec![span(format!("{name:<NAMES$}"), model.palette.faint()), said];
     let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
     if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
         && let Some(row) = plot(&spark(columns), 1).pop()
     {
         spans.push(plain(" ".repeat(width - used - row.chars().count())));
-        spans.push(span(row, course.palette.good()));
+        spans.push(span(row, model.palette.good()));
     }
     Line::from(spans)
 }
 
-fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
-    let Some(progress) = &course.progress else {
+fn figures(model: &ScreenModel, width: usize, sparks: bool) -> Vec<Line<'static>> {
+    let Some(progress) = &model.progress else {
         return vec![Line::from("starting the target")];
     };
-    let history = &course.history;
+    let history = &model.history;
     let line = |name: &str, said: String, spark: Spark<'_>| {
-        figure(course, name, said, sparks.then_some(spark), width)
+        figure(model, name, said, sparks.then_some(spark), width)
     };
     let none: Spark<'_> = &|_| Vec::new();
     let now = history.rate_now().map_or_else(|| "-".to_owned(), rate);
@@ -134,7 +132,7 @@ fn figures(course: &Course, width: usize, sparks: bool) -> Vec<Line<'static>> {
         let levels = |columns: usize| history.levels(columns, |one| Some(one.corpus));
         lines.push(line("corpus", corpus(progress), &levels));
     }
-    lines.push(line("groups", groups(course, progress), none));
+    lines.push(line("groups", groups(model, progress), none));
     lines
 }
 
@@ -170,11 +168,11 @@ fn corpus(progress: &Progress) -> String {
     )
 }
 
-fn groups(course: &Course, progress: &Progress) -> String {
+fn groups(model: &ScreenModel, progress: &Progress) -> String {
     if let Some(phase) = progress.phase.text() {
         return phase;
     }
-    let minimized = course.groups.iter().filter(|one| one.claim.is_some());
+    let minimized = model.groups.iter().filter(|one| one.claim.is_some());
     format!(
         "{}, {} minimized, {} waiting; minimizer {:.1} %",
         size::grouped(progress.groups),
@@ -184,9 +182,9 @@ fn groups(course: &Course, progress: &Progress) -> String {
     )
 }
 
-/// Charts of the rate over time, and of the coverage where it is known.
-fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
-    let has_coverage = course
+/// Draws charts of the rate over time, and of the coverage if known.
+fn charts(model: &ScreenModel, width: usize) -> Vec<Line<'static>> {
+    let has_coverage = model
         .progress
         .as_ref()
         .is_some_and(|one| one.edges.is_some());
@@ -194,7 +192,7 @@ fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
         true => (width - 2) / 2,
         false => width,
     };
-    let history = &course.history;
+    let history = &model.history;
     let mut charts = vec![("runs/s", history.rates(columns))];
     if has_coverage {
         charts.push(("edges", history.levels(columns, |one| one.edges)));
@@ -205,42 +203,42 @@ fn charts(course: &Course, width: usize) -> Vec<Line<'static>> {
         let head = format!("{name}, to {}", rate(most));
         let gap = if index > 0 { "  " } else { "" };
         let pad = |text: &str| format!("{gap}{text:<columns$}");
-        lines[0].push_span(span(pad(&head), course.palette.faint()));
+        lines[0].push_span(span(pad(&head), model.palette.faint()));
         for (line, row) in lines[1..].iter_mut().zip(plot(values, CHART)) {
-            line.push_span(span(pad(&row), course.palette.good()));
+            line.push_span(span(pad(&row), model.palette.good()));
         }
     }
     lines
 }
 
-fn last_events(course: &Course, rows: usize, width: usize) -> Vec<Line<'static>> {
-    let first = course.events.len().saturating_sub(rows);
-    let mut lines: Vec<Line<'static>> = course
+fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'static>> {
+    let first = model.events.len().saturating_sub(rows);
+    let mut lines: Vec<Line<'static>> = model
         .events()
         .skip(first)
         .map(|event| {
             let style = match event.is_note {
-                true => course.palette.pending(),
+                true => model.palette.pending(),
                 false => Style::new(),
             };
             let time = format!("{}  ", clock(event.at));
             let room = width.saturating_sub(time.chars().count());
             let text = crate::report::text::cut(&event.text, room);
-            Line::from(vec![span(time, course.palette.faint()), span(text, style)])
+            Line::from(vec![span(time, model.palette.faint()), span(text, style)])
         })
         .collect();
     lines.resize(rows, Line::default());
     lines
 }
 
-/// Longest class that is shown.
+/// Maximum width of the crash class.
 const CLASS: usize = 16;
-/// Width from which keys are whole and bars are long.
+/// Minimum width for whole keys and long bars.
 const WIDE: usize = 78;
-/// Narrowest place that is worth its column.
+/// Minimum width of the column with the crash's place.
 const PLACE: usize = 12;
 
-/// The columns of a table.
+/// Column widths of the table of groups, in characters.
 struct Columns {
     class: usize,
     key: usize,
@@ -249,7 +247,7 @@ struct Columns {
     bar: usize,
     claim: usize,
     is_wide: bool,
-    /// Where in the code; none where there is no room.
+    /// Width of the crash's place; 0 if there is no room.
     place: usize,
 }
 
@@ -270,16 +268,9 @@ impl Columns {
             claim: widest("CLAIM".len(), &|one| one.standing().to_owned()),
             place: 0,
         };
+        let fixed = columns.key + columns.seen + columns.size + columns.bar + columns.claim;
         // A mark, and two blanks between each two columns.
-        let Columns {
-            key,
-            seen,
-            size,
-            bar,
-            claim,
-            ..
-        } = columns;
-        let used = 2 + key + seen + size + bar + claim + 5 * 2;
+        let used = 2 + fixed + 5 * 2;
         // The class can lose its end before a claim does.
         let room = width.saturating_sub(used).max("CLASS".len());
         columns.class = columns.class.min(room);
@@ -292,92 +283,75 @@ impl Columns {
     }
 }
 
-/// The head and as many groups as there are rows, the selected one among them.
-pub(super) fn group_lines(course: &Course, width: usize, rows: usize) -> Vec<Line<'static>> {
+/// Draws the table of groups with `rows` lines, scrolled so that the selected group is visible.
+pub(super) fn group_lines(model: &ScreenModel, width: usize, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
     }
-    if course.groups.is_empty() {
-        return vec![Line::from(span("none yet", course.palette.faint()))];
+    if model.groups.is_empty() {
+        return vec![Line::from(span("none yet", model.palette.faint()))];
     }
-    let all = course.groups.len();
+    let all = model.groups.len();
     // Where not all fit, the last line says how many more there are.
     let shown = match rows - 1 {
         room if room >= all || room < 2 => room,
         room => room - 1,
     };
-    let first = (course.selected + 1)
+    let first = (model.selected + 1)
         .saturating_sub(shown)
         .min(all.saturating_sub(shown));
-    let groups = &course.groups[first..all.min(first + shown)];
+    let groups = &model.groups[first..all.min(first + shown)];
     let columns = Columns::of(groups, width);
-    let mut lines = vec![head(course, &columns)];
+    let mut lines = vec![head(model, &columns)];
     for (index, group) in groups.iter().enumerate() {
-        let is_selected = first + index == course.selected;
-        lines.push(row(course, group, &columns, is_selected));
+        let is_selected = first + index == model.selected;
+        lines.push(row(model, group, &columns, is_selected));
     }
     if lines.len() < rows && all > first + shown {
         let more = size::grouped((all - first - shown) as u64);
-        let more = span(format!("  and {more} more"), course.palette.faint());
+        let more = span(format!("  and {more} more"), model.palette.faint());
         lines.push(Line::from(more));
     }
     lines
 }
 
-fn head(course: &Course, columns: &Columns) -> Line<'static> {
-    let Columns {
-        class,
-        key,
-        seen,
-        size,
-        bar,
-        claim,
-        place,
-        ..
-    } = columns;
-    let gone = " ".repeat(*bar);
+fn head(model: &ScreenModel, columns: &Columns) -> Line<'static> {
     let mut text = format!(
-        "  {:<class$}  {:<key$}  {:>seen$}  {:>size$}  {gone}  {:<claim$}",
-        "CLASS", "GROUP", "SEEN", "SIZE", "CLAIM"
+        "  {:<3$}  {:<4$}  {:>5$}  ",
+        "CLASS", "GROUP", "SEEN", columns.class, columns.key, columns.seen
     );
-    if *place > 0 {
+    let (size, bar, claim) = (columns.size, columns.bar, columns.claim);
+    text += &format!("{:>size$}  {:bar$}  {:<claim$}", "SIZE", "", "CLAIM");
+    if columns.place > 0 {
         text.push_str("  WHERE");
     }
-    Line::from(span(text, course.palette.faint()))
+    Line::from(span(text, model.palette.faint()))
 }
 
-fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> Line<'static> {
-    let Columns {
-        class: width,
-        key,
-        seen,
-        size: sized,
-        bar,
-        claim,
-        is_wide,
-        place,
-    } = columns;
-    let palette = course.palette;
+fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool) -> Line<'static> {
+    let (width, key, seen) = (columns.class, columns.key, columns.seen);
+    let (sized, claim, place) = (columns.size, columns.claim, columns.place);
+    let palette = model.palette;
     let state = match (&group.claim, group.shrinks) {
         (Some(_), _) => palette.good(),
         (None, true) => palette.pending(),
         (None, false) => Style::new(),
     };
-    let class = cut(&class(group), *width);
+    let class = cut(&class(group), width);
     let runs = size::grouped(group.seen);
-    let short = cut_key(&group.key, *key);
+    let short = group.key.chars().take(key).collect::<String>();
     let mut line = Line::from(vec![
         plain(if is_selected { "▶ " } else { "  " }),
         span(format!("{class:<width$}"), palette.bad()),
         plain(format!(
             "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
-            sizes(group, *is_wide)
+            sizes(group, columns.is_wide)
         )),
-        span(left(group.size_before, group.size, *bar), state),
+        span(left(group.size_before, group.size, columns.bar), state),
         span(format!("  {:<claim$}", group.standing()), state),
     ]);
-    if *place > 0 {
-        line.push_span(plain(format!("  {}", cut(&group.place, *place))));
+    if place > 0 {
+        line.push_span(plain(format!("  {}", cut(&group.place, place))));
     }
     match is_selected {
         true => line.style(palette.selected()),
@@ -385,11 +359,7 @@ fn row(course: &Course, group: &Group, columns: &Columns, is_selected: bool) -> 
     }
 }
 
-fn cut_key(key: &str, width: usize) -> String {
-    key.chars().take(width).collect()
-}
-
-/// The class; of what is no plain crash, the kind of finding where the class does not say it.
+/// Returns the crash class, marked if the crash is flaky.
 fn class(group: &Group) -> String {
     match group.kind {
         Kind::Flaky => format!("flaky {}", group.class),
@@ -404,7 +374,7 @@ fn sizes(group: &Group, is_wide: bool) -> String {
     }
 }
 
-/// A size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
+/// Formats a size in few characters, by powers of 1024: `9,999`, `39.1K`, `2.0M`.
 fn short(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = None;

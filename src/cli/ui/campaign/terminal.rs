@@ -1,7 +1,8 @@
-//! The terminal: the alternate screen, keys as they are pressed, and the way back on every end.
+//! Takes over the terminal (alternate screen, unbuffered keys), and restores it however ddfuzz
+//! ends.
 //!
-//! Only what would spoil the picture is switched off: echo, waiting for whole lines, Ctrl-S,
-//! Ctrl-Z and Ctrl-\. Ctrl-C stays a signal, so that it is heard also while nobody asks for keys
+//! Only modes that would spoil the picture are switched off: echo, line buffering, Ctrl-S, Ctrl-Z
+//! and Ctrl-\. Ctrl-C remains a signal, so that it works while no keys are read
 //! (docs/decisions/0062).
 
 use std::fs::File;
@@ -22,20 +23,20 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::{event, terminal};
 
 use super::draw::draw;
-use super::model::{Course, Key};
+use super::model::{Key, ScreenModel};
 
-/// The alternate screen, without a cursor.
+/// Escape sequence: switch to the alternate screen, hide the cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-/// The colours, the cursor and the screen as they were.
+/// Escape sequence: restore colours, cursor and screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// Whether the terminal is ours now.
+/// Whether ddfuzz has taken over the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// How the terminal was before, and where it is; for whoever ends the process.
+/// Descriptor of the terminal and its modes before ddfuzz, for [`give_back`].
 static BEFORE: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
-/// The terminal that stderr is, taken until it is dropped.
+/// Terminal of stderr, taken over until it is dropped.
 pub struct Terminal {
     drawing: ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     keys: File,
@@ -43,9 +44,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal; `None` where stderr is none that can be drawn on and typed at: no
-    /// terminal at all, a dumb one, one of no size, or one that belongs to other processes at the
-    /// moment.
+    /// Takes over the terminal of stderr; `None` if it cannot be drawn on: no terminal, a dumb one,
+    /// one without a size, or one that belongs to another process group.
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -89,15 +89,15 @@ impl Terminal {
         self.drawing.clear()
     }
 
-    /// Draws the model. After a panic has given the terminal back nothing is drawn any more.
-    pub fn draw(&mut self, course: &Course) -> io::Result<()> {
+    /// Draws the model; does nothing after a panic has restored the terminal.
+    pub fn draw(&mut self, model: &ScreenModel) -> io::Result<()> {
         if TAKEN.load(Ordering::Relaxed) {
-            self.drawing.draw(|frame| draw(course, frame))?;
+            self.drawing.draw(|frame| draw(model, frame))?;
         }
         Ok(())
     }
 
-    /// The next key that was pressed, if any; does not wait.
+    /// Returns the next pressed key, if any; does not wait.
     pub fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             if let Event::Key(pressed) = event::read()?
@@ -110,7 +110,7 @@ impl Terminal {
         Ok(None)
     }
 
-    /// Gives the terminal to the shell until the user comes back.
+    /// Restores the terminal and suspends the process group, until the user resumes it.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
         // As Ctrl-Z does: whoever waits for the group sees it stop.
@@ -127,7 +127,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Gives the terminal back as it was, if it is ours. Async-signal-safe.
+/// Restores the terminal if ddfuzz has taken it over. Async-signal-safe.
 pub fn give_back() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
@@ -143,7 +143,7 @@ pub fn give_back() {
     }
 }
 
-/// What a panic says is read on the screen of the shell.
+/// Restores the terminal before a panic message is printed.
 fn restore_when_panicking() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -154,7 +154,7 @@ fn restore_when_panicking() {
     });
 }
 
-/// What a key of the keyboard means.
+/// Converts a key of the keyboard to its meaning.
 fn meaning(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     if modifiers.contains(KeyModifiers::CONTROL) {
         return match code {

@@ -1,18 +1,17 @@
-//! `--args`, `--env-vars`: the input and the parts of its call are minimized in turn, the others held,
-//! until none of them changes any more (DB, `process_args`).
+//! `--args`, `--env-vars`: minimizes the command line and the input in alternating phases, each
+//! with the other parts fixed, until no phase changes anything (like `process_args` of the
+//! Debugging Book).
 
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::call::{CallFiles, call_line, call_script};
+use super::call_script::{CallFiles, call_line, call_script};
 use super::job::FileJob;
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
-use crate::cli::results::{
-    recorded_path, remove_useless_log, slip_on_file, store_slip, unlisted_slips, with_ending,
-};
+use crate::cli::results::{recorded_path, remove_useless_log, store_slip, with_ending};
 use crate::cli::run::workers;
 use crate::cli::{Exit, Failure};
 use crate::delta::Ddmin;
@@ -26,45 +25,46 @@ use crate::minimize::{
 };
 use crate::triage::Crash;
 
-/// Steps of a round: whole arguments, their characters, variables, the input.
+/// Number of steps of a round: whole arguments, their characters, environment variables, the input.
 const STEPS: usize = 4;
 
-/// What has its turn: a part of the call, or (`None`) the input.
-pub(super) type Subject = Option<(Part, usize)>;
+/// What a phase minimizes: a part of the command line, or (`None`) the input.
+pub(super) type PhaseSubject = Option<(Part, usize)>;
 
-/// A minimization in turns, under way.
-pub(super) struct Turns<'a> {
+/// A minimization of a command line and its input, in phases.
+pub(super) struct CallMinimization<'a> {
     pub(super) args: &'a MinArgs,
-    pub(super) shown: &'a MinScreen<'a>,
+    pub(super) screen: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
-    /// The input as found; `None` where there is none.
+    /// The original input and its path; `None` without an input.
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The call as far as it is minimized.
+    /// The target with the command line minimized so far.
     pub(super) target: Target,
-    /// The input as far as it is minimized.
+    /// The input minimized so far.
     pub(super) input: Vec<u8>,
-    pub(super) done: Vec<Turn>,
+    pub(super) done: Vec<Phase>,
 }
 
-/// A turn that was had.
-pub(super) struct Turn {
-    pub(super) subject: Subject,
-    /// What it led to. As long as nothing else changes, it is settled.
+/// A finished phase.
+pub(super) struct Phase {
+    pub(super) subject: PhaseSubject,
+    /// Command line after the phase; the phase is repeated only if the command line or the input
+    /// has changed since.
     pub(super) target: Target,
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time of it, and before a resume that of its runs.
+    /// Time of the phase, including test runs before a resume.
     pub(super) spent: Duration,
 }
 
-impl Turns<'_> {
-    /// Takes turns until all is settled, or a budget is used up.
-    pub(super) fn take(mut self) -> Result<(Finished, MinRecord), Failure> {
-        self.shown.tell_of(self.crash, self.way);
+impl CallMinimization<'_> {
+    /// Runs phases until none changes anything, or a budget is used up.
+    pub(super) fn run(mut self) -> Result<(Finished, MinRecord), Failure> {
+        self.screen.say_crash(self.crash, self.way);
         let before = self.target.clone();
         let mut goes_on = true;
         while goes_on {
@@ -72,10 +72,10 @@ impl Turns<'_> {
             for step in 0..STEPS {
                 for subject in self.subjects(step) {
                     // The input has its turn in any case, so that there is a result.
-                    let is_first_of_input = subject.is_none() && !self.had_turn(None);
+                    let is_first_of_input = subject.is_none() && !self.had_phase(None);
                     let may = is_first_of_input || !self.is_spent();
                     if may && !self.is_settled(subject) {
-                        self.have_turn(subject)?;
+                        self.run_phase(subject)?;
                         goes_on = true;
                     }
                 }
@@ -88,8 +88,8 @@ impl Turns<'_> {
         self.conclude(&before, settled)
     }
 
-    /// What may have a turn at this step of a round.
-    fn subjects(&self, step: usize) -> Vec<Subject> {
+    /// Returns what can be minimized in a step of a round.
+    fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
             let places = places.iter().filter(move |(one, _)| *one == part);
@@ -103,19 +103,19 @@ impl Turns<'_> {
         }
     }
 
-    fn had_turn(&self, subject: Subject) -> bool {
+    fn had_phase(&self, subject: PhaseSubject) -> bool {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Whether nothing has changed since its last turn, or there is nothing of it.
-    fn is_settled(&self, subject: Subject) -> bool {
+    /// Whether nothing has changed since the last phase of this subject, or the subject is empty.
+    fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
             .is_some_and(|(part, at)| Call::new(self.target.clone(), part, at).text().is_empty());
         is_empty || last.is_some_and(|done| done.target == self.target && done.input == self.input)
     }
 
-    fn have_turn(&mut self, subject: Subject) -> Result<(), Failure> {
+    fn run_phase(&mut self, subject: PhaseSubject) -> Result<(), Failure> {
         let log = self.files.next_log(subject);
         let (before, began) = (time_of(&log), Instant::now());
         let (finished, record) = match subject {
@@ -124,7 +124,7 @@ impl Turns<'_> {
         };
         let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
-        self.done.push(Turn {
+        self.done.push(Phase {
             subject,
             target,
             input,
@@ -143,10 +143,10 @@ impl Turns<'_> {
             input: &self.input,
             result: self.result,
             log,
-            shown: self.shown,
+            screen: self.screen,
         };
         let start = minimizing.start_line(&self.input, self.crash);
-        let mut options = minimizing.options(self.shown.stop);
+        let mut options = minimizing.options(self.screen.stop);
         (options.budget_tests, options.budget_time) = self.left();
         let done = into.minimize(start, options, |input, journal, options| {
             minimizing.minimize(input, self.crash, journal, options)
@@ -155,23 +155,23 @@ impl Turns<'_> {
         Ok(done)
     }
 
-    /// A file with the input as far as it is minimized, that will stay as it is.
+    /// Returns a file with the current input that is not changed later.
     pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
         match self.original {
             None => Ok(None),
             Some((path, bytes)) if bytes == self.input => Ok(Some(path.to_owned())),
             Some(_) => {
-                let kept = self.files.keep_input(&self.input);
+                let kept = self.files.store_input(&self.input);
                 let failed = |error| Failure::new(Exit::Usage, "output", error);
                 Ok(Some(kept.map_err(failed)?))
             }
         }
     }
 
-    /// Where the best input stands.
+    /// Returns the file with the smallest input so far.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
-        match self.had_turn(None) {
+        match self.had_phase(None) {
             true => Some(self.result),
             false => Some(original),
         }
@@ -185,7 +185,7 @@ impl Turns<'_> {
         atomic::write_program(&path, &text).map_err(|error| Failure::unwritten(&path, error))
     }
 
-    /// What is left of the budgets, in tests and time.
+    /// Returns the remaining budgets: number of tests, and time.
     pub(super) fn left(&self) -> (Option<u64>, Option<Duration>) {
         let tests: u64 = self
             .done
@@ -208,14 +208,14 @@ impl Turns<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Joins all turns into one result. What it claims, the last turn of each subject has proved.
+    /// Combines all phases into one result. Its claim is proved by the last phase of each subject.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \
                            arguments or variables to remove";
             return Err(Failure::usage(message).hint("give an input"));
         };
-        let finals: Vec<&Turn> = (self.done.iter().enumerate())
+        let finals: Vec<&Phase> = (self.done.iter().enumerate())
             .filter(|(at, done)| {
                 !self.done[at + 1..]
                     .iter()
@@ -275,11 +275,11 @@ impl Turns<'_> {
             script: is_path
                 .then(|| recorded_path(&self.files.script()))
                 .flatten(),
-            phases: self.done.iter().map(phase).collect(),
+            phases: self.done.iter().map(phase_record).collect(),
         }
     }
 
-    /// All other crashes, each once.
+    /// Returns all other crashes that phases found, without duplicates.
     fn slips(&self) -> Vec<SlipRecord> {
         let mut slips: Vec<SlipRecord> = Vec::new();
         for slip in self.done.iter().flat_map(|done| &done.record.slips) {
@@ -291,7 +291,8 @@ impl Turns<'_> {
         slips
     }
 
-    /// What the user must know: that a part can go as a whole is no warning.
+    /// Returns the warnings of all phases, without duplicates. That a whole part can be removed is
+    /// no warning.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for done in &self.done {
@@ -306,7 +307,7 @@ impl Turns<'_> {
     }
 }
 
-fn phase(done: &Turn) -> PhaseRecord {
+fn phase_record(done: &Phase) -> PhaseRecord {
     let part = match done.subject {
         None => "input",
         Some((Part::Args, _)) => "args",
@@ -335,7 +336,7 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// The time of all runs in a log, of one that was resumed, too.
+/// Sums the time of all test runs in a log.
 fn time_of(log: &Path) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
     let micros = lines.iter().map(|(_, line)| match line {
@@ -346,8 +347,8 @@ fn time_of(log: &Path) -> Duration {
     Duration::from_micros(micros.sum())
 }
 
-impl Turns<'_> {
-    /// Minimizes a part of the call, or continues its log.
+impl CallMinimization<'_> {
+    /// Minimizes a part of the command line, or continues its log.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -374,17 +375,17 @@ impl Turns<'_> {
         let options = Options {
             budget_tests,
             budget_time,
-            stop: Some(self.shown.stop),
+            stop: Some(self.screen.stop),
             log_inputs: self.args.results.log_inputs,
             ..Options::default()
         };
         let mut options = Options {
-            on_reduce: Box::new(|best| self.keep_best(&call, best, file.as_deref())),
+            on_reduce: Box::new(|best| self.write_best_script(&call, best, file.as_deref())),
             on_slip: Box::new(|slip, _| {
-                slips.borrow_mut().push(self.keep_call_slip(&call, slip)?);
+                slips.borrow_mut().push(self.store_call_slip(&call, slip)?);
                 Ok(())
             }),
-            ..self.shown.screen.watch_call(options)
+            ..self.screen.screen.watch(options, true)
         };
         let minimized = minimize_by_workers(call.text(), workers, &mut journal, &mut options);
         let minimized = minimized.map_err(|error| {
@@ -396,12 +397,8 @@ impl Turns<'_> {
         drop(options);
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
         record.log = recorded_path(log);
-        let kept = slips.into_inner();
-        let on_file = |slip| slip_on_file(self.result, slip, &kept);
-        record.slips = record.slips.iter().map(on_file).collect();
-        for path in unlisted_slips(&kept, &record.slips) {
-            self.shown.tell_of_stray(path);
-        }
+        self.screen
+            .name_slips(&mut record, self.result, &slips.into_inner());
         // What the search came to was run, and so it is a call.
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
@@ -424,8 +421,8 @@ impl Turns<'_> {
         start
     }
 
-    /// Writes the script of the best call so far.
-    fn keep_best(
+    /// Writes the script of the smallest command line so far.
+    fn write_best_script(
         &self,
         call: &Call,
         best: &[u8],
@@ -439,8 +436,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Keeps another crash with the call that it takes.
-    fn keep_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
+    /// Stores another crash, with a script that reproduces it.
+    fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         let target = call.target(&slip.input);
         if let (Some(target), Some(crash)) = (target, &slip.crash)
@@ -452,8 +449,7 @@ impl Turns<'_> {
     }
 }
 
-/// The oracle that runs `input` by the candidates of `call`, each in a process of its own: keys are
-/// equal by every way of execution, and a server would have to be started for each.
+/// Creates an oracle that runs `input` with candidate command lines, each in a new process.
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Where the kept files are written: never over what the user has. `--onto` adds to another corpus,
-//! `--in-place` replaces the corpus.
+//! Where `ddfuzz clean` writes the kept files: checks that no other file is overwritten; `--onto`
+//! adds them to another corpus, `--in-place` replaces the corpus.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
-/// Makes sure, before anything is run, that the kept files may be written where they go, and that
-/// what is read is none of that.
+/// Checks, before anything is run, that the destination may be written, and that the corpus is not
+/// inside it.
 pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
         return Err(Failure::usage("--delete-old works only with --in-place")
@@ -59,7 +59,7 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     }
 }
 
-/// Makes sure that what is added to `onto` is part of it then.
+/// Checks that `onto` is a directory in which added files count as inputs.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
         let message = format!("--onto {} is not a directory", onto.display());
@@ -83,7 +83,7 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     (path.canonicalize()).map_err(|error| Failure::file(path, "reading", &error))
 }
 
-/// Where the path leads, as far as it is there already.
+/// Resolves symbolic links in the part of the path that exists.
 pub(super) fn real(path: &Path) -> PathBuf {
     let path = absolute(path);
     let there = path.ancestors().find_map(|above| {
@@ -93,10 +93,10 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Adds the kept files to another corpus; what is there stays as it is.
+/// Copies the kept files to the corpus `onto`; existing files stay.
 ///
 /// # Errors
-/// When one cannot be written; those before it are there then.
+/// When a file cannot be written; files copied before it stay.
 pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
     for kept in &result.kept {
         let from = Path::new(&kept.file.0);
@@ -112,17 +112,22 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The corpus that is replaced, and where it then is.
+/// Corpus to be replaced by the kept files (`--in-place`).
 pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
     delete: bool,
+<<<<<<< HEAD:src/cli/clean/places.rs
     /// Where the kept files are.
     place: CleanPaths,
+=======
+    /// Files of the output directory.
+    place: Place,
+>>>>>>> h18-cli:src/cli/clean/destination.rs
 }
 
 impl ReplacedCorpus {
-    /// The one corpus that is named.
+    /// Checks that exactly one corpus is given, and that it may be replaced.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -153,7 +158,7 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Makes sure that no older corpus stands where this one would go.
+    /// Checks that no older corpus exists at `CORPUS.old`.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -173,10 +178,11 @@ impl ReplacedCorpus {
         self.aside.symlink_metadata().is_ok()
     }
 
-    /// Puts a copy of the kept files in the corpus' place, and gives where the old one is.
+    /// Replaces the corpus by a copy of the kept files, and returns the path of the old one unless
+    /// that is deleted.
     ///
     /// # Errors
-    /// When something cannot be written; the corpus stands as it was then.
+    /// When something cannot be written; the corpus is then unchanged.
     pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
@@ -215,7 +221,7 @@ impl ReplacedCorpus {
     }
 }
 
-/// `CORPUS.old`.
+/// Returns `CORPUS.old`.
 fn old_name(corpus: &Path) -> PathBuf {
     let mut name = corpus
         .file_name()
@@ -224,7 +230,7 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Makes sure that nothing but a corpus is replaced.
+/// Checks that the directory is only a corpus, not an output directory of a fuzzer or a project.
 fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let holds_more = |path: &Path| {

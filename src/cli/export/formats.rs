@@ -1,12 +1,12 @@
-//! The forms of an export, and how each gets what it needs: the cargo-fuzz project of the program, and
-//! paths relative to a package.
+//! Output formats of `ddfuzz export` (`--as FORM`), and what each needs: the cargo-fuzz project of
+//! the program, and paths relative to a package.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::find::Chosen;
+use super::group::ChosenGroup;
 use crate::cli::Failure;
 use crate::cli::cargo::project::{fuzz_binaries, nearest_fuzz_crate};
 use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
@@ -18,7 +18,7 @@ use crate::report::export::{
 };
 use crate::store::{Reader, hash_of};
 
-/// What a reproducer becomes.
+/// Values of `--as`: the output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
@@ -39,7 +39,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Its name on the command line.
+    /// Returns the value of `--as`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Form::RustTest => "rust-test",
@@ -52,32 +52,30 @@ impl Form {
         }
     }
 
-    /// Whether it is to be executed.
+    /// Whether the exported file is executable.
     pub(super) fn is_script(self) -> bool {
         matches!(self, Form::Script | Form::Creduce)
     }
 }
 
-/// A group to be written in some form.
+/// A group to export, and the options of the format.
 pub(super) struct ExportRequest<'a> {
-    /// Where it is kept.
     pub(super) reader: &'a Reader,
-    /// The group.
-    pub(super) chosen: &'a Chosen,
-    /// The expression for a test of Rust.
+    pub(super) chosen: &'a ChosenGroup,
+    /// Value of `--call`: the expression that a Rust test evaluates.
     pub(super) call: Option<&'a str>,
-    /// The cargo-fuzz project that the user names.
+    /// Directory of the cargo-fuzz project (`--fuzz-dir`).
     pub(super) fuzz_dir: Option<&'a Path>,
-    /// The package that a test of Rust goes to.
+    /// Directory of the package that a Rust test is written into; paths are relative to it.
     pub(super) package: Option<&'a Path>,
-    /// The input of a test of Rust.
+    /// Input of a Rust test: inline, or in a second file.
     pub(super) input: Input<'a>,
-    /// The name of the file that a test of C goes to.
+    /// File name of a C test.
     pub(super) file: &'a str,
 }
 
 impl ExportRequest<'_> {
-    /// The text.
+    /// Exports the group in the given format.
     pub(super) fn text(&self, form: Form, group: &Reproducer) -> Result<Vec<u8>, Failure> {
         let text = match form {
             Form::RustTest => self.rust_test(group)?,
@@ -91,8 +89,8 @@ impl ExportRequest<'_> {
         Ok(text.into_bytes())
     }
 
-    /// A `#[test]`: by the expression that is asked for, by the harness that the program is, else
-    /// by the program.
+    /// Generates a Rust `#[test]` that evaluates the expression of `--call`, else calls the
+    /// cargo-fuzz harness, else runs the program.
     pub(super) fn rust_test(&self, group: &Reproducer) -> Result<String, Failure> {
         if let Some(call) = self.call {
             return Ok(rust_call_test(group, self.input, call));
@@ -115,8 +113,8 @@ impl ExportRequest<'_> {
         Ok(rust_program_test(group, self.input, &called))
     }
 
-    /// A program of C: by the entry function of a harness that C can be linked with, else by the
-    /// program.
+    /// Generates a C program that calls the harness's entry function if C can be linked with it,
+    /// else runs the program.
     fn c_test(&self, group: &Reproducer) -> Result<String, Failure> {
         let target = self.chosen.target(self.reader)?;
         check_channel(&target)?;
@@ -162,8 +160,8 @@ impl ExportRequest<'_> {
         ))
     }
 
-    /// The harness that the target is. A program of another package may have the same name: unless
-    /// the project is named, it has to be libFuzzer's.
+    /// Returns the cargo-fuzz harness that the target is. Unless the user names the project, the
+    /// program must contain libFuzzer: another program may have the same name.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -178,8 +176,8 @@ impl ExportRequest<'_> {
         }
     }
 
-    /// The sanitizers of the program that crashed, as far as the record tells; else those of the
-    /// program as it is now.
+    /// Returns the sanitizers of the program at the time of the crash if recorded, else those of
+    /// the program now.
     fn sanitizers(&self, now: &TargetFacts) -> Vec<String> {
         let known = &self.chosen.entry().crash.details.instrumentation;
         let known = known.clone().or_else(|| now.instrumentation());
@@ -188,7 +186,7 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// The program's file, which must be there, and its facts.
+    /// Returns the path of the program, which must exist, and facts about it.
     fn program(&self, target: &Target) -> Result<(PathBuf, TargetFacts), Failure> {
         let path = match &target.program {
             Program::Path(path) => path.clone(),
@@ -209,7 +207,8 @@ impl ExportRequest<'_> {
     }
 }
 
-/// Tests that are exported give a program its input on stdin or in one file of any name.
+/// Checks that the target gets its input on stdin or in a file of any name, the only channels of
+/// exported tests.
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
@@ -221,21 +220,17 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
     Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
 }
 
-/// A harness of a cargo-fuzz project.
 pub(super) struct Harness {
-    /// The directory of the project's manifest, absolute.
+    /// Absolute path of the directory with the project's `Cargo.toml`.
     pub(super) dir: PathBuf,
-    /// The name of its binary.
     pub(super) name: OsString,
 }
 
-/// What a manifest says of itself.
+/// Whether a directory has the manifest of a cargo-fuzz project with a certain binary.
 enum Manifest {
-    /// A cargo-fuzz project with a binary of that name.
     WithBinary,
-    /// A cargo-fuzz project without one.
     Without,
-    /// Something else.
+    /// No manifest of a cargo-fuzz project.
     Other,
 }
 
@@ -247,8 +242,8 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
     }
 }
 
-/// The harness that `program` is: that of the project in `asked`, or of one whose target directory
-/// or whose workspace's it lies in; `None` where it is none.
+/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of a project
+/// whose target directory contains the program; `None` if there is none.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);
@@ -287,7 +282,7 @@ pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<
         .map(|dir| of(&dir)))
 }
 
-/// Whether a program stands where cargo-fuzz puts what it builds: `<triple>/<profile>/NAME`.
+/// Whether the path is `<triple>/<profile>/NAME`, as for programs built by cargo-fuzz.
 fn is_of_cargo_fuzz(program: &Path) -> bool {
     let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
     let profile = above
@@ -299,7 +294,7 @@ fn is_of_cargo_fuzz(program: &Path) -> bool {
             .is_some_and(|triple| triple.to_string_lossy().contains("-linux-"))
 }
 
-/// The directory of the package that a file in `folder` (which need not be there yet) belongs to.
+/// Returns the directory of the Cargo package that contains `folder`, which need not exist.
 pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     let folder = match folder == Path::new("") {
         true => Path::new("."),
@@ -312,8 +307,8 @@ pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     there.ancestors().find(is_package).map(Path::to_owned)
 }
 
-/// `path` from the package's directory on, where both lie in one project: in a directory with a
-/// `Cargo.toml` or a `.git`. Else as it is.
+/// Returns `path` relative to the package's directory if both are in one project (a common
+/// directory has a `Cargo.toml` or `.git`), else unchanged.
 pub(super) fn from_package(path: &Path, package: Option<&Path>) -> PathBuf {
     let relative = package.and_then(|package| {
         let whole = std::fs::canonicalize(path).ok()?;

@@ -1,12 +1,13 @@
-//! `--into DIR`: one test a group, and a `main.rs` that cargo takes the folder by. The first line of a
-//! file holds the blake3 of the rest, so that edits are noticed.
+//! `ddfuzz export --into DIR`: writes a Rust test for each group, and a `main.rs` that makes the
+//! folder a test of Cargo. The first line of each file contains the BLAKE3 hash of the rest, to
+//! detect edits.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::find::Chosen;
-use super::form::{ExportRequest, package_of};
+use super::formats::{ExportRequest, package_of};
+use super::group::ChosenGroup;
 use super::{ExportArgs, not_written};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
@@ -15,19 +16,19 @@ use crate::report::export::{Input, LITERAL_BYTES};
 use crate::report::size;
 use crate::store::Reader;
 
-/// What became of the files.
+/// Result of `--into`: what happened to each file.
 #[derive(Default, Serialize)]
-pub(super) struct Written {
+pub(super) struct WrittenTests {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Edited by somebody, and so left as they are.
+    /// Files that were edited, and therefore not overwritten.
     edited: Vec<PathBuf>,
-    /// Lines that an edited main.rs lacks.
+    /// Lines missing in an edited `main.rs`.
     to_add: Vec<String>,
 }
 
-/// What there is where a file of ours is to stand.
+/// State of a file before it is written.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -36,11 +37,11 @@ enum Existing {
     Edited,
 }
 
-/// Writes the tests, and says so.
+/// Writes the tests, and prints the result.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[Chosen],
+    groups: &[ChosenGroup],
     dir: &Path,
     output: &Output,
 ) -> Result<Exit, Failure> {
@@ -60,22 +61,22 @@ pub(super) fn write(
     Ok(Exit::Done)
 }
 
-/// Writes the tests.
+/// Writes the tests of all groups.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[Chosen],
+    groups: &[ChosenGroup],
     dir: &Path,
-) -> Result<Written, Failure> {
+) -> Result<WrittenTests, Failure> {
     let package = package_of(dir);
-    let mut written = Written {
+    let mut written = WrittenTests {
         into: absolute(dir),
-        ..Written::default()
+        ..WrittenTests::default()
     };
     // All texts first: where one cannot be made, no folder is half written.
     let mut files = Vec::new();
     for chosen in groups {
-        files.push(of_group(args, reader, chosen, package.as_deref())?);
+        files.push(group_test(args, reader, chosen, package.as_deref())?);
     }
     if !files.is_empty() {
         folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
@@ -89,19 +90,19 @@ pub(super) fn files(
     Ok(written)
 }
 
-/// The files of one group.
-struct OfGroup {
+/// Test files of one group.
+struct GroupTest {
     module: String,
     text: String,
     large: Option<Vec<u8>>,
 }
 
-fn of_group(
+fn group_test(
     args: &ExportArgs,
     reader: &Reader,
-    chosen: &Chosen,
+    chosen: &ChosenGroup,
     package: Option<&Path>,
-) -> Result<OfGroup, Failure> {
+) -> Result<GroupTest, Failure> {
     let group = chosen.reproducer()?;
     let module = format!("g_{}", group.major);
     let beside = format!("{module}.bin");
@@ -124,15 +125,15 @@ fn of_group(
         let hash = hex_hash(&group.input);
         text.insert_str(0, &format!("// The blake3 of {beside} is {hash}.\n"));
     }
-    Ok(OfGroup {
+    Ok(GroupTest {
         module,
         text: seal(&text),
         large: is_large.then_some(group.input),
     })
 }
 
-impl OfGroup {
-    fn write(&self, dir: &Path, written: &mut Written) -> Result<(), Failure> {
+impl GroupTest {
+    fn write(&self, dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
         let file = dir.join(format!("{}.rs", self.module));
         let found = look(&file, self.text.as_bytes())?;
         if found == Existing::Edited {
@@ -176,7 +177,7 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// The same of an input, whose hash stands in the test that includes it.
+/// Compares the file of a large input with `wanted`; its hash is in the test that includes it.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);
@@ -199,9 +200,9 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     done.map_err(|error| not_written(&error, file))
 }
 
-/// Writes `main.rs` with a line for each test of ours in the folder, those of earlier calls
-/// included.
-fn write_main(dir: &Path, written: &mut Written) -> Result<(), Failure> {
+/// Writes `main.rs` with a line for each exported test in the folder, including those of earlier
+/// calls.
+fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
         .flatten()
@@ -236,14 +237,14 @@ fn write_main(dir: &Path, written: &mut Written) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a module has the name of a group's test.
+/// Whether a module has the name of an exported test: `g_` and 12 hex digits.
 fn is_ours(module: &str) -> bool {
     module
         .strip_prefix("g_")
         .is_some_and(|key| key.len() == 12 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn tell(written: &Written, groups: usize, output: &Output) {
+fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     let mut text = format!(
         "{}: {} written into {}, {} unchanged",
         size::counted(groups as u64, "group"),
@@ -261,16 +262,16 @@ fn tell(written: &Written, groups: usize, output: &Output) {
     output.result(&text, written);
 }
 
-/// What the first line begins with; the 64 hex digits follow.
+/// Beginning of the first line of an exported file; the 64 hex digits of the hash follow.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// The text under a first line that seals it.
+/// Adds a first line with the hash of the text.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Whether this is a sealed text that nobody has edited. A change of line ends, as some version
-/// control systems make, is none.
+/// Whether the text matches the hash in its first line. Line ends may differ, as version control
+/// systems change them.
 pub(super) fn is_intact(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;
@@ -281,7 +282,7 @@ pub(super) fn is_intact(bytes: &[u8]) -> bool {
     })
 }
 
-/// The hash of other bytes, as a sealed text names them.
+/// Returns the BLAKE3 hash in hex.
 pub(super) fn hex_hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }

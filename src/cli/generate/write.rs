@@ -1,4 +1,5 @@
-//! Writes inputs to stdout and to files, a block at a time; with `--preset` those of a whole study.
+//! Writes generated inputs to stdout and files, block by block; with `--preset`, all inputs of a
+//! study.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -15,45 +16,41 @@ use crate::cli::{Exit, Failure, Output};
 use crate::files::{FileError, atomic, folder};
 use crate::report::size;
 
-/// Bytes that are made, and written, at a time.
+/// Size of a block, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// What is sent, one part behind the other.
+/// Parts of a generated input, sent one after another.
 pub struct Parts {
-    /// The line of the seed, or nothing.
+    /// Line with the seed, or empty.
     pub first: Vec<u8>,
-    /// The random characters, or replayed ones.
+    /// Random characters, or the replayed file.
     pub body: Box<dyn Read>,
-    /// The file that they are replayed from.
+    /// File that is replayed.
     pub body_from: Option<PathBuf>,
-    /// What comes last.
     pub epilog: Vec<u8>,
 }
 
-/// Where it is sent to.
+/// Where an input is sent to.
 pub struct Sinks<'a> {
-    /// A file that does not exist yet.
+    /// File to create; must not exist.
     pub file: Option<&'a Path>,
-    /// Whether to stdout.
+    /// Whether to write to stdout.
     pub stdout: bool,
-    /// The time between two characters.
+    /// Time to wait after each character.
     pub delay: Duration,
 }
 
-/// Why the sending ended early.
+/// Why sending ended early.
 enum Broken {
-    /// The file that is recorded.
+    /// The output file cannot be written.
     File(io::Error),
     Other(Failure),
 }
 
-/// Sends it, and says how many bytes it was. Whoever closes stdout does not want the rest, and is
-/// told nothing; a file is then recorded to the end.
-pub fn emit(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
-    let mut stdout = match sinks.stdout {
-        true => Some(standard_output()?),
-        false => None,
-    };
+/// Sends the parts, and returns the number of bytes. If stdout is closed, a file is still written
+/// to the end.
+pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
+    let mut stdout = sinks.stdout.then(standard_output).transpose()?;
     let Some(path) = sinks.file else {
         return match send(parts, &mut stdout, None, sinks.delay, None) {
             Ok(bytes) => Ok(bytes),
@@ -70,8 +67,7 @@ pub fn emit(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     })
 }
 
-/// Writes what an input reads into a file that does not exist yet, and says how many bytes it
-/// was.
+/// Creates a file with the bytes of `body`, and returns their number.
 pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u64, Failure> {
     let parts = Parts {
         first: Vec::new(),
@@ -84,7 +80,7 @@ pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u6
     })
 }
 
-/// The file is there whole, or not at all.
+/// Creates a file with what `send` writes: completely, or not at all.
 fn record(
     path: &Path,
     send: impl FnOnce(&mut File) -> Result<u64, Broken>,
@@ -110,7 +106,7 @@ fn record(
     }
 }
 
-/// A file that exists is the user's.
+/// Returns the failure for an output file that exists.
 pub fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{} exists already", path.display()))
         .path(path)
@@ -136,7 +132,8 @@ fn send(
     for source in &mut sources {
         loop {
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Broken::Other(interrupted()));
+                let hint = "the unfinished file was removed; run the same command again";
+                return Err(Broken::Other(Failure::interrupted().hint(hint)));
             }
             let read = match source.read(&mut block) {
                 Ok(0) => break,
@@ -165,7 +162,7 @@ fn send(
     Ok(sent)
 }
 
-/// Stdout without the buffer of the standard library, which looks for newlines.
+/// Returns stdout without the line buffer of the standard library.
 fn standard_output() -> Result<File, Failure> {
     let owned = io::stdout().as_fd().try_clone_to_owned();
     owned.map(File::from).map_err(|error| to_stdout(&error))
@@ -179,12 +176,8 @@ fn to_stdout(error: &io::Error) -> Failure {
     )
 }
 
-fn interrupted() -> Failure {
-    Failure::interrupted().hint("the unfinished file was removed; run the same command again")
-}
-
-/// Writes the inputs into `directory`, each under its name. What stands there already with the
-/// right bytes is kept, so that the same command goes on where it was interrupted.
+/// Writes the inputs of a preset into `directory`, each under its name. Files that exist with the
+/// right bytes stay, so that a repeated command continues an interrupted one.
 pub fn write_preset(
     preset: Preset,
     seed: u64,
@@ -224,7 +217,7 @@ pub fn write_preset(
     Ok(Exit::Done)
 }
 
-/// So many of them, spread evenly: the inputs of a preset stand kind by kind.
+/// Selects `count` inputs, spread evenly: the inputs of a preset are sorted by kind.
 fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     let length = all.len();
     let count = count.map_or(length, |count| {
@@ -233,7 +226,7 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     (0..count).map(|at| all[at * length / count]).collect()
 }
 
-/// The length of a file that is the input of this name, in bytes; `None` when it is another.
+/// Returns the length of a file in bytes if its content is the input of this name, else `None`.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

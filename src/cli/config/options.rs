@@ -1,4 +1,5 @@
-//! The settings of a file, checked against the options of the commands, and as words of a command line.
+//! Checks the settings of `ddfuzz.toml` against the options of the commands, and converts them to
+//! words of a command line.
 
 use std::any::TypeId;
 use std::collections::BTreeSet;
@@ -8,15 +9,16 @@ use std::path::{Path, PathBuf};
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
-use super::file::{Setting, Value};
 use super::refused;
+use super::{Setting, Value};
 use crate::cli::Failure;
 
-/// The table of what several commands share.
+/// Name of the table whose settings apply to several commands.
 pub const COMMON: &str = "common";
-/// Options that mean another thing for each command, or are about a single call.
+/// Options that cannot be set for all commands at once.
 const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
-/// Options about the file itself, and those that end a call at once.
+/// Options that cannot be set in a file: those about the settings file itself, and those of a
+/// single call.
 pub(super) const OF_THE_CALL: [&str; 6] = [
     "config",
     "no-config",
@@ -25,23 +27,24 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
     "compare",
     "no-sandbox",
 ];
-/// Commands that know their target from what they read, unless their own table names one.
+/// Commands that know their target from the files they read; the target in the common table does
+/// not apply to them.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
-/// A file of settings, and the commands it is for.
-pub struct Merge<'a> {
-    /// The file.
+/// A settings file together with the command lines that it is checked against.
+pub struct SettingsMerger<'a> {
+    /// Path of the settings file.
     pub path: &'a Path,
-    /// Its directory, which relative paths are taken from.
+    /// Directory of the file; relative paths in it start there.
     pub folder: &'a Path,
-    /// The program that is called, built.
+    /// Command line of the program that is running, built.
     pub root: &'a Command,
-    /// All of `ddfuzz`, built.
+    /// Command line of `ddfuzz`, built.
     pub whole: &'a Command,
 }
 
-impl Merge<'_> {
-    /// Fails at the first setting that no command could take.
+impl SettingsMerger<'_> {
+    /// Fails at the first setting that no command accepts.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -117,9 +120,9 @@ impl Merge<'_> {
         }
     }
 
-    /// What a call of the command at `names` takes of the settings, which have been
-    /// [checked](Merge::check): those of the most particular table first, none that `given`, the
-    /// ids of options that the command line has, names or excludes.
+    /// Converts the settings, which must have passed [`SettingsMerger::check`], to words for the
+    /// command at `names`. The most specific table has precedence. Options in `given` (ids of those
+    /// on the command line), and options that conflict with them, are left out.
     pub fn taken(
         &self,
         settings: &[Setting],
@@ -155,7 +158,7 @@ impl Merge<'_> {
         Ok(taken)
     }
 
-    /// The command, and the tables that hold for it, the most general first.
+    /// Returns the command, and the tables that apply to it, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],
@@ -181,14 +184,14 @@ impl Merge<'_> {
     }
 }
 
-/// The option of this long name.
+/// Returns the option with this long name.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command
         .get_arguments()
         .find(|arg| arg.get_long() == Some(name))
 }
 
-/// The commands without commands below them, and their option of this name.
+/// Returns the commands without subcommands that have this option.
 fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> {
     let own = option(command, name).map(|arg| (command.get_name(), arg));
     let below = command
@@ -201,7 +204,7 @@ fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> 
     }
 }
 
-/// The long names of all options of a command and of those below it, and their own.
+/// Collects the long names of all options of a command and its subcommands.
 fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     let options = command.get_arguments().filter_map(Arg::get_long);
     known.extend(options.filter(|name| !OF_THE_CALL.contains(name)));
@@ -210,8 +213,7 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Whether the command line, or a more particular table, says this already, or says what cannot
-/// stand beside it.
+/// Whether an option is already given, or conflicts with one that is given.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);
@@ -239,28 +241,28 @@ fn by_program(command: &Command) -> Option<&Arg> {
     command.get_arguments().find(|arg| arg.get_id() == PROGRAM)
 }
 
-/// The id of the option that names a bundled target, and that of the program behind `--`, which
-/// one setting stands for.
+/// Id of the argument that names a bundled target. A setting `target` may also be a list: the
+/// program and its arguments.
 pub const TARGET: &str = "target";
-/// See [`TARGET`].
+/// Id of the argument for the program and its arguments after `--`.
 pub const PROGRAM: &str = "program";
 
 /// A setting as words of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
-    /// Options; none for a flag that is off.
+    /// Options; empty for a flag that is off.
     pub options: Vec<OsString>,
-    /// A program with its arguments, to be put after `--`.
+    /// Program and its arguments, to be put after `--`.
     pub program: Vec<OsString>,
 }
 
-/// Whether an option is one that is either given or not.
+/// Whether an option is a flag without a value.
 pub fn is_flag(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// The words of a setting for this option, or what is wrong with it. Relative paths are taken
-/// from `folder`.
+/// Converts a setting to words for this option. Relative paths start at `folder`. The error says
+/// what is wrong with the value.
 pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingWords, String> {
     let name = arg.get_long().unwrap_or_default();
     if let (TARGET, Value::List(words)) = (arg.get_id().as_str(), value) {
@@ -293,7 +295,7 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// One value of an option, as it is written after its name.
+/// Converts one value to text for the command line.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());
@@ -310,7 +312,7 @@ fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, Strin
     }
 }
 
-/// A program and its arguments. A program without a slash is looked for in PATH.
+/// Converts a list to a program and its arguments. A program without a slash is searched in PATH.
 fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
     let mut program = Vec::new();
     for word in words {
@@ -341,7 +343,7 @@ fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String>
     })
 }
 
-/// Has clap look at the words of one option alone.
+/// Checks the values of one option with clap.
 fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     let alone = arg
         .clone()
@@ -363,7 +365,7 @@ fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     Err(format!("cannot be used: {sentence}"))
 }
 
-/// The name that takes the fewest edits to become from `name`, if it takes few of them.
+/// Returns the known name with the smallest edit distance to `name`, if that is small.
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits = known.into_iter().map(|one| (edits(name, one), one));
     let most = 1 + name.chars().count() / 3;
@@ -373,7 +375,7 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, one)| one)
 }
 
-/// The Levenshtein distance of two names.
+/// Computes the Levenshtein distance of two names.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -398,7 +400,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory};
 
     use crate::cli::Cli;
-    use crate::cli::config::file;
+    use crate::cli::config::parse;
 
     #[test]
     fn a_slip_of_the_pen_is_understood_and_another_word_is_not() {
@@ -408,7 +410,7 @@ mod tests {
         assert_eq!(nearest_name("colour", known), None);
     }
 
-    /// Values of which each option takes one.
+    /// Sample values, as TOML: each option accepts at least one of them.
     const SAMPLES: [&str; 14] = [
         "\"all:00000000000000ff:10\"",
         "\"2/5\"",
@@ -432,7 +434,7 @@ mod tests {
         root
     }
 
-    /// All commands without commands below them, by their names.
+    /// Returns all commands without subcommands, with their names.
     fn leaves<'a>(command: &'a Command, names: &[&'a str]) -> Vec<(Vec<&'a str>, &'a Command)> {
         let below: Vec<&Command> = (command.get_subcommands())
             .filter(|below| below.get_name() != "help")
@@ -444,7 +446,7 @@ mod tests {
         below.iter().flat_map(deeper).collect()
     }
 
-    /// A value that the option takes, as TOML.
+    /// Returns candidate values for the option, as TOML.
     fn samples(arg: &Arg) -> Vec<String> {
         if is_flag(arg) {
             return vec!["true".to_owned()];
@@ -454,16 +456,16 @@ mod tests {
         named.chain(SAMPLES.map(str::to_owned)).collect()
     }
 
-    /// What a file of one setting adds to a call of this command.
+    /// Returns the words that a file with one setting adds to a call of this command.
     fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
-        let merge = Merge {
+        let merge = SettingsMerger {
             path: Path::new("/project/ddfuzz.toml"),
             folder: Path::new("/project"),
             root,
             whole: root,
         };
         let text = format!("[{}]\n{key} = {value}\n", names.join("."));
-        let settings = file::parse(&text).unwrap();
+        let settings = parse(&text).unwrap();
         merge.check(&settings).ok()?;
         let taken = merge.taken(&settings, names, Vec::new()).ok()?;
         Some(taken.options)

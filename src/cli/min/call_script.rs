@@ -1,4 +1,5 @@
-//! A call as people and shells see it, and the files of a minimization of a call.
+//! Formats a minimized command line for people and as a shell script, and names the files of its
+//! minimization.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +16,8 @@ use crate::report::text::shell_word;
 use crate::store::{hash_of, shell_channel};
 use crate::triage::Crash;
 
-/// The command line of a call on the input at `input`, none for an empty one. Bytes that a
-/// terminal cannot show stand as escapes: what has them is run by the script.
+/// Formats the command line that runs the target on the input file; without a file, on an empty
+/// input. Unprintable bytes are shown as escapes.
 pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String {
     let (program, bundled) = match &target.program {
         Program::Path(path) => (path.clone().into_os_string(), false),
@@ -56,9 +57,8 @@ pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String
     }
 }
 
-/// A POSIX shell script that makes the call as ddfuzz does, in a scratch directory or that of the
-/// target, and ends with the program's status; `None` for a bundled target, whose program is
-/// nowhere.
+/// Generates a POSIX shell script that runs the target as ddfuzz does, in a temporary directory or
+/// the target's own, and exits with its status. `None` for a bundled target, which has no path.
 pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) -> Option<Vec<u8>> {
     let Program::Path(program) = &target.program else {
         return None;
@@ -95,10 +95,10 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     Some(text)
 }
 
-/// The input, in the script.
+/// Variable of the script that contains the path of the input.
 const INPUT: &[u8] = b"\"$input\"";
 
-/// The words of a call.
+/// Formats the environment, the program and its arguments for the script.
 fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     let mut text = b"env ".to_vec();
     if target.env_only {
@@ -123,7 +123,7 @@ fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     text
 }
 
-/// The part of a call that a log is about, each item with a NUL byte behind it, as in
+/// Returns the minimized part of the command line, each item followed by a NUL byte, as in
 /// `/proc/PID/cmdline`.
 pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     let items: Vec<OsString> = match part {
@@ -137,7 +137,7 @@ pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     bytes.flatten().collect()
 }
 
-/// The input's absolute path; that of nothing for an empty one.
+/// Returns the absolute path of the input; `/dev/null` for an empty one.
 fn input_path(input: Option<&Path>) -> PathBuf {
     absolute(input.unwrap_or(Path::new("/dev/null")))
 }
@@ -146,7 +146,7 @@ fn assignment(name: &OsStr, value: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
 }
 
-/// The argument with the input's path in place of each `@@`.
+/// Replaces each `@@` in the argument by the path of the input.
 fn with_path(arg: &OsStr, input: &Path) -> OsString {
     let mut text = Vec::new();
     let mut rest = arg.as_bytes();
@@ -161,30 +161,31 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 
 const LOG: &str = ".log.jsonl";
 
-/// The files of one minimization in turns. With `crash.min.log.jsonl` as the log they are
-/// `crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`, when a
-/// turn comes again `crash.min.args.2.log.jsonl` and so on, the script `crash.min.sh`, and in the
-/// folder `crash.min.inputs` what turns began with that is neither the input nor the result.
+/// Files of a minimization with `--args` or `--env-vars`. With the log `crash.min.log.jsonl` they
+/// are one log per phase (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`,
+/// `crash.min.env.log.jsonl`; for a repeated phase `crash.min.args.2.log.jsonl`), the script
+/// `crash.min.sh`, and intermediate inputs in the folder `crash.min.inputs`.
 pub(super) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
-    /// How often each part has had its turn.
-    turns: BTreeMap<String, u64>,
+    /// Number of phases so far, by the part that they minimize.
+    phases: BTreeMap<String, u64>,
 }
 
 impl CallFiles {
-    /// The files beside the log at `log`.
+    /// Returns the files beside the log.
     pub(super) fn beside(log: &Path) -> CallFiles {
         let name = log.as_os_str().as_bytes();
         let prefix = name.strip_suffix(LOG.as_bytes()).unwrap_or(name);
         CallFiles {
             prefix: PathBuf::from(OsString::from_vec(prefix.to_vec())),
             log: log.to_owned(),
-            turns: BTreeMap::new(),
+            phases: BTreeMap::new(),
         }
     }
 
-    /// The log of the next turn of a part, or of the input.
+    /// Returns the log of the next phase, which minimizes a part of the command line or (`None`)
+    /// the input.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -193,7 +194,7 @@ impl CallFiles {
             (Part::Env, 0) => ".env".to_owned(),
             (Part::Env, at) => format!(".env-{}", at + 1),
         });
-        let turn = self.turns.entry(label.clone()).or_insert(0);
+        let turn = self.phases.entry(label.clone()).or_insert(0);
         *turn += 1;
         match (label.as_str(), *turn) {
             ("", 1) => self.log.clone(),
@@ -202,13 +203,13 @@ impl CallFiles {
         }
     }
 
-    /// The script that shows the crash.
+    /// Returns the path of the script that reproduces the crash.
     pub(super) fn script(&self) -> PathBuf {
         with_ending(&self.prefix, ".sh")
     }
 
-    /// Keeps the input that a turn begins with.
-    pub(super) fn keep_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
+    /// Stores the input that a phase starts with.
+    pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");
         folder::create_all(&folder)?;
         let path = folder.join(hash_of(input));
@@ -218,8 +219,8 @@ impl CallFiles {
         Ok(path)
     }
 
-    /// The variables that an earlier call of ddfuzz began with: those of another terminal may
-    /// differ, and the logs are about these. They only become fewer.
+    /// Returns the environment variables that an earlier call started with, as recorded in its
+    /// logs: the current environment may differ.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -231,7 +232,7 @@ impl CallFiles {
         Some(env.into_iter().map(pair).collect())
     }
 
-    /// An error where one of the names given here is that of one of these files.
+    /// Checks that none of the other paths is one of these files.
     pub(super) fn check_apart_from<'a>(
         &self,
         others: impl Iterator<Item = &'a Path>,
@@ -255,8 +256,7 @@ impl CallFiles {
         Ok(())
     }
 
-    /// An error for the first file that is there already. Where it is gone on with, logs may be
-    /// there, and the script that belongs to them.
+    /// Checks that none of the files exists. With `resume`, logs and the script may exist.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         let script = self.script();
@@ -269,7 +269,7 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Removes what an earlier minimization has left.
+    /// Removes the files of an earlier minimization.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         for file in self.existing() {
             std::fs::remove_file(&file).map_err(|e| Failure::file(&file, "removing", &e))?;
@@ -277,7 +277,7 @@ impl CallFiles {
         Ok(())
     }
 
-    /// The logs of turns, and the script, that are there; the log itself aside.
+    /// Returns the existing logs of phases, and the script, but not the main log.
     fn existing(&self) -> Vec<PathBuf> {
         let Some(name) = self.prefix.file_name() else {
             return Vec::new();
@@ -295,7 +295,7 @@ impl CallFiles {
     }
 }
 
-/// Whether a file's name is one of those that are given here, behind this prefix.
+/// Whether a file name is one of these files' with this prefix.
 fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
     let rest = file.as_bytes().strip_prefix(prefix.as_bytes());
     let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {

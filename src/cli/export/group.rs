@@ -1,4 +1,4 @@
-//! Which group an export is about.
+//! Finds the group to export, by hex digits of its major key or by a path.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +12,18 @@ use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader};
 use crate::triage::Found;
 
-/// Fewest hex digits that name a group.
+/// Minimum number of hex digits that name a group.
 const DIGITS: usize = 4;
 
-/// One group, through one of its inputs.
-pub(super) struct Chosen {
+/// A group, and the entry that represents it.
+pub(super) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
-/// The group that `name` means: hex digits with which the major key of a group of `out` begins, or
-/// a path to a group's folder, or to anything in it; and where it is kept.
-pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, Chosen), Failure> {
+/// Opens the output directory, and finds the group that `name` means: the first hex digits of its
+/// major key, or a path to or into its folder.
+pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if name.exists() || text.contains('/') {
@@ -38,10 +38,10 @@ pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, Chosen), Failure>
     Ok((reader, chosen))
 }
 
-/// Groups that are listed where none is named.
+/// Maximum number of groups listed in an error message.
 const LISTED: usize = 20;
 
-/// The error where no group is named, with the groups that there are.
+/// Returns the failure for a group that was not found; lists the groups of the directory.
 fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
@@ -76,7 +76,7 @@ fn unnamed(reader: &Reader, message: &str) -> Failure {
         .hint("give a group by 4 or more hex digits of its major key, or by its folder")
 }
 
-fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
+fn by_digits(reader: &Reader, digits: &str) -> Result<ChosenGroup, Failure> {
     if digits.len() < DIGITS {
         let message = format!("{digits} is too short to name a group");
         return Err(unnamed(reader, &message));
@@ -99,9 +99,9 @@ fn by_digits(reader: &Reader, digits: &str) -> Result<Chosen, Failure> {
     }
 }
 
-fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
+fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     match best_entry(reader, &group)? {
-        Some(entry) => Ok(Chosen { group, entry }),
+        Some(entry) => Ok(ChosenGroup { group, entry }),
         None => {
             let message = format!("the group {} has no complete input", group.record.major);
             Err(Failure::new(Exit::Usage, "incomplete", message).path(&group.folder))
@@ -109,9 +109,9 @@ fn chosen(reader: &Reader, group: Group) -> Result<Chosen, Failure> {
     }
 }
 
-/// The names below the output directory that a path leads through say which group it is, and
-/// which entry, if they go as deep.
-fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
+/// Finds the group by a path: the folders below the output directory name the kind, the keys and
+/// the entry.
+fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
         .map_err(|error| Failure::file(path, "finding", &error).hint("see `ddfuzz show`"))?;
@@ -139,14 +139,14 @@ fn by_path(path: &Path) -> Result<(Reader, Chosen), Failure> {
         && let Some(id) = EntryId::from_names(kind, major, minor, hash)
         && let Some(entry) = reader.entry(&id)?
     {
-        return Ok((reader, Chosen { group, entry }));
+        return Ok((reader, ChosenGroup { group, entry }));
     }
     let chosen = chosen(&reader, group)?;
     Ok((reader, chosen))
 }
 
-/// All groups of crashes, by major key.
-pub(super) fn all(reader: &Reader) -> Result<Vec<Chosen>, Failure> {
+/// Returns all groups of crashes, in the order of their major keys.
+pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
     let groups = reader.groups(Kind::Crash)?;
     groups
         .into_iter()
@@ -154,8 +154,8 @@ pub(super) fn all(reader: &Reader) -> Result<Vec<Chosen>, Failure> {
         .collect()
 }
 
-impl Chosen {
-    /// What exported forms say of it.
+impl ChosenGroup {
+    /// Returns the reproducer with the facts that exported files contain.
     pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
         Ok(Reproducer {
@@ -171,7 +171,7 @@ impl Chosen {
         })
     }
 
-    /// Makes sure that a file to be written is none of the group's own.
+    /// Checks that `to` is not a file of the group itself.
     pub(super) fn keep(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
@@ -189,14 +189,13 @@ impl Chosen {
         }
     }
 
-    /// The entry that stands for the group.
     pub(super) fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The target, by the crash's own record in a study of many, else by that of the campaign that
-    /// found it, else of the one that the directory belongs to, else of any; with the limits that the
-    /// crash was seen in.
+    /// Returns the recorded target: that of the crash itself in a study of many programs, else that
+    /// of the campaign that found the crash, else that of any campaign. Limits are those of the
+    /// crash.
     pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash

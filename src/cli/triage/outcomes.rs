@@ -1,4 +1,4 @@
-//! What is known of all contents, and the groups that they fall into.
+//! Outcomes of all inputs of a triage, and the groups that they form.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,176 +10,183 @@ use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
 use crate::triage::Key;
 
-/// How one content ended; small, for there may be very many.
+/// Outcome of the runs of one distinct input; kept small, because there may be very many.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub size: u64,
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// The index of its route, where it crashed.
-    pub route: Option<usize>,
+    /// Index of the crash variant; `None` if the input did not crash.
+    pub variant: Option<usize>,
 }
 
-/// Routes of which the traces are held in memory.
+/// Maximum number of variants whose stack traces are kept in memory.
 const TRACED: usize = 1000;
 
-/// One way into one bug: what has one major and one minor key.
-pub struct Route {
-    /// What is known of it.
+/// Crash variant: all crashes with the same major and minor key.
+pub struct Variant {
+    /// Record of the crash, for the journal.
     pub line: CrashLine,
-    /// How the input ended that it was seen with.
+    /// How the first input of the variant ended.
     ended: Ended,
-    /// The input that it is known of.
+    /// Hash of the input that `line` describes.
     pub examined: ContentHash,
-    /// The trace of that input's crash, where it is at hand.
+    /// Stack trace of that input's crash, if in memory.
     pub trace: Option<Trace>,
 }
 
-/// What became of one file.
+/// State of one input file.
 #[derive(Clone)]
 pub enum FileState {
-    /// It was not its turn.
-    Waiting,
-    /// It could not be read.
-    Refused(String),
-    /// It has this content.
+    Pending,
+    /// The file could not be read; the text says why.
+    Unreadable(String),
+    /// The file was read; its content has this hash.
     Content(ContentHash),
 }
 
-/// The least file of each route that has one, by route: (size, index of the file).
+/// Smallest file of each variant: index of the variant to (size in bytes, index of the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
-/// What is known of all contents.
-pub struct Tally {
+/// Outcomes of all distinct inputs, by hash, and the crash variants among them.
+pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
-    pub routes: Vec<Route>,
+    pub variants: Vec<Variant>,
     by_key: HashMap<(Kind, Key, Key), usize>,
     majors: HashSet<(Kind, Key)>,
 }
 
-impl Tally {
-    /// Nothing is known yet of the target of this identity.
-    pub fn new(target: ContentHash) -> Tally {
-        Tally {
+impl TriageOutcomes {
+    /// Creates an empty collection; `target` identifies the target in the journal.
+    pub fn new(target: ContentHash) -> TriageOutcomes {
+        TriageOutcomes {
             target,
             outcomes: HashMap::new(),
-            routes: Vec::new(),
+            variants: Vec::new(),
             by_key: HashMap::new(),
             majors: HashSet::new(),
         }
     }
 
-    /// Whether a line of the journal holds here: those of other targets say nothing.
+    /// Whether a journal line is of this target.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
 
-    /// Takes in a line that an earlier call wrote.
+    /// Adds a journal line of an earlier call.
     pub fn recall(&mut self, line: Triaged) {
-        let route = line
+        let variant = line
             .crash
-            .map(|crash| self.route((crash, None), line.ended, line.input, line.examined));
+            .map(|crash| self.variant((crash, None), line.ended, line.input, line.examined));
         let outcome = Outcome {
             size: line.size,
             ended: line.ended,
             hits: line.hits,
             tries: line.tries,
-            route,
+            variant,
         };
         self.outcomes.insert(line.input, outcome);
     }
 
-    /// The contents that are known.
+    /// Returns all inputs that were run.
     pub fn contents(&self) -> impl Iterator<Item = (&ContentHash, &Outcome)> {
         self.outcomes.iter()
     }
 
-    /// The routes whose inputs crash each time, by major and minor key.
-    pub fn steady_routes(&self) -> impl Iterator<Item = (Key, Key)> {
-        let steady = self.routes.iter().map(|route| &route.line);
+    /// Returns the keys of all variants that are not flaky.
+    pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
+        let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
         steady.map(|line| (line.major, line.minor))
     }
 
-    /// How many groups there are.
-    pub fn seen_groups(&self) -> u64 {
+    pub fn group_count(&self) -> u64 {
         self.majors.len() as u64
     }
 
-    /// Takes in a content that was run for its keys only; gives its line for the journal.
-    pub fn again(&mut self, input: ContentHash, size: u64, (major, minor): (Key, Key)) -> Triaged {
+    /// Adds an input that was run once and crashed with the keys of a known variant. Returns its
+    /// journal line.
+    pub fn known_variant(
+        &mut self,
+        input: ContentHash,
+        size: u64,
+        (major, minor): (Key, Key),
+    ) -> Triaged {
         let found = Kind::ALL.iter().filter(|kind| **kind != Kind::Flaky);
-        let route = found
+        let variant = found
             .clone()
             .find_map(|kind| self.by_key.get(&(*kind, major, minor)));
-        let ended = route.map_or(Ended::Exit(0), |route| self.routes[*route].ended);
+        let ended = variant.map_or(Ended::Exit(0), |variant| self.variants[*variant].ended);
         let outcome = Outcome {
             size,
             ended,
             hits: 1,
             tries: 1,
-            route: route.copied(),
+            variant: variant.copied(),
         };
         self.outcomes.insert(input, outcome);
         self.line(input, outcome, false)
     }
 
-    /// Takes in a content that was examined; gives its line for the journal, and whether it is
-    /// the first of its route.
-    pub fn take(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
-        let before = self.routes.len();
+    /// Adds an input that was examined. Returns its journal line, and whether it is the first of
+    /// its variant.
+    pub fn add(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
+        let before = self.variants.len();
         let crash = examined.crash.as_deref();
-        let route = crash.map(|crash| {
+        let variant = crash.map(|crash| {
             let trace = (before < TRACED).then(|| Trace::of(crash, None));
-            self.route((line_of(crash), trace), crash.ended, input, true)
+            self.variant((line_of(crash), trace), crash.ended, input, true)
         });
         let outcome = Outcome {
             size,
             ended: examined.ended,
             hits: crash.map_or(0, |crash| crash.hits),
             tries: examined.tries,
-            route,
+            variant,
         };
         self.outcomes.insert(input, outcome);
-        (self.line(input, outcome, true), self.routes.len() > before)
+        (
+            self.line(input, outcome, true),
+            self.variants.len() > before,
+        )
     }
 
-    /// The outcome of a file, if it was run.
-    pub fn outcome(&self, fate: &FileState) -> Option<(ContentHash, Outcome)> {
-        match fate {
+    /// Returns the hash and the outcome of a file; `None` if it was not run.
+    pub fn outcome(&self, state: &FileState) -> Option<(ContentHash, Outcome)> {
+        match state {
             FileState::Content(input) => Some((*input, *self.outcomes.get(input)?)),
-            FileState::Waiting | FileState::Refused(_) => None,
+            FileState::Pending | FileState::Unreadable(_) => None,
         }
     }
 
-    /// The least file of each route.
-    pub fn least(&self, fates: &[FileState]) -> Least {
+    /// Returns the smallest file of each variant.
+    pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
-        for (at, fate) in fates.iter().enumerate() {
-            let Some((_, outcome)) = self.outcome(fate) else {
+        for (at, state) in states.iter().enumerate() {
+            let Some((_, outcome)) = self.outcome(state) else {
                 continue;
             };
-            if let Some(route) = outcome.route {
-                let held = least.entry(route).or_insert((outcome.size, at));
+            if let Some(variant) = outcome.variant {
+                let held = least.entry(variant).or_insert((outcome.size, at));
                 *held = (*held).min((outcome.size, at));
             }
         }
         least
     }
 
-    /// The groups of the files, with their counts; the worst first, then the most frequent.
-    pub fn groups(&self, files: &[Input], fates: &[FileState]) -> Vec<TriageGroup> {
+    /// Forms the groups of the files: sorted by kind, severity, and number of files.
+    pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
-        for fate in fates {
-            if let Some(route) = self.outcome(fate).and_then(|(_, outcome)| outcome.route) {
-                *counts.entry(route).or_default() += 1;
+        for state in states {
+            if let Some(variant) = self.outcome(state).and_then(|(_, outcome)| outcome.variant) {
+                *counts.entry(variant).or_default() += 1;
             }
         }
         let mut groups: BTreeMap<(Kind, Key), (TriageGroup, (u64, usize))> = BTreeMap::new();
-        for (route, least) in self.least(fates) {
-            let Route { line, trace, .. } = &self.routes[route];
+        for (variant, least) in self.least(states) {
+            let Variant { line, trace, .. } = &self.variants[variant];
             let file = &files[least.1].path;
             let own = (group_of(line, trace, least.0, file.clone()), least);
             let place = (line.kind, line.major);
@@ -195,7 +202,7 @@ impl Tally {
                 group.severity = line.severity;
                 group.severity_reason.clone_from(&line.severity_reason);
             }
-            group.count += counts.get(&route).unwrap_or(&0);
+            group.count += counts.get(&variant).unwrap_or(&0);
             group.minors.push(line.minor.short());
         }
         let mut groups: Vec<_> = groups.into_values().map(|(group, _)| group).collect();
@@ -209,17 +216,17 @@ impl Tally {
         groups
     }
 
-    /// Distinct contents by kind and major key.
+    /// Counts distinct inputs by kind and major key.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen = BTreeMap::new();
-        for route in self.outcomes.values().filter_map(|outcome| outcome.route) {
-            let line = &self.routes[route].line;
+        for variant in self.outcomes.values().filter_map(|outcome| outcome.variant) {
+            let line = &self.variants[variant].line;
             *seen.entry((line.kind, line.major)).or_default() += 1;
         }
         seen
     }
 
-    fn route(
+    fn variant(
         &mut self,
         (line, trace): (CrashLine, Option<Trace>),
         ended: Ended,
@@ -230,21 +237,21 @@ impl Tally {
         if let Some(&at) = self.by_key.get(&key) {
             // What a later call settled on stands behind what the first sight gave.
             if examined {
-                self.routes[at].line = line;
-                self.routes[at].trace = trace;
-                self.routes[at].examined = input;
+                self.variants[at].line = line;
+                self.variants[at].trace = trace;
+                self.variants[at].examined = input;
             }
             return at;
         }
-        self.by_key.insert(key, self.routes.len());
+        self.by_key.insert(key, self.variants.len());
         self.majors.insert((line.kind, line.major));
-        self.routes.push(Route {
+        self.variants.push(Variant {
             line,
             ended,
             examined: input,
             trace,
         });
-        self.routes.len() - 1
+        self.variants.len() - 1
     }
 
     fn line(&self, input: ContentHash, outcome: Outcome, examined: bool) -> Triaged {
@@ -258,7 +265,9 @@ impl Tally {
             hits: outcome.hits,
             tries: outcome.tries,
             examined,
-            crash: outcome.route.map(|route| self.routes[route].line.clone()),
+            crash: outcome
+                .variant
+                .map(|variant| self.variants[variant].line.clone()),
         }
     }
 }
