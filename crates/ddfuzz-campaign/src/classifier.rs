@@ -111,7 +111,7 @@ impl RunClassifier {
                 preceding: executor.preceding().into_iter().map(Base64).collect(),
                 ..self
                     .triager
-                    .left_behind(ended, executor.copies().as_deref())
+                    .record_from_copies(ended, executor.copies().as_deref())
             })),
         })
     }

@@ -197,7 +197,7 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
                     hits: tries,
                     tries,
-                    ..triager.unwatched(ended)
+                    ..triager.untraced_record(ended)
                 })),
                 Ended::Exit(_) | Ended::Signal(_) => None,
             },
@@ -227,7 +227,7 @@ fn status(
     if !is_same(before, crash, comparable) {
         return match comparable {
             true => (Status::Other, None),
-            false => (Status::CannotTell, Some(before.seen_otherwise())),
+            false => (Status::CannotTell, Some(before.different_sanitizers())),
         };
     }
     match crash.hits < crash.tries {

@@ -1,5 +1,5 @@
 /* What a dying process leaves in shared memory: registers, siginfo, its map and its stack, for
- * ddfuzz to unwind. The Rust side is crates/ddfuzz-triage/src/copied.rs; both change together. */
+ * ddfuzz to unwind. The Rust side is crates/ddfuzz-triage/src/crash_copy.rs; both change together. */
 #ifndef DDFUZZ_COPY_H
 #define DDFUZZ_COPY_H
 
@@ -36,7 +36,7 @@ struct copy_slot {
     uint64_t device, inode;   /* of the program */
     volatile uint32_t fatal;  /* the signal that the process dies of, where that is certain */
     volatile uint32_t whole;  /* all was copied */
-    uint64_t registers[COPY_REGISTERS]; /* rax … gs_base, see crates/ddfuzz-triage/src/copied.rs */
+    uint64_t registers[COPY_REGISTERS]; /* rax … gs_base, see crates/ddfuzz-triage/src/crash_copy.rs */
     uint64_t maps_at, maps_length;      /* the text of /proc/self/maps */
     volatile uint64_t windows;
     struct copy_window window[COPY_WINDOWS];

@@ -6,27 +6,27 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::messages::ObjectKind;
 use crate::normalise::Normalised;
-use crate::said::ObjectKind;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
 
-/// Version of the keys' definition. Since version 2 the object that a report of AddressSanitizer is
-/// about takes part, and of a hang the loop; keys without these are those of version 1, and their
-/// tags say so.
+/// Version of the definition of the keys. Since version 2, keys include the object of an
+/// AddressSanitizer report and the endless loop of a hang. Keys without these equal those of
+/// version 1, as their tags say.
 pub const VERSION: u32 = 2;
 
-/// Frames that the minor key takes in, unless another number is asked for.
+/// Default number of frames in the minor key.
 pub const DEPTH: usize = 2;
 
-/// How often a function must be on the stack to belong to an endless recursion.
+/// Minimum number of calls of a function on the stack to belong to an endless recursion.
 const RECURRING: usize = 3;
 
-/// How many names the stable key takes in.
+/// Maximum number of function names in the stable key.
 const STABLE_DEPTH: usize = 3;
 
-/// The major and minor key. `depth` is the number of frames in the minor key (1…5); `text` is
-/// what an aborting program said, where keys take that in.
+/// Computes the major and minor key. `depth` is the number of frames in the minor key (1…5); `text`
+/// is the part of an abort message that belongs to the keys.
 pub fn keys(
     class: &Class,
     snapshot: &Snapshot,
@@ -88,9 +88,9 @@ pub fn keys(
     }
 }
 
-/// Whose object a report of AddressSanitizer is about, where the access is one to it: of a variable
-/// in a frame its function and where it begins there, of a block of the heap the call that
-/// allocated it, of a global variable its name and file.
+/// Identifies the object of an AddressSanitizer report that the access missed closely: a stack
+/// variable by its function and position, a heap block by the call that allocated it, a global
+/// variable by name and file.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
     let reported = class.0.starts_with("asan:") || class.0.starts_with("hwasan:");
     let owner = snapshot
@@ -106,7 +106,7 @@ fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a s
     Some((id, &owner.variable))
 }
 
-/// The loop that does not end, of the function that names a hang.
+/// Identifies the endless loop of a hang, by module and offset.
 fn endless_id<'a>(
     class: &Class,
     snapshot: &'a Snapshot,
@@ -117,13 +117,13 @@ fn endless_id<'a>(
     Some((&snapshot.frames[*first].module, endless.head))
 }
 
-/// Whether keys take in whose object a report is about.
-pub(crate) fn take_in_object(class: &Class, snapshot: &Snapshot) -> bool {
+/// Whether the keys include the object of a sanitizer's report.
+pub(crate) fn keys_include_object(class: &Class, snapshot: &Snapshot) -> bool {
     object_id(class, snapshot).is_some()
 }
 
-/// How many frames of the minor key stand for functions that only give up, and are not there. (A
-/// runtime that cannot be told from the program gives up by functions of its own.)
+/// Returns how many frames of the minor key stand for removed functions that only end the program.
+/// An unrecognizable runtime has such functions of its own, which do not count.
 fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     match snapshot.opaque_runtime {
         true => 0,
@@ -131,8 +131,8 @@ fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     }
 }
 
-/// The keys of a panic that `place` names; where the stack was read, the minor key takes in how it
-/// led there.
+/// Computes the keys of a panic at `place`. Where the stack was read, the minor key includes its
+/// innermost frames.
 pub fn panic_keys(
     class: &Class,
     place: &str,
@@ -161,7 +161,7 @@ pub fn panic_keys(
     }
 }
 
-/// The keys of a crash of which only the class is known.
+/// Computes the keys of a crash of which only the class is known.
 pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);
     minor.push(b"");
@@ -174,8 +174,8 @@ pub fn frameless_keys(class: &Class) -> Keys {
     }
 }
 
-/// The key for matching across rebuilds, from the demangled names of the own frames, innermost
-/// first, and of the `object` that the major key takes in; `None` without names.
+/// Computes the key that matches crashes across rebuilds, from the demangled names of the user
+/// frames, innermost first, and from the `object` in the major key; `None` without names.
 pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Option<Key> {
     let tag = match object {
         Some(_) => "ddfuzz-stable-2",
@@ -194,7 +194,7 @@ pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Opt
     (!names.is_empty()).then(|| fields.key())
 }
 
-/// (module, offset): a frame or a function.
+/// Module and offset of a frame or a function.
 type Id<'a> = (&'a str, u64);
 
 fn frame_id(frame: &RawFrame) -> Id<'_> {
@@ -205,9 +205,9 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// The sorted set of functions that recur on the stack; where none does, the first one. Another
-/// recursion that has led to the endless one, as a parser's, is seen where the stack is small: it
-/// lies outside of all calls of the innermost function that recurs, and does not count.
+/// Returns the sorted set of functions in the endless recursion, or the first function where none
+/// recurs. A recursion outside of it, such as that of a parser, does not count: it lies outside of
+/// all calls of the innermost recurring function.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let all: Vec<Id<'_>> = frames
@@ -224,7 +224,7 @@ fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>>
     })
 }
 
-/// The sorted set of functions that these calls are of often enough.
+/// Returns the sorted set of functions that are called at least `RECURRING` times.
 fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     let mut seen: BTreeMap<Id<'a>, usize> = BTreeMap::new();
     calls
@@ -234,7 +234,7 @@ fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     seen.into_keys().collect()
 }
 
-/// The fields that one key is the hash of.
+/// The fields that are hashed to one key.
 struct Fields(Vec<Vec<u8>>);
 
 impl Fields {
@@ -260,13 +260,13 @@ impl Fields {
     }
 }
 
-/// A crash key: the first 16 bytes of a blake3 hash. Written whole as 32 hex digits in records,
-/// shown as the first 12.
+/// A crash key: the first 16 bytes of a blake3 hash. Records contain all 32 hex digits; people see
+/// the first 12.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// The blake3 hash of length-prefixed fields.
+    /// Hashes the fields, each prefixed by its length.
     pub fn of<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Key {
         let mut hasher = blake3::Hasher::new();
         for field in fields {
@@ -278,7 +278,7 @@ impl Key {
         Key(bytes)
     }
 
-    /// The 12 hex digits that are shown and name folders.
+    /// Returns the first 12 hex digits, which people see and which name folders.
     pub fn short(self) -> String {
         self.to_string()[..12].to_owned()
     }
@@ -296,7 +296,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A text that is not a key.
+/// Error: a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key has 32 hex digits, not {0:?}")]
 pub struct NotAKey(String);

@@ -1,11 +1,12 @@
-//! Whether a run can show a crash that another build of the program, or a run within other limits,
-//! has shown. Where it cannot, that it passes does not mean that the bug is fixed.
+//! Whether a run can show a crash at all that was found by another build of the program, or within
+//! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
+//! tell`).
 
-use super::Crash;
+use crate::Crash;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer};
 
-/// What of a run decides which crashes it can show.
+/// Properties of a run that decide which crashes it can show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conditions {
     /// What the program was compiled with ([`TargetFacts::instrumentation`]); `None` where that is
@@ -13,23 +14,23 @@ pub struct Conditions {
     ///
     /// [`TargetFacts::instrumentation`]: ddfuzz_exec::facts::TargetFacts::instrumentation
     pub instrumentation: Option<Vec<String>>,
-    /// Limits on the run.
+    /// Limits of the run.
     pub limits: Limits,
-    /// The exit status that counts as a crash.
+    /// Exit status that counts as a crash.
     pub crash_exit: Option<i32>,
 }
 
 /// Why a run that passes says nothing about a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unobservable {
-    /// The reason, a sentence about "it", the crash.
+    /// The reason, a sentence in which "it" is the crash.
     pub why: String,
-    /// What to do, so that something can be said.
+    /// What the user can do about it.
     pub hint: String,
 }
 
-/// The functions by which programs abort themselves. That they are called does not depend on where
-/// things lie in memory, as it does where the C library finds its heap or the stack damaged.
+/// Functions by which programs abort themselves. Unlike heap and stack checks, such aborts do not
+/// depend on memory layout.
 const ABORTING: [&str; 6] = [
     "abort",
     "raise",
@@ -40,8 +41,8 @@ const ABORTING: [&str; 6] = [
 ];
 
 impl Crash {
-    /// Why a run under these conditions that passes says nothing about this crash; `None` where it
-    /// does not crash any more.
+    /// Returns why a passing run under these conditions says nothing about this crash; `None` where
+    /// it means that the crash is gone.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -50,8 +51,8 @@ impl Crash {
             .or_else(|| uncounted(self, now))
     }
 
-    /// Whether a build that was compiled with this shows crashes as the one did that this crash is
-    /// of: with the same sanitizers. Another sanitizer sees the same bug as something else.
+    /// Whether a build with this instrumentation has the same sanitizers as the build that crashed.
+    /// Different sanitizers report the same bug as different crashes.
     pub fn is_comparable(&self, instrumentation: Option<&[String]>) -> bool {
         match (self.details.instrumentation.as_deref(), instrumentation) {
             (Some(before), Some(now)) => sanitizers(before) == sanitizers(now),
@@ -59,8 +60,9 @@ impl Crash {
         }
     }
 
-    /// Why a crash of a build that is not comparable says nothing about this one.
-    pub fn seen_otherwise(&self) -> Unobservable {
+    /// Explains why a different crash in a build with other sanitizers says nothing about this
+    /// crash.
+    pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable {
             why: "the program fails differently, but in a build with other sanitizers: it may \
@@ -73,7 +75,7 @@ impl Crash {
         }
     }
 
-    /// What a program has to be compiled with to show this crash, as `-fsanitize=` names it.
+    /// Returns the sanitizers that a build needs to show this crash, as `-fsanitize=` names them.
     pub fn needed_sanitizers(&self) -> Vec<String> {
         if let Some(sanitizer) = self.class.sanitizer() {
             return vec![flag(self, sanitizer)];
@@ -85,7 +87,7 @@ impl Crash {
         }
     }
 
-    /// Whether it takes Rust's overflow checks or debug assertions to show this crash.
+    /// Whether a build needs Rust's overflow checks or debug assertions to show this crash.
     pub fn needs_debug_assertions(&self) -> bool {
         let known = self.details.instrumentation.as_deref();
         let had = known.is_some_and(|known| has(known, DEBUG_ASSERTIONS));
@@ -99,8 +101,8 @@ fn has(instrumentation: &[String], name: &str) -> bool {
     instrumentation.iter().any(|known| known == name)
 }
 
-/// The sanitizers among what a program was compiled with; single checks of
-/// UndefinedBehaviorSanitizer are that.
+/// Returns the sanitizers in a program's instrumentation; single checks count as
+/// UndefinedBehaviorSanitizer.
 fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     let known = instrumentation
         .iter()
@@ -112,7 +114,7 @@ fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     all
 }
 
-/// Those by which memory is laid out otherwise.
+/// Returns the sanitizers that change the memory layout.
 fn shadowing(instrumentation: &[String]) -> Vec<Sanitizer> {
     let mut found = sanitizers(instrumentation);
     found.retain(|one| one.shadows());
@@ -128,7 +130,7 @@ fn titles(sanitizers: &[Sanitizer]) -> String {
     titles.join(" and ")
 }
 
-/// Checks that are no part of `-fsanitize=undefined`.
+/// Checks that are not included in `-fsanitize=undefined`.
 const BESIDE: [&str; 4] = [
     "cfi",
     "implicit-conversion",
@@ -136,7 +138,7 @@ const BESIDE: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// `-fsanitize=FLAG` of what reports the crash.
+/// Returns the `-fsanitize=` flag of the sanitizer that reports the crash.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
     match sanitizer {
@@ -152,7 +154,7 @@ fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     }
 }
 
-/// Whether a program that was compiled with this reports such crashes.
+/// Whether a program with the instrumentation `now` reports such crashes.
 fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     match sanitizer {
         Sanitizer::Lsan => ["leak", "address", "hwaddress"]
@@ -160,18 +162,18 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
             .any(|flag| has(now, flag)),
         Sanitizer::Ubsan => {
             let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
-            let family = check.split('-').next().unwrap_or_default();
+            let threads = check.split('-').next().unwrap_or_default();
             let same = crash.details.instrumentation.as_deref() == Some(now);
             let whole = has(now, "undefined") && !BESIDE.contains(&check);
             // `shift-base` and `shift-exponent` are checked by `shift`.
-            let single = has(now, check) || family == "shift" && has(now, family);
+            let single = has(now, check) || threads == "shift" && has(now, threads);
             whole || single || same && !sanitizers(now).is_empty()
         }
         _ => has(now, sanitizer.flag()),
     }
 }
 
-/// The sanitizer that reported it is not there.
+/// Checks whether the build has the sanitizer that reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
@@ -203,7 +205,7 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     })
 }
 
-/// Its panic was an overflow check or a debug assertion, or may have been one.
+/// Checks whether the build has the overflow check or debug assertion that panicked.
 fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let now = now.instrumentation.as_deref()?;
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
@@ -217,7 +219,7 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     })
 }
 
-/// It went over a limit that is larger now.
+/// Checks whether the exceeded limit is larger now.
 fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
@@ -239,8 +241,7 @@ fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     }
 }
 
-/// Whether a crash of this kind may vanish where the program's data lie elsewhere, or where its code
-/// is slower or faster.
+/// Whether a crash of this class may disappear with another memory layout or speed.
 fn depends_on_layout(crash: &Crash) -> bool {
     match crash.class.0.as_str() {
         "fpe" | "ill" | "trap" | "sys" | "rustpanic" | "gopanic" => false,
@@ -252,7 +253,7 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// One of the two builds has a sanitizer that lays out memory in its own way.
+/// Checks whether the memory layouts of the two builds differ by a sanitizer.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);
@@ -276,7 +277,7 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     })
 }
 
-/// How a build with these sanitizers is made.
+/// Describes the compiler options of a build with these sanitizers.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
         none if none.is_empty() => "without sanitizers".to_owned(),
@@ -284,7 +285,7 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// The exit status that was the crash is none now.
+/// Checks whether the exit status of the crash still counts as one.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status: i32 = crash.class.0.strip_prefix("exit:")?.parse().ok()?;
     (now.crash_exit != Some(status)).then(|| Unobservable {

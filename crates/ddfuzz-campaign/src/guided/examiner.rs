@@ -346,7 +346,11 @@ impl GuidedEngine<'_> {
         let minimizing = &self.settings.minimizing;
         // Without the program there is no record of the run.
         match Triager::of_target(&minimizing.target, minimizing.way) {
-            Ok(triager) => self.file(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect),
+            Ok(triager) => self.file(
+                Kind::Flaky,
+                &triager.untraced_record(Ended::Timeout),
+                suspect,
+            ),
             Err(_) => Ok(()),
         }
     }

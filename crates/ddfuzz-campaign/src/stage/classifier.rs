@@ -156,7 +156,9 @@ impl FindingClassifier {
         Crash {
             // What a shared process remembers of them may be why it died.
             preceding: seen.preceding.clone(),
-            ..self.triager.left_behind(ended, seen.copies.as_deref())
+            ..self
+                .triager
+                .record_from_copies(ended, seen.copies.as_deref())
         }
     }
 

@@ -13,7 +13,7 @@ use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular;
-use ddfuzz_triage::reads::{ReadStacks, Reads};
+use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
 /// Inputs of a batch: all of them are run once, then all again.
 const TOGETHER: usize = 4096;

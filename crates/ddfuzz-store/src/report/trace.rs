@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::size;
 use super::source::{Excerpt, Place};
 use super::text::{cut, printable};
-use ddfuzz_triage::said::{Tool, message};
+use ddfuzz_triage::messages::{Tool, message};
 use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 

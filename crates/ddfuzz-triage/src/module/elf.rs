@@ -1,4 +1,4 @@
-//! Reads an ELF file. It is hostile input: whatever is malformed is left out.
+//! Parses an ELF file. The file is hostile input: malformed parts are skipped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use object::{
     SymbolKind,
 };
 
-use super::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::instruction::{MainArgument, main_argument};
+use crate::module::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::runtime_modules::is_runtime_symbol;
 
-/// The most bytes of a section that are kept.
+/// Maximum size of a section, in bytes.
 const LARGEST_SECTION: u64 = 256 << 20;
 
-/// Where glibc keeps what it aborts for.
+/// Variable in which glibc stores its abort message.
 const ABORT_MESSAGE: &str = "__abort_msg";
 
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
 impl Module {
-    /// Reads the facts of a 64-bit ELF file; `None` where it is something else. `runtime` says
-    /// that it is a runtime module, of which less is needed; the functions named in `dropped` are
-    /// treated like runtime functions.
+    /// Reads the facts of a 64-bit ELF file; `None` for other files. `runtime` marks a runtime
+    /// module, of which less is read; functions named in `dropped` count as runtime functions.
     pub(crate) fn parse<'data, R: ReadRef<'data>>(
         data: R,
         runtime: bool,
@@ -103,8 +102,8 @@ fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Unwind
     tables_by_segment(elf)
 }
 
-/// The tables of a file without section headers: the header has a segment of its own and points
-/// to the rest, which ends at the latest where its segment ends.
+/// Reads the unwind tables of a file without section headers: `PT_GNU_EH_FRAME` is the index and
+/// points to the table, which ends at the latest with its segment.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
@@ -211,7 +210,7 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module.linked = Names::new(linked);
 }
 
-/// Reads the slots of imported functions; gives the slots that hold an address of the module
+/// Reads the slots of imported functions. Returns the slots that hold an address in the module
 /// itself, with that address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
@@ -238,10 +237,10 @@ fn read_slots<'data, R: ReadRef<'data>>(
     relative
 }
 
-/// Bytes of start-up code that are decoded.
+/// Number of bytes of start-up code that are decoded.
 const START_UP: u64 = 128;
 
-/// Finds `main` by what `_start` hands to the C library, which works on stripped programs too.
+/// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library.
 fn find_main<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,
