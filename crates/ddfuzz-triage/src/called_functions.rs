@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::instruction::{CallTarget, LONGEST, only_gives_up, stub_slot};
 use crate::memory::Memory;
-use crate::modules::{Layout, Region};
+use crate::modules::Layout;
 use crate::snapshot::{Control, Event, RawFrame, Trust};
 use crate::snapshot_reader::frame;
 use crate::unwind::{Step, called_before};
@@ -37,22 +37,15 @@ pub(crate) fn exported_names(
 
 fn exact_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
-    let offset = step.address.wrapping_sub(region.bias);
-    let module = &region.module;
-    let named = module
-        .exports
-        .containing(offset)
-        .or_else(|| module.linked.containing(offset));
-    named.map(|named| named.name.clone())
+    region
+        .module
+        .runtime_name(step.address.wrapping_sub(region.bias))
 }
 
 fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
-    let named = region
-        .module
-        .exports
-        .nearest(step.address.wrapping_sub(region.bias));
-    named.map(|named| named.name.clone())
+    let offset = step.address.wrapping_sub(region.bias);
+    Some(region.module.exports.nearest(offset)?.name.clone())
 }
 
 /// Returns the name of the imported function that the call before the caller's return address goes
@@ -63,15 +56,8 @@ fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option
         CallTarget::Slot(slot) => slot,
         CallTarget::Address(stub) => stub_slot(&memory.bytes(stub, LONGEST), stub)?,
     };
-    imported_name(slot, region)
-}
-
-fn imported_name(slot: u64, region: &Region) -> Option<Arc<str>> {
-    region
-        .module
-        .slots
-        .get(&slot.wrapping_sub(region.bias))
-        .cloned()
+    let slots = &region.module.slots;
+    slots.get(&slot.wrapping_sub(region.bias)).cloned()
 }
 
 /// Inserts the frame of a user function that ended in a tail call, `free(p)` or `hook()`, into the

@@ -27,6 +27,26 @@ impl Class {
     pub fn sanitizer(&self) -> Option<Sanitizer> {
         Sanitizer::of_class(&self.0)
     }
+
+    /// Returns the text after the colon: the kind of a sanitizer's report; empty without one.
+    pub fn kind(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, kind)| kind)
+    }
+
+    /// Returns the exit status of a crash by its exit status; `None` for other classes.
+    pub fn exit_status(&self) -> Option<i32> {
+        self.0.strip_prefix("exit:")?.parse().ok()
+    }
+
+    /// Whether the memory leaked, as LeakSanitizer reports it.
+    pub fn is_leak(&self) -> bool {
+        self.sanitizer() == Some(Sanitizer::Lsan)
+    }
+
+    /// Whether crashes are grouped by the function of the first frame, and not by its exact code.
+    pub(crate) fn is_by_function(&self) -> bool {
+        matches!(self.0.as_str(), "smash" | "wildcall" | "hang" | "oom")
+    }
 }
 
 impl std::fmt::Display for Class {

@@ -13,20 +13,10 @@ use crate::modules::{ModuleCache, Source};
 use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermath};
-use crate::tracee::Untraced;
 use ddfuzz_exec::{Copies, Ended};
 
 /// Returns how a run ended, by the first process that died of a crash, and the snapshot from the
-/// copy of that process; without a copy, how the run was seen to end.
-pub(crate) fn read(run: &Untraced, cache: &mut ModuleCache) -> (Ended, Option<Box<Snapshot>>) {
-    match &run.copies {
-        Some(copies) => read_copies(copies, run.ended, cache),
-        None => (run.ended, None),
-    }
-}
-
-/// Returns the end of the run and the snapshot, as `read` does, from the copies of a run that ended
-/// with `ended`.
+/// copy of that process; without a copy, `ended`, as the run was seen to end.
 pub(crate) fn read_copies(
     copies: &Copies,
     ended: Ended,

@@ -13,8 +13,7 @@ use nix::sys::ptrace;
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
-use crate::memory::{Maps, ProcessMemory};
-use crate::modules::{ModuleCache, Source};
+use crate::modules::ModuleCache;
 use crate::registers::Registers;
 use crate::snapshot_reader::frame;
 use crate::unwind::{From, walk_up_to};
@@ -248,9 +247,7 @@ impl<'a> Tracer<'a> {
         let Ok(registers) = Registers::of(tid) else {
             return ReadStack::new();
         };
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, registers.sp);
-        let layout = self.cache.layout(&Source::Live(tid), &maps, &mut memory);
+        let (mut memory, layout) = self.cache.live(tid, registers.sp);
         let walk = walk_up_to(WALKED, From::registers(&registers), layout, &mut memory);
         let frames = walk.steps.iter().filter_map(|step| frame(*step, layout));
         let own = frames.filter(|frame| !frame.runtime).take(DEPTH);

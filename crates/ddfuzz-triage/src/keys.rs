@@ -10,6 +10,7 @@ use crate::messages::ObjectKind;
 use crate::normalise::Normalised;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
+use ddfuzz_exec::Sanitizer;
 
 /// Version of the definition of the keys. Since version 2, keys include the object of an
 /// AddressSanitizer report and the endless loop of a hang. Keys without these equal those of
@@ -54,8 +55,7 @@ pub fn keys(
                 .for_each(|function| fields.push_id(function));
         }
     } else {
-        let by_function = matches!(class.0.as_str(), "smash" | "wildcall" | "hang" | "oom");
-        let f0 = first.map(|frame| match by_function {
+        let f0 = first.map(|frame| match class.is_by_function() {
             true => function_id(frame),
             false => frame_id(frame),
         });
@@ -80,23 +80,15 @@ pub fn keys(
         }
         endless.iter().for_each(|id| fields.push_id(id));
     }
-    Keys {
-        major: major.key(),
-        minor: minor.key(),
-        stable: None,
-        version: VERSION,
-    }
+    without_stable(&major, &minor)
 }
 
 /// Identifies the object of an AddressSanitizer report that the access missed closely: a stack
 /// variable by its function and position, a heap block by the call that allocated it, a global
 /// variable by name and file.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
-    let reported = class.0.starts_with("asan:") || class.0.starts_with("hwasan:");
-    let owner = snapshot
-        .owner
-        .as_ref()
-        .filter(|owner| reported && owner.near)?;
+    let reported = matches!(class.sanitizer(), Some(Sanitizer::Asan | Sanitizer::Hwasan));
+    let owner = snapshot.owner.as_ref().filter(|it| reported && it.near)?;
     let mut own = owner.frames.iter().filter(|frame| !frame.runtime);
     let id = match owner.kind {
         ObjectKind::Stack => function_id(owner.frames.first()?),
@@ -153,21 +145,19 @@ pub fn panic_keys(
             minor.push_id(&frame_id(frame));
         }
     }
-    Keys {
-        major: major.key(),
-        minor: minor.key(),
-        stable: None,
-        version: VERSION,
-    }
+    without_stable(&major, &minor)
 }
 
 /// Computes the keys of a crash of which only the class is known.
 pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);
     minor.push(b"");
-    let major = Fields::new("ddfuzz-major-1", class).key();
+    without_stable(&Fields::new("ddfuzz-major-1", class), &minor)
+}
+
+fn without_stable(major: &Fields, minor: &Fields) -> Keys {
     Keys {
-        major,
+        major: major.key(),
         minor: minor.key(),
         stable: None,
         version: VERSION,

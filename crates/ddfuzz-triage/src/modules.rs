@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use nix::unistd::Pid;
 use object::ReadCache;
 
-use crate::memory::{Mapping, Maps, Memory};
+use crate::memory::{Mapping, Maps, Memory, ProcessMemory};
 use crate::module::Module;
 use crate::runtime_modules::is_runtime_module;
 use crate::unwind::Unwinder;
@@ -166,6 +166,14 @@ impl ModuleCache {
             _ => self.build(source, fingerprint, &main, memory),
         };
         self.layout.insert(layout)
+    }
+
+    /// Returns the memory and the layout of the process of the stopped thread `tid`, whose stack
+    /// pointer is `sp`.
+    pub(crate) fn live(&mut self, tid: Pid, sp: u64) -> (ProcessMemory, &mut Layout) {
+        let mut memory = ProcessMemory::new(tid, sp);
+        let layout = self.layout(&Source::Live(tid), &Maps::of(tid), &mut memory);
+        (memory, layout)
     }
 
     fn build(

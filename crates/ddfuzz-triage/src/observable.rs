@@ -140,7 +140,7 @@ const BESIDE: [&str; 4] = [
 
 /// Returns the `-fsanitize=` flag of the sanitizer that reports the crash.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
-    let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
+    let check = crash.class.kind();
     match sanitizer {
         Sanitizer::Ubsan if BESIDE.contains(&check) => check.to_owned(),
         // It is part of AddressSanitizer, too, which more builds have.
@@ -161,7 +161,7 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
             .iter()
             .any(|flag| has(now, flag)),
         Sanitizer::Ubsan => {
-            let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
+            let check = crash.class.kind();
             let threads = check.split('-').next().unwrap_or_default();
             let same = crash.details.instrumentation.as_deref() == Some(now);
             let whole = has(now, "undefined") && !BESIDE.contains(&check);
@@ -190,7 +190,7 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
         return None;
     }
     if sanitizers(now).contains(&sanitizer) {
-        let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
+        let check = crash.class.kind();
         return Some(Unobservable {
             why: format!(
                 "the program contains no check for {check}: it is compiled without it, or the fix \
@@ -287,7 +287,7 @@ fn build(sanitizers: &[Sanitizer]) -> String {
 
 /// Checks whether the exit status of the crash still counts as one.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
-    let status: i32 = crash.class.0.strip_prefix("exit:")?.parse().ok()?;
+    let status = crash.class.exit_status()?;
     (now.crash_exit != Some(status)).then(|| Unobservable {
         why: format!("it is an exit with status {status}, which does not count as a crash now"),
         hint: format!("add --crash-exit {status}"),

@@ -128,7 +128,7 @@ impl ReportFrames {
             Some(path) => self.module(path, true),
             None => None,
         };
-        frame.exported = module.and_then(|module| exported(&module, frame.offset));
+        frame.exported = module.and_then(|module| module.runtime_name(frame.offset));
     }
 
     fn frames(&mut self, report: &Report) -> Vec<RawFrame> {
@@ -173,7 +173,7 @@ impl ReportFrames {
             runtime: runtime || starts || linked,
             entry: function_start.and_then(|start| facts?.entry(start)),
             gives_up: false,
-            exported: facts.and_then(|module| exported(module, offset)),
+            exported: facts.and_then(|module| module.runtime_name(offset)),
             build_id: facts.and_then(|module| module.build_id.clone()),
             path: Path::new(path)
                 .is_absolute()
@@ -200,12 +200,6 @@ impl ReportFrames {
         let image = std::fs::read(path).ok()?;
         Module::parse(image.as_slice(), runtime, &self.dropped).map(Arc::new)
     }
-}
-
-fn exported(module: &Module, offset: u64) -> Option<Arc<str>> {
-    let named = module.exports.containing(offset);
-    let named = named.or_else(|| module.linked.containing(offset));
-    named.map(|named| named.name.clone())
 }
 
 /// Converts a frame that has only names, because the user chose the options of the sanitizer.

@@ -370,7 +370,10 @@ impl Triager {
     fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
-        let (ended, snapshot) = crash_copy::read(&untraced, &mut self.cache);
+        let (ended, snapshot) = match &untraced.copies {
+            Some(copies) => crash_copy::read_copies(copies, untraced.ended, &mut self.cache),
+            None => (untraced.ended, None),
+        };
         let seen = (ended, snapshot, CaptureWay::Copy);
         Ok(self.finished(seen, untraced.said, began))
     }

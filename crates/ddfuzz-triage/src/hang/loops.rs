@@ -10,8 +10,7 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
-use crate::memory::{Maps, Memory, ProcessMemory};
-use crate::modules::Source;
+use crate::memory::Memory;
 
 /// Maximum length of an examined function, in bytes.
 const LONGEST: u64 = 256 << 10;
@@ -50,10 +49,7 @@ impl Tracer<'_> {
 
     fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {
         let frame = level.frame.as_ref().filter(|_| level.is_own())?;
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, level.place.sp);
-        let source = Source::Live(tid);
-        let layout = self.cache.layout(&source, &maps, &mut memory);
+        let (mut memory, layout) = self.cache.live(tid, level.place.sp);
         let region = layout.region(level.address())?;
         let function = region.module.function(frame.offset)?;
         let length = function.end.checked_sub(function.start)?;

@@ -48,13 +48,9 @@ impl Tracer<'_> {
     /// Takes a snapshot of the first process that stops itself, in case it is never continued.
     pub(super) fn note_stopped(&mut self, tid: Pid) {
         if self.stopped.is_none() {
-            self.stopped = self.place_of(tid, Event::OutOfTime);
+            let stack = Stack::of(tid, self.cache);
+            self.stopped = stack.map(|it| it.snapshot(0, Event::OutOfTime, tid, self.cache));
         }
-    }
-
-    fn place_of(&mut self, tid: Pid, event: Event) -> Option<Snapshot> {
-        let stack = Stack::of(tid, self.cache)?;
-        Some(stack.snapshot(0, event, tid, self.cache))
     }
 }
 

@@ -7,8 +7,8 @@ use nix::unistd::Pid;
 
 use crate::called_functions::exported_names;
 use crate::hang::breakpoint::Breakpoint;
-use crate::memory::{Maps, Memory, ProcessMemory};
-use crate::modules::{ModuleCache, Source};
+use crate::memory::Memory;
+use crate::modules::ModuleCache;
 use crate::registers::Registers;
 use crate::snapshot::{End, Event, RawFrame, Snapshot};
 use crate::snapshot_reader::frame;
@@ -86,9 +86,7 @@ impl Stack {
     pub fn of(tid: Pid, cache: &mut ModuleCache) -> Option<Stack> {
         let began = Instant::now();
         let registers = Registers::of(tid).ok()?;
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, registers.sp);
-        let layout = cache.layout(&Source::Live(tid), &maps, &mut memory);
+        let (mut memory, layout) = cache.live(tid, registers.sp);
         let walk = walk_up_to(MOST, From::registers(&registers), layout, &mut memory);
         let levels = walk.steps.iter().zip(&walk.places);
         let levels = levels.map(|(step, place)| Level {
@@ -120,9 +118,7 @@ impl Stack {
         let known = left.iter().filter(|level| level.frame.is_some());
         let steps: Vec<Step> = known.clone().map(|level| level.step).collect();
         let mut frames: Vec<RawFrame> = known.filter_map(|level| level.frame.clone()).collect();
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, self.registers.sp);
-        let layout = cache.layout(&Source::Live(tid), &maps, &mut memory);
+        let (mut memory, layout) = cache.live(tid, self.registers.sp);
         let names = exported_names(&steps, &frames, layout, &mut memory);
         for (frame, name) in frames.iter_mut().zip(names) {
             frame.exported = name;

@@ -76,7 +76,7 @@ impl Diagnostics {
     pub fn message(&self, ended: Ended, class: &Class, aborts: Option<&str>) -> Option<String> {
         let gives_up = ended == Ended::Signal(libc::SIGABRT)
             || matches!(class.0.as_str(), "trap" | "ill")
-            || class.0.starts_with("exit:");
+            || class.exit_status().is_some();
         let text = match &self.fatal {
             Some(FatalMessage::RustPanic(panic)) => panic.message.clone(),
             Some(FatalMessage::GoPanic(panic)) => panic.message.clone(),

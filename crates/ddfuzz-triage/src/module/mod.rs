@@ -97,6 +97,13 @@ impl Module {
         })
     }
 
+    /// Returns the name of the exported or linked runtime function that contains `address`.
+    pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
+        let exported = self.exports.containing(address);
+        let named = exported.or_else(|| self.linked.containing(address))?;
+        Some(named.name.clone())
+    }
+
     /// Returns the kind of the entry function that starts at `start`, if it is one.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
         self.entries

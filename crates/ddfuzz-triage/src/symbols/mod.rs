@@ -77,12 +77,6 @@ impl Symbolizer {
         self.look_up(path, offset, true)
     }
 
-    /// Looks up the code in the module's own file only. Used for runtimes, whose debug files are
-    /// large.
-    pub(crate) fn place_in_file(&mut self, path: &Arc<Path>, offset: u64) -> Place {
-        self.look_up(path, offset, false)
-    }
-
     /// Adds names and lines to frames.
     pub(crate) fn frames(&mut self, frames: &[RawFrame]) -> Vec<Frame> {
         frames.iter().map(|frame| self.frame(frame)).collect()
@@ -90,7 +84,7 @@ impl Symbolizer {
 
     fn frame(&mut self, raw: &RawFrame) -> Frame {
         let place = raw.path.as_ref().map(|path| match raw.runtime {
-            true => self.place_in_file(path, raw.offset),
+            true => self.look_up(path, raw.offset, false),
             false => self.place(path, raw.offset),
         });
         let place = place.unwrap_or_default();
@@ -145,6 +139,8 @@ impl Symbolizer {
         })
     }
 
+    /// Looks up the code at `offset`; with `apart` in a separate debug file too. Debug files of
+    /// runtimes are large and not used.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if offset > u64::MAX / 2 {

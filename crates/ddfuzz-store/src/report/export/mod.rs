@@ -102,7 +102,7 @@ impl Reproducer {
 
     /// Whether it is a leak, which sanitizers look for only when they are told to.
     fn leaks(&self) -> bool {
-        self.class.sanitizer() == Some(Sanitizer::Lsan)
+        self.class.is_leak()
     }
 }
 
