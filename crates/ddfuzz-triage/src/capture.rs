@@ -259,16 +259,8 @@ impl<'a> Tracer<'a> {
             address: None,
         };
         // Of several threads the one that called exit is the first to come here.
-        if matches!(
-            self.last.get(&self.pid),
-            Some((
-                _,
-                Snapshot {
-                    event: Event::Exit(_),
-                    ..
-                }
-            ))
-        ) {
+        let last = self.last.get(&self.pid);
+        if last.is_some_and(|(_, last)| matches!(last.event, Event::Exit(_))) {
             return;
         }
         let mut snapshot = read(tid, cause, self.cache);

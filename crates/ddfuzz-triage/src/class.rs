@@ -189,10 +189,9 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
         || normalised.own.is_empty()
         || normalised.runtime_only
         || snapshot.opaque_runtime;
-    let confidence = if unsure {
-        Confidence::Low
-    } else {
-        Confidence::High
+    let confidence = match unsure {
+        true => Confidence::Low,
+        false => Confidence::High,
     };
     Classified {
         class,

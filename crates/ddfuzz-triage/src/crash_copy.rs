@@ -66,16 +66,18 @@ fn last<'a>(
 
 fn interpret_slot(copies: &Copies, slot: &Slot, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
-    let event = Event::Signal {
-        number: slot.signal,
-        code: slot.code,
-    };
+    let (number, code) = (slot.signal, slot.code);
     let cause = Cause {
-        event,
+        event: Event::Signal { number, code },
         address: has_address(slot.signal, slot.code).then_some(slot.address),
     };
     let maps = Maps::parse(&slot.maps);
-    let mut memory = CopiedMemory::new(copies, slot, &maps);
+    let mut memory = CopiedMemory {
+        copies,
+        slot,
+        maps: &maps,
+        files: HashMap::new(),
+    };
     let source = Source::Copied {
         entry: slot.entry,
         executable: slot.executable,
@@ -93,7 +95,7 @@ fn interpret_slot(copies: &Copies, slot: &Slot, cache: &mut ModuleCache) -> Snap
 }
 
 /// The readable memory of a copied process: its copied windows, and the code of its mapped files.
-pub(super) struct CopiedMemory<'a> {
+struct CopiedMemory<'a> {
     copies: &'a Copies,
     slot: &'a Slot,
     maps: &'a Maps,
@@ -109,15 +111,6 @@ struct Code {
 }
 
 impl CopiedMemory<'_> {
-    pub(super) fn new<'a>(copies: &'a Copies, slot: &'a Slot, maps: &'a Maps) -> CopiedMemory<'a> {
-        CopiedMemory {
-            copies,
-            slot,
-            maps,
-            files: HashMap::new(),
-        }
-    }
-
     fn read_window(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut windows = self.slot.windows.iter();
         let Some(window) = windows.find(|window| window.range.contains(&address)) else {
@@ -135,17 +128,12 @@ impl CopiedMemory<'_> {
     /// memory.
     fn read_code(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         let maps = self.maps;
-        let Some(mapping) = maps
-            .find(address)
-            .filter(|mapping| mapping.executable && !mapping.writable)
-        else {
+        let mapping = maps.find(address);
+        let Some(mapping) = mapping.filter(|it| it.executable && !it.writable) else {
             return 0;
         };
-        let code = self
-            .files
-            .entry(mapping.start)
-            .or_insert_with(|| code_of(mapping));
-        let Some(Code { file, at }) = code else {
+        let code = self.files.entry(mapping.start);
+        let Some(Code { file, at }) = code.or_insert_with(|| code_of(mapping)) else {
             return 0;
         };
         let left = usize::try_from(mapping.end - address).unwrap_or(usize::MAX);
@@ -198,9 +186,7 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
 /// Returns the vDSO of this process. It has no file, and is the same in all processes.
 fn own_vdso() -> Option<Code> {
     let maps = Maps::of(nix::unistd::Pid::this());
-    let vdso = maps
-        .iter()
-        .find(|mapping| mapping.path.as_os_str() == "[vdso]")?;
+    let vdso = maps.iter().find(|it| it.path.as_os_str() == "[vdso]")?;
     Some(Code {
         file: File::open("/proc/self/mem").ok()?,
         at: vdso.start,
@@ -219,43 +205,43 @@ const LONGEST_MAPS: u64 = 1 << 20;
 
 /// A copied range of memory.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+struct Window {
     /// Addresses of the memory.
-    pub(super) range: Range<u64>,
+    range: Range<u64>,
     /// Offset of the copied bytes in the slot.
-    pub(super) at: u64,
+    at: u64,
 }
 
 /// One copy of a process, made at one signal.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+struct Slot {
     /// Index of the slot in shared memory.
-    pub(super) index: u64,
+    index: u64,
     /// Sequence number of the copy in the run, from 1.
-    pub(super) number: u64,
+    number: u64,
     /// Process id of the process that made the copy; 0 if the process died before it wrote the id.
-    pub(super) process: i32,
-    pub(super) thread: i32,
-    pub(super) signal: i32,
-    pub(super) code: i32,
-    pub(super) address: u64,
+    process: i32,
+    thread: i32,
+    signal: i32,
+    code: i32,
+    address: u64,
     /// Address of the program's entry point.
-    pub(super) entry: u64,
+    entry: u64,
     /// Device and inode of the program.
-    pub(super) executable: (u64, u64),
+    executable: (u64, u64),
     /// Signal that certainly kills the process; `None` where that is uncertain.
-    pub(super) deadly: Option<i32>,
+    deadly: Option<i32>,
     /// Whether the copy is complete.
-    pub(super) whole: bool,
-    pub(super) registers: Registers,
+    whole: bool,
+    registers: Registers,
     /// Text of `/proc/PID/maps`.
-    pub(super) maps: Vec<u8>,
-    pub(super) windows: Vec<Window>,
+    maps: Vec<u8>,
+    windows: Vec<Window>,
 }
 
 impl Slot {
     /// Reads the slot at `index`; `None` where it is empty.
-    pub(super) fn read(copies: &Copies, index: u64) -> Option<Slot> {
+    fn read(copies: &Copies, index: u64) -> Option<Slot> {
         let mut head = [0; HEAD];
         if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {
             return None;

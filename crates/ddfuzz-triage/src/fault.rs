@@ -85,10 +85,9 @@ pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
     let Some(mapping) = accessible(address) else {
         let below = stack.is_none_or(|stack| address < stack.start);
         let near = address.abs_diff(sp) <= NEAR;
-        return if near && below {
-            AddressClass::NearSp
-        } else {
-            AddressClass::Unmapped
+        return match near && below {
+            true => AddressClass::NearSp,
+            false => AddressClass::Unmapped,
         };
     };
     match mapping.path.as_os_str().as_encoded_bytes() {

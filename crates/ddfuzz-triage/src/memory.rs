@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
@@ -45,17 +45,14 @@ pub(crate) struct ProcessMemory {
 impl ProcessMemory {
     /// Creates the memory of the process of the stopped thread `pid`, whose stack pointer is `sp`.
     pub(crate) fn new(pid: Pid, sp: u64) -> ProcessMemory {
-        ProcessMemory {
-            pid,
-            sp,
-            pages: HashMap::new(),
-        }
+        let pages = HashMap::new();
+        ProcessMemory { pid, sp, pages }
     }
 
     fn page(&mut self, start: u64) -> Option<&[u8]> {
         if !self.pages.contains_key(&start) {
-            let on_stack =
-                start >= self.sp & !(PAGE - 1) && start - (self.sp & !(PAGE - 1)) < 1 << 23;
+            let stack = self.sp & !(PAGE - 1);
+            let on_stack = (stack..stack.saturating_add(1 << 23)).contains(&start);
             self.fetch(start, if on_stack { AHEAD } else { 1 });
         }
         self.pages.get(&start)?.as_deref()
@@ -72,11 +69,10 @@ impl ProcessMemory {
                 len: PAGE as usize,
             })
             .collect();
-        let filled =
-            process_vm_readv(self.pid, &mut [IoSliceMut::new(&mut buffer)], &remote).unwrap_or(0);
-        for (index, page) in buffer[..filled].chunks_exact(PAGE as usize).enumerate() {
-            self.pages
-                .insert(start + index as u64 * PAGE, Some(page.into()));
+        let local = &mut [IoSliceMut::new(&mut buffer)];
+        let filled = process_vm_readv(self.pid, local, &remote).unwrap_or(0);
+        for (index, page) in (0..).zip(buffer[..filled].chunks_exact(PAGE as usize)) {
+            self.pages.insert(start + index * PAGE, Some(page.into()));
         }
         self.pages.entry(start).or_insert(None);
     }
@@ -212,10 +208,8 @@ impl Maps {
 
     /// Reads the map of a live process or thread; empty where it cannot be read.
     pub fn of(pid: nix::unistd::Pid) -> Maps {
-        let path = format!("/proc/{pid}/maps");
-        std::fs::read(Path::new(&path))
-            .map(|text| Maps::parse(&text))
-            .unwrap_or_default()
+        let text = std::fs::read(format!("/proc/{pid}/maps"));
+        text.map(|text| Maps::parse(&text)).unwrap_or_default()
     }
 
     /// Returns the mapping that contains `address`.

@@ -86,10 +86,9 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns the executable mapping that contains `address`.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
-        let behind = self
-            .regions
-            .partition_point(|region| region.range.start <= address);
-        let region = self.regions.get(behind.checked_sub(1)?)?;
+        let regions = &self.regions;
+        let behind = regions.partition_point(|region| region.range.start <= address);
+        let region = regions.get(behind.checked_sub(1)?)?;
         region.range.contains(&address).then_some(region)
     }
 
@@ -251,10 +250,8 @@ impl ModuleCache {
     /// Returns the vDSO, which has no file and is the same in all processes.
     fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
         let read = || {
-            let length = usize::try_from(mapping.end - mapping.start)
-                .unwrap_or(0)
-                .min(1 << 20);
-            let image = memory.bytes(mapping.start, length);
+            let length = (mapping.end - mapping.start).min(1 << 20);
+            let image = memory.bytes(mapping.start, length as usize);
             Arc::new(Module::parse(image.as_slice(), true, &[]).unwrap_or_default())
         };
         self.vdso.get_or_insert_with(read).clone()
@@ -264,9 +261,7 @@ impl ModuleCache {
 /// Returns the module that another triager uses, else parses it.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |(one, names, _): &&(Identity, Vec<String>, Weak<Module>)| {
-        one == identity && names == dropped
-    };
+    let same = |(one, names, _): &&InUse| one == identity && names == dropped;
     let found = known().iter().find(same).map(|(.., module)| module.clone());
     if let Some(module) = found.and_then(|module| module.upgrade()) {
         return module;
@@ -310,10 +305,7 @@ fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identi
     }
     let path = mapping.file_path();
     let by_path = identity_of(&path);
-    if by_path
-        .as_ref()
-        .is_some_and(|identity| identity.inode == mapping.inode)
-    {
+    if by_path.as_ref().is_some_and(|it| it.inode == mapping.inode) {
         return by_path.map(|identity| (identity, path));
     }
     let Some(kept) = source.kept(mapping, is_main) else {
@@ -328,9 +320,7 @@ fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identi
 }
 
 fn identity_of(path: &Path) -> Option<Identity> {
-    let metadata = std::fs::metadata(path)
-        .ok()
-        .filter(|metadata| metadata.is_file())?;
+    let metadata = std::fs::metadata(path).ok().filter(|it| it.is_file())?;
     Some(Identity {
         device: metadata.dev(),
         inode: metadata.ino(),

@@ -29,6 +29,15 @@ pub struct Unobservable {
     pub hint: String,
 }
 
+impl Unobservable {
+    fn new(why: impl Into<String>, hint: impl Into<String>) -> Unobservable {
+        Unobservable {
+            why: why.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
 /// Functions by which programs abort themselves. Unlike heap and stack checks, such aborts do not
 /// depend on memory layout.
 const ABORTING: [&str; 6] = [
@@ -64,15 +73,14 @@ impl Crash {
     /// crash.
     pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
-        Unobservable {
-            why: "the program fails differently, but in a build with other sanitizers: it may \
-                  be the same bug"
-                .to_owned(),
-            hint: format!(
+        Unobservable::new(
+            "the program fails differently, but in a build with other sanitizers: it may \
+                  be the same bug",
+            format!(
                 "compile the program {}, as it was",
                 build(&sanitizers(known))
             ),
-        }
+        )
     }
 
     /// Returns the sanitizers that a build needs to show this crash, as `-fsanitize=` names them.
@@ -179,30 +187,30 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let flag = flag(crash, sanitizer);
     let title = sanitizer.title();
     let Some(now) = &now.instrumentation else {
-        return Some(Unobservable {
-            why: format!(
+        return Some(Unobservable::new(
+            format!(
                 "{title} reported it, and ddfuzz cannot see whether the program that is run has it"
             ),
-            hint: format!("give the program itself, compiled with -fsanitize={flag}"),
-        });
+            format!("give the program itself, compiled with -fsanitize={flag}"),
+        ));
     };
     if reports(crash, sanitizer, now) {
         return None;
     }
     if sanitizers(now).contains(&sanitizer) {
         let check = crash.class.kind();
-        return Some(Unobservable {
-            why: format!(
+        return Some(Unobservable::new(
+            format!(
                 "the program contains no check for {check}: it is compiled without it, or the fix \
                  has removed the checked code"
             ),
-            hint: format!("compile the program with -fsanitize={flag} and without optimization"),
-        });
+            format!("compile the program with -fsanitize={flag} and without optimization"),
+        ));
     }
-    Some(Unobservable {
-        why: format!("{title} reported it, but the program is compiled without it"),
-        hint: format!("compile the program with -fsanitize={flag}"),
-    })
+    Some(Unobservable::new(
+        format!("{title} reported it, but the program is compiled without it"),
+        format!("compile the program with -fsanitize={flag}"),
+    ))
 }
 
 /// Checks whether the build has the overflow check or debug assertion that panicked.
@@ -211,32 +219,31 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
         return None;
     }
-    Some(Unobservable {
-        why: "it was found in a build with Rust's overflow checks or debug assertions, which this \
-              one lacks"
-            .to_owned(),
-        hint: "compile the program with -C debug-assertions=on (cargo: the dev profile)".to_owned(),
-    })
+    Some(Unobservable::new(
+        "it was found in a build with Rust's overflow checks or debug assertions, which this \
+              one lacks",
+        "compile the program with -C debug-assertions=on (cargo: the dev profile)",
+    ))
 }
 
 /// Checks whether the exceeded limit is larger now.
 fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
-        "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable {
-            why: format!(
+        "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable::new(
+            format!(
                 "it exceeded a limit of {} ms, but the limit is larger now",
                 then.cpu.as_millis()
             ),
-            hint: "omit --timeout, to run it with the limit that it was found with".to_owned(),
-        }),
-        "oom" if now.memory > then.memory => Some(Unobservable {
-            why: format!(
+            "omit --timeout, to run it with the limit that it was found with",
+        )),
+        "oom" if now.memory > then.memory => Some(Unobservable::new(
+            format!(
                 "it exceeded a limit of {} MiB, but the limit is larger now",
                 then.memory >> 20
             ),
-            hint: "omit --memory, to run it with the limit that it was found with".to_owned(),
-        }),
+            "omit --memory, to run it with the limit that it was found with",
+        )),
         _ => None,
     }
 }
@@ -271,10 +278,10 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
         (true, _) => format!("without {lacked}, and this one has it"),
         (false, false) => format!("with {had}, and this one has {lacked}"),
     };
-    Some(Unobservable {
-        why: format!("it was found in a build {parts}: another layout of memory can hide it"),
-        hint: format!("compile the program {}, as it was", build(&before)),
-    })
+    Some(Unobservable::new(
+        format!("it was found in a build {parts}: another layout of memory can hide it"),
+        format!("compile the program {}, as it was", build(&before)),
+    ))
 }
 
 /// Describes the compiler options of a build with these sanitizers.
@@ -288,8 +295,10 @@ fn build(sanitizers: &[Sanitizer]) -> String {
 /// Checks whether the exit status of the crash still counts as one.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status = crash.class.exit_status()?;
-    (now.crash_exit != Some(status)).then(|| Unobservable {
-        why: format!("it is an exit with status {status}, which does not count as a crash now"),
-        hint: format!("add --crash-exit {status}"),
+    (now.crash_exit != Some(status)).then(|| {
+        Unobservable::new(
+            format!("it is an exit with status {status}, which does not count as a crash now"),
+            format!("add --crash-exit {status}"),
+        )
     })
 }

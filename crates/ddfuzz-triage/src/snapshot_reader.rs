@@ -114,24 +114,13 @@ pub(crate) fn interpret(
     snapshot.fault = fault(cause, control, &registers, &snapshot.code, maps);
     snapshot.abort_message = abort_message(cause.event, layout, memory);
     snapshot.opaque_runtime = layout.has_opaque_runtime();
-    mend(&mut snapshot, cause, walk.steps, layout, memory);
+    let frames = &mut snapshot.frames;
+    recover_tail_call(frames, &mut walk.steps, control, layout, memory);
+    if may_give_up(cause.event) {
+        mark_giving_up(frames, &walk.steps, snapshot.opaque_runtime, layout, memory);
+    }
     snapshot.registers = registers;
     snapshot
-}
-
-/// Inserts frames that tail calls removed, and marks functions that only end the program.
-fn mend(
-    snapshot: &mut Snapshot,
-    cause: Cause,
-    mut steps: Vec<Step>,
-    layout: &Layout,
-    memory: &mut dyn Memory,
-) {
-    let frames = &mut snapshot.frames;
-    recover_tail_call(frames, &mut steps, snapshot.control, layout, memory);
-    if may_give_up(cause.event) {
-        mark_giving_up(frames, &steps, snapshot.opaque_runtime, layout, memory);
-    }
 }
 
 /// Determines how control came to the program counter, and walks the stack accordingly.
@@ -181,16 +170,16 @@ fn walk_from_nowhere(
     }
     match victim(registers, layout, memory) {
         Some(found) => {
-            let step = Step {
-                address: found - 1,
-                trust: Trust::Scan,
-            };
-            let walk = Walk {
-                steps: vec![step],
-                end: End::Smashed,
-                ..Walk::default()
-            };
-            (Control::Smashed, walk)
+            let (address, trust) = (found - 1, Trust::Scan);
+            let steps = vec![Step { address, trust }];
+            (
+                Control::Smashed,
+                Walk {
+                    steps,
+                    end: End::Smashed,
+                    ..Walk::default()
+                },
+            )
         }
         None => (
             Control::WildCall,
@@ -262,22 +251,16 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
 /// Returns the fault of an access whose address the kernel does not tell: the non-canonical address
 /// in the instruction. A misaligned access faults in the same way.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
-    let wild = Some(AddressClass::NonCanonical);
+    let invalid = |address: Option<u64>, access| Fault {
+        address: address.map(Address),
+        class: Some(AddressClass::NonCanonical),
+        access: Some(access),
+    };
     if control != Control::Sound {
-        return Fault {
-            address: None,
-            class: wild,
-            access: Some(Access::Execute),
-        };
+        return invalid(None, Access::Execute);
     }
-    match touched.iter().find(|access| !is_canonical(access.address)) {
-        Some(access) => Fault {
-            address: Some(Address(access.address)),
-            class: wild,
-            access: Some(access.access),
-        },
-        None => Fault::default(),
-    }
+    let found = touched.iter().find(|it| !is_canonical(it.address));
+    found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
 /// Returns how an instruction with the accesses `touched` accessed `address`.
@@ -295,33 +278,19 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// Reads glibc's abort message: `__abort_msg` points to a length and a text.
 fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Option<String> {
-    if !matches!(
-        event,
-        Event::Signal {
-            number: libc::SIGABRT,
-            ..
-        }
-    ) {
+    let Event::Signal {
+        number: libc::SIGABRT,
+        ..
+    } = event
+    else {
         return None;
-    }
-    let pointer = layout
-        .regions()
-        .iter()
-        .find_map(|region| Some(region.module.abort_message?.wrapping_add(region.bias)))?;
-    let text = memory
-        .word(pointer)
-        .filter(|text| *text != 0)?
-        .checked_add(4)?;
-    let bytes = memory.bytes(text, LONGEST_MESSAGE);
-    let length = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    Some(
-        String::from_utf8_lossy(&bytes[..length])
-            .trim_end()
-            .to_owned(),
-    )
+    };
+    let mut regions = layout.regions().iter();
+    let pointer = regions.find_map(|it| Some(it.module.abort_message?.wrapping_add(it.bias)))?;
+    let message = memory.word(pointer).filter(|message| *message != 0)?;
+    let bytes = memory.bytes(message.checked_add(4)?, LONGEST_MESSAGE);
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }
 
 /// Whether the later stop of a thread is a consequence of the earlier one: the target's signal

@@ -139,10 +139,8 @@ impl Triager {
 
     /// Returns sanitizers and debug assertions of the program; `None` where unknown.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
-        let known = self
-            .instrumentation
-            .get_or_init(|| self.start.instrumentation());
-        known.clone()
+        let known = || self.start.instrumentation();
+        self.instrumentation.get_or_init(known).clone()
     }
 
     /// Whether a run that ended so may be a crash, so that it is worth a triage.
@@ -242,12 +240,8 @@ impl Triager {
             instrumentation: self.instrumentation(),
             sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
-        Ok(record(
-            named,
-            run.snapshot.as_deref(),
-            &facts,
-            &mut self.symbolizer,
-        ))
+        let snapshot = run.snapshot.as_deref();
+        Ok(record(named, snapshot, &facts, &mut self.symbolizer))
     }
 
     /// Returns the record of a run without a trace: one that exceeded a limit, or a crash that did
@@ -255,12 +249,8 @@ impl Triager {
     pub fn untraced_record(&self, ended: Ended) -> Crash {
         let diagnostics = Diagnostics::default();
         let facts = self.single_run(ended, CaptureWay::Status, &diagnostics);
-        record(
-            Classified::of_class(classify_ending(ended)),
-            None,
-            &facts,
-            &mut Symbolizer::default(),
-        )
+        let classified = Classified::of_class(classify_ending(ended));
+        record(classified, None, &facts, &mut Symbolizer::default())
     }
 
     /// Returns the record of a crash that did not happen again, from the copy that the process made
@@ -339,32 +329,16 @@ impl Triager {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = self.finished(seen, tracee.said(), began);
-                    return if hides {
-                        self.prefer_copy(traced, input, aslr)
-                    } else {
-                        Ok(traced)
-                    };
+                    // A process that hides its memory (`PR_SET_DUMPABLE`) still copies itself.
+                    let copied = hides.then(|| self.run_copied(input, aslr)).transpose()?;
+                    let copied = copied.filter(|it| it.capture == CaptureWay::Copy);
+                    return Ok(copied.unwrap_or(traced));
                 }
                 // Of a process that somebody has killed meanwhile, the refusal says nothing.
                 None => self.refused = lives(tracee.pid()),
             }
         }
         self.run_copied(input, aslr)
-    }
-
-    /// Repeats the run of a process that hid its memory from the tracer (`PR_SET_DUMPABLE`), to
-    /// read its copy; without a copy, returns the traced run.
-    fn prefer_copy(
-        &mut self,
-        traced: Finished,
-        input: &[u8],
-        aslr: bool,
-    ) -> Result<Finished, ExecError> {
-        let copied = self.run_copied(input, aslr)?;
-        Ok(match copied.capture {
-            CaptureWay::Copy => copied,
-            _ => traced,
-        })
     }
 
     fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {

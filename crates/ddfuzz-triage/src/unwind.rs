@@ -64,20 +64,15 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
     let Some(tables) = &module.unwind else {
         return ExplicitModuleSectionInfo::default();
     };
+    let index = tables.eh_frame_hdr.as_ref();
     let point = |address: u64| address..address.saturating_add(1);
     ExplicitModuleSectionInfo {
         text_svma: Some(point(tables.text)),
         got_svma: Some(point(tables.got)),
         eh_frame_svma: Some(point(tables.eh_frame.address)),
         eh_frame: Some(tables.eh_frame.data.clone()),
-        eh_frame_hdr_svma: tables
-            .eh_frame_hdr
-            .as_ref()
-            .map(|section| point(section.address)),
-        eh_frame_hdr: tables
-            .eh_frame_hdr
-            .as_ref()
-            .map(|section| section.data.clone()),
+        eh_frame_hdr_svma: index.map(|section| point(section.address)),
+        eh_frame_hdr: index.map(|section| section.data.clone()),
         ..ExplicitModuleSectionInfo::default()
     }
 }

@@ -54,12 +54,7 @@ pub(super) fn follow(
             Ok(News::Seized(Ok(()))) => {}
             Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
             Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
-            _ => {
-                return Err(system(
-                    "tracing the target",
-                    io::ErrorKind::BrokenPipe.into(),
-                ));
-            }
+            _ => return Err(tracer_is_gone()),
         }
         if let Err(error) = tracee.release() {
             held.kill();
@@ -82,12 +77,7 @@ fn collect(
         Some(News::Ended(Err(error))) => {
             return Err(system("waiting for the target", error.into()));
         }
-        _ => {
-            return Err(system(
-                "tracing the target",
-                io::ErrorKind::BrokenPipe.into(),
-            ));
-        }
+        _ => return Err(tracer_is_gone()),
     };
     if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
         trace.ended = match request.given() {
@@ -110,6 +100,10 @@ fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
         (Event::OutOfTime, Ended::Timeout) | (Event::OutOfMemory, Ended::OutOfMemory) => true,
         _ => false,
     }
+}
+
+fn tracer_is_gone() -> ExecError {
+    system("tracing the target", io::ErrorKind::BrokenPipe.into())
 }
 
 fn system(what: &str, source: io::Error) -> ExecError {

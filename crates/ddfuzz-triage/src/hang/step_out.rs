@@ -137,7 +137,11 @@ impl Tracer<'_> {
         let tid = halted.tid;
         let mut time = ActiveTime::of(tid);
         let mut loops = self.loops_at(stack.levels.first(), tid, test);
-        let mut stuck = StuckCall::at_the_innermost_call(stack);
+        let mut stuck = StuckCall {
+            stack,
+            level: 0,
+            endless: None,
+        };
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
                 // From outside the frames whose stack could not be read it may look better.
@@ -310,10 +314,9 @@ impl Tracer<'_> {
             self.handle_event(thread, status);
             return None;
         };
-        let signal = if trapped {
-            0
-        } else {
-            self.pending(thread, status)
+        let signal = match trapped {
+            true => 0,
+            false => self.pending(thread, status),
         };
         if signal == 0 {
             waiting.steps = None;
@@ -328,14 +331,6 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    fn at_the_innermost_call(stack: Stack) -> StuckCall {
-        StuckCall {
-            stack,
-            level: 0,
-            endless: None,
-        }
-    }
-
     /// Whether the stack could be read only up to this call, although there are more frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean

@@ -42,10 +42,8 @@ impl Tracer<'_> {
     /// than the one it waits for.
     fn busiest(&mut self) -> nix::Result<Option<Pid>> {
         let began = Instant::now();
-        let before: Vec<(Pid, Duration)> = self
-            .threads
-            .threads()
-            .into_iter()
+        let threads = self.threads.threads().into_iter();
+        let before: Vec<(Pid, Duration)> = threads
             .map(|(tid, _)| (tid, Scheduled::of(tid).cpu))
             .collect();
         loop {
@@ -67,11 +65,8 @@ impl Tracer<'_> {
     /// Follows the chain of threads that wait for another thread or a child, from the program's
     /// first thread to its end.
     fn last_waited_for(&mut self) -> nix::Result<Pid> {
-        let mut at = self
-            .threads
-            .threads()
-            .first()
-            .map_or(self.pid, |(tid, _)| *tid);
+        let threads = self.threads.threads();
+        let mut at = threads.first().map_or(self.pid, |(tid, _)| *tid);
         for _ in 0..MOST {
             let halted = self.halt(at)?;
             let next = self.waits_for(at);
@@ -95,16 +90,14 @@ impl Tracer<'_> {
             // `pthread_join` waits for the thread's id, which the kernel clears, to change.
             libc::SYS_futex => {
                 let awaited = Pid::from_raw(i32::try_from(registers.rdx).ok()?);
-                threads
-                    .iter()
-                    .find(|(it, of)| *it == awaited && *of == process && *it != tid)
-                    .map(|(it, _)| *it)
+                let known = threads.contains(&(awaited, process)) && awaited != tid;
+                known.then_some(awaited)
             }
-            libc::SYS_wait4 | libc::SYS_waitid => threads
-                .iter()
-                .rev()
-                .find(|(it, of)| it == of && ddfuzz_exec::is_child(*it, process))
-                .map(|(it, _)| *it),
+            libc::SYS_wait4 | libc::SYS_waitid => {
+                let mut processes = threads.iter().rev().filter(|(it, of)| it == of);
+                let child = processes.find(|(it, _)| ddfuzz_exec::is_child(*it, process));
+                child.map(|(it, _)| *it)
+            }
             _ => None,
         }
     }

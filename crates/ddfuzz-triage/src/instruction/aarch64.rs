@@ -15,14 +15,9 @@ fn word(code: &[u8]) -> Option<u32> {
 
 /// Whether `before`, the bytes before a return address, end in a call.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
-    let Some(code) = before
-        .len()
-        .checked_sub(4)
-        .and_then(|start| word(&before[start..]))
-    else {
-        return false;
-    };
-    code >> 26 == 0b10_0101 || code & 0xfeff_f000 == 0xd63f_0000
+    let last = before.len().checked_sub(4);
+    let code = last.and_then(|start| word(&before[start..]));
+    code.is_some_and(|code| code >> 26 == 0b10_0101 || code & 0xfeff_f000 == 0xd63f_0000)
 }
 
 /// Whether `code` begins with the code to which a signal handler returns.

@@ -24,20 +24,19 @@ fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     (!instruction.is_invalid()).then_some(instruction)
 }
 
+/// Returns the last `length` bytes of `code`; `None` where there are fewer.
+fn tail(code: &[u8], length: usize) -> Option<&[u8]> {
+    Some(&code[code.len().checked_sub(length)?..])
+}
+
 /// Whether `before`, the bytes before a return address, end in a call. Instructions cannot be
 /// decoded backwards, so every possible length of a call is tried.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
-    let from_end = |length: usize| {
-        before
-            .len()
-            .checked_sub(length)
-            .map(|start| &before[start..])
-    };
-    if from_end(5).is_some_and(|code| code[0] == 0xe8) {
+    if tail(before, 5).is_some_and(|code| code[0] == 0xe8) {
         return true;
     }
     (2..=7).any(|length| {
-        from_end(length).is_some_and(|code| {
+        tail(before, length).is_some_and(|code| {
             code[0] == 0xff
                 && code[1] >> 3 & 7 == 2
                 && decode(code, 0).is_some_and(|instruction| instruction.len() == length)
@@ -77,8 +76,9 @@ pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn 
     let Some(instruction) = decode(code, registers.pc) else {
         return false;
     };
+    let flow = instruction.flow_control();
     if !matches!(
-        instruction.flow_control(),
+        flow,
         FlowControl::IndirectCall | FlowControl::IndirectBranch
     ) {
         return false;
@@ -99,39 +99,29 @@ pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> 
     };
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(&instruction);
-    info.used_memory()
-        .iter()
-        .filter_map(|used| {
-            let access = match used.access() {
-                OpAccess::None | OpAccess::NoMemAccess => return None,
-                OpAccess::Read | OpAccess::CondRead => Access::Read,
-                _ => Access::Write,
-            };
-            let address =
-                used.virtual_address(0, |register, _, _| value_of(register, registers))?;
-            Some(MemoryAccess {
-                address,
-                size: used.memory_size().size() as u64,
-                access,
-            })
+    let accesses = info.used_memory().iter().filter_map(|used| {
+        let access = match used.access() {
+            OpAccess::None | OpAccess::NoMemAccess => return None,
+            OpAccess::Read | OpAccess::CondRead => Access::Read,
+            _ => Access::Write,
+        };
+        Some(MemoryAccess {
+            address: used.virtual_address(0, |register, _, _| value_of(register, registers))?,
+            size: used.memory_size().size() as u64,
+            access,
         })
-        .collect()
+    });
+    accesses.collect()
 }
 
 /// Returns the target of the call at the end of `before`; `end` is the address after the call.
 pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
-    let tail = |length: usize| {
-        before
-            .len()
-            .checked_sub(length)
-            .map(|start| &before[start..])
-    };
-    let five = tail(5)?;
+    let five = tail(before, 5)?;
     if five[0] == 0xe8 {
         let call = decode(five, end.wrapping_sub(5))?;
         return Some(CallTarget::Address(call.near_branch_target()));
     }
-    let six = tail(6)?;
+    let six = tail(before, 6)?;
     (six[..2] == [0xff, 0x15])
         .then(|| decode(six, end.wrapping_sub(6)))?
         .map(|call| CallTarget::Slot(call.ip_rel_memory_address()))
@@ -173,9 +163,11 @@ pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
                     return false;
                 }
             }
-            FlowControl::Call | FlowControl::IndirectCall => calls += 1,
-            // `ud2` and `int3` give up as well as a call.
-            FlowControl::Exception | FlowControl::Interrupt => calls += 1,
+            // `ud2` and `int3` end the program as well as a call does.
+            FlowControl::Call
+            | FlowControl::IndirectCall
+            | FlowControl::Exception
+            | FlowControl::Interrupt => calls += 1,
             FlowControl::Next | FlowControl::XbeginXabortXend => {}
         }
         if instruction.is_invalid() {
@@ -259,9 +251,8 @@ fn value_of(register: Register, registers: &Registers) -> Option<u64> {
         _ => format!("{:?}", register.full_register()).to_lowercase(),
     };
     let value = registers.all.get(name.as_str()).copied()?;
-    Some(if register.size() == 4 {
-        value & 0xffff_ffff
-    } else {
-        value
+    Some(match register.size() {
+        4 => value & 0xffff_ffff,
+        _ => value,
     })
 }

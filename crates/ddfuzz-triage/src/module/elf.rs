@@ -50,11 +50,8 @@ impl Module {
 }
 
 fn hex(bytes: &[u8]) -> Arc<str> {
-    bytes
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>()
-        .into()
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.into()
 }
 
 fn executable_segments<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Vec<Segment> {
@@ -78,26 +75,18 @@ fn has_interpreter<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
 
 fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     let section = |name: &str| {
-        let section = elf
-            .section_by_name(name)
-            .filter(|it| it.size() <= LARGEST_SECTION)?;
+        let section = elf.section_by_name(name)?;
+        let section = Some(section).filter(|it| it.size() <= LARGEST_SECTION)?;
         Some(Section {
             address: section.address(),
             data: section.data().ok()?.into(),
         })
     };
-    let address = |name: &str| {
-        elf.section_by_name(name)
-            .map_or(0, |section| section.address())
-    };
+    let address = |name: &str| elf.section_by_name(name).map_or(0, |it| it.address());
     let (text, got) = (address(".text"), address(".got"));
     if let Some(eh_frame) = section(".eh_frame") {
-        return Some(UnwindTables::new(
-            eh_frame,
-            section(".eh_frame_hdr"),
-            text,
-            got,
-        ));
+        let index = section(".eh_frame_hdr");
+        return Some(UnwindTables::new(eh_frame, index, text, got));
     }
     tables_by_segment(elf)
 }
@@ -108,29 +97,24 @@ fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Un
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
     let headers = elf.elf_program_headers();
-    let header = headers
-        .iter()
-        .find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
+    let mut all = headers.iter();
+    let header = all.find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
     let eh_frame_hdr = Section {
         address: header.p_vaddr(endian),
         data: header.data(endian, data).ok()?.into(),
     };
     let bases = BaseAddresses::default().set_eh_frame_hdr(eh_frame_hdr.address);
-    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian)
-        .parse(&bases, 8)
-        .ok()?;
+    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian);
+    let parsed = parsed.parse(&bases, 8).ok()?;
     let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
         return None;
     };
-    let rest = headers
-        .iter()
-        .filter(|header| header.p_type(endian) == PT_LOAD)
-        .find_map(|load| {
-            let skip = address.checked_sub(load.p_vaddr(endian))?;
-            load.data(endian, data)
-                .ok()?
-                .get(usize::try_from(skip).ok()?..)
-        })?;
+    let mut loads = headers.iter().filter(|it| it.p_type(endian) == PT_LOAD);
+    let rest = loads.find_map(|load| {
+        let skip = address.checked_sub(load.p_vaddr(endian))?;
+        let data = load.data(endian, data).ok()?;
+        data.get(usize::try_from(skip).ok()?..)
+    })?;
     let eh_frame = Section {
         address,
         data: rest.into(),
@@ -140,19 +124,15 @@ fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Un
 
 fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
     let mut exports = Vec::new();
-    for symbol in elf
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition())
-    {
+    for symbol in elf.dynamic_symbols().filter(|it| it.is_definition()) {
         let Ok(name) = symbol.name() else { continue };
         if name == ABORT_MESSAGE {
             module.abort_message = Some(symbol.address());
         }
         if symbol.kind() == SymbolKind::Text {
             exports.push(named(&symbol, name));
-            module
-                .entries
-                .extend(entry_named(name).map(|entry| (symbol.address(), entry)));
+            let entry = entry_named(name).map(|entry| (symbol.address(), entry));
+            module.entries.extend(entry);
         }
     }
     module.exports = Names::new(exports);
@@ -191,9 +171,8 @@ fn read_symbols<'data, R: ReadRef<'data>>(
         }
         let named = named(&symbol, name);
         module.symbols.push((named.start, named.end));
-        module
-            .entries
-            .extend(entry_named(name).map(|entry| (named.start, entry)));
+        let entry = entry_named(name).map(|entry| (named.start, entry));
+        module.entries.extend(entry);
         if dropped.iter().any(|it| it == name) || is_runtime_symbol(name) {
             linked.push(named);
         }
@@ -221,10 +200,9 @@ fn read_slots<'data, R: ReadRef<'data>>(
     for (slot, relocation) in elf.dynamic_relocations().into_iter().flatten() {
         match relocation.target() {
             RelocationTarget::Symbol(index) => {
-                let name = symbols
-                    .as_ref()
-                    .and_then(|table| table.symbol_by_index(index).ok())
-                    .and_then(|symbol| symbol.name().ok());
+                let table = symbols.as_ref();
+                let symbol = table.and_then(|table| table.symbol_by_index(index).ok());
+                let name = symbol.and_then(|symbol| symbol.name().ok());
                 module
                     .slots
                     .extend(name.map(|name| (slot, Arc::from(name))));
@@ -267,11 +245,13 @@ fn find_main<'data, R: ReadRef<'data>>(
         None => None,
     };
     let inside = |address: &u64| {
-        module.executable.iter().any(|segment| {
-            address
-                .checked_sub(segment.address)
-                .is_some_and(|skip| skip < segment.size)
-        })
+        let skips = module
+            .executable
+            .iter()
+            .map(|it| (address.checked_sub(it.address), it.size));
+        skips
+            .into_iter()
+            .any(|(skip, size)| skip.is_some_and(|skip| skip < size))
     };
     if let Some(main) = main.filter(inside) {
         module.entries.push((main, Entry::Main));

@@ -86,15 +86,14 @@ impl Module {
 
     /// Returns the function that contains `address`, by unwind tables, else by symbols.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
-        let by_tables = self
-            .unwind
-            .as_ref()
-            .and_then(|tables| tables.function(address));
-        by_tables.or_else(|| {
-            let behind = self.symbols.partition_point(|(start, _)| *start <= address);
-            let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
-            (address < end).then_some(start..end)
-        })
+        let tables = self.unwind.as_ref();
+        tables
+            .and_then(|tables| tables.function(address))
+            .or_else(|| {
+                let behind = self.symbols.partition_point(|(start, _)| *start <= address);
+                let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
+                (address < end).then_some(start..end)
+            })
     }
 
     /// Returns the name of the exported or linked runtime function that contains `address`.
@@ -106,11 +105,8 @@ impl Module {
 
     /// Returns the kind of the entry function that starts at `start`, if it is one.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
-        self.entries
-            .iter()
-            .filter(|(at, _)| *at == start)
-            .map(|(_, entry)| *entry)
-            .max()
+        let here = self.entries.iter().filter(|(at, _)| *at == start);
+        here.map(|(_, entry)| *entry).max()
     }
 }
 
@@ -208,13 +204,12 @@ impl UnwindTables {
         text: u64,
         got: u64,
     ) -> UnwindTables {
-        let index = OnceLock::new();
         let mut tables = UnwindTables {
             eh_frame,
             eh_frame_hdr,
             text,
             got,
-            index,
+            index: OnceLock::new(),
         };
         if tables.has_sound_header().is_none() {
             tables.eh_frame_hdr = None;
@@ -256,10 +251,7 @@ impl UnwindTables {
     }
 
     fn bases(&self) -> BaseAddresses {
-        let header = self
-            .eh_frame_hdr
-            .as_ref()
-            .map_or(0, |section| section.address);
+        let header = self.eh_frame_hdr.as_ref().map_or(0, |it| it.address);
         BaseAddresses::default()
             .set_eh_frame(self.eh_frame.address)
             .set_eh_frame_hdr(header)
