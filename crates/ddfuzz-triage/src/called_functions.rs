@@ -110,7 +110,7 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
 /// Maximum length in bytes of a function that counts as one that only ends the program.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Maximum number of frames that an unrecognizable C library may put on top of its `abort`.
+/// Maximum number of frames above `abort` in a static, stripped C library.
 const DEEPEST: usize = 5;
 
 /// Whether a crash with this event may have come from a function that only ends the program

@@ -17,7 +17,7 @@ use crate::snapshot_reader::{Cause, has_address, is_aftermath, read};
 use ddfuzz_exec::Ended;
 use ddfuzz_exec::tracing::{process_of, resume, wait};
 
-/// Result of tracing a process to its end.
+/// Result of tracing a process and its descendants to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
     /// How the run ended: by the first crash of the process or a descendant, if there was one.
@@ -41,13 +41,14 @@ pub(crate) struct Tracer<'a> {
     pub(super) threads: TracedThreads,
     /// The watchdog's request to interrupt a run that exceeds its limits.
     pub(super) request: &'a CutOffRequest,
-    /// How the first process ended; `None` while it runs.
+    /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the first process that stopped itself (`SIGSTOP`).
+    /// Snapshot of the first process that stopped itself (`SIGSTOP`), in case it is never
+    /// continued.
     pub(super) stopped: Option<Snapshot>,
     /// Result of a run that was interrupted because it exceeded a limit.
     pub(super) cut: Option<Trace>,
-    /// By process: the thread at which the last snapshot was taken, and that snapshot.
+    /// For each process, the thread at which the last snapshot was taken, and that snapshot.
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// The first process that died of a crash, and its signal.
     crash: Option<(Pid, i32)>,

@@ -38,7 +38,7 @@ impl Class {
         self.0.strip_prefix("exit:")?.parse().ok()
     }
 
-    /// Whether the memory leaked, as LeakSanitizer reports it.
+    /// Whether the crash is a memory leak that LeakSanitizer reported.
     pub fn is_leak(&self) -> bool {
         self.sanitizer() == Some(Sanitizer::Lsan)
     }
@@ -144,11 +144,11 @@ fn overflows(snapshot: &Snapshot) -> bool {
 pub struct Classified {
     /// Class of the crash.
     pub class: Class,
-    /// The major and minor key; the stable key is added with the record.
+    /// Major and minor key of the crash; the stable key is computed later, with the record.
     pub keys: Keys,
     /// The frames from which the keys were computed.
     pub normalised: Normalised,
-    /// How reliable the keys are.
+    /// How far the keys can be trusted.
     pub confidence: Confidence,
     /// Text that identifies a panic in its keys, usually its source location; `None` for other
     /// classes.

@@ -26,11 +26,11 @@ pub struct Keys {
     pub minor: Key,
     /// Key of function names, to match crashes across rebuilds; `None` without symbols.
     pub stable: Option<Key>,
-    /// Version of the definition of the keys.
+    /// Version of the definition by which the keys were computed.
     pub version: u32,
 }
 
-/// How reliable the keys are.
+/// How far the keys of a crash can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
@@ -55,7 +55,7 @@ pub enum Severity {
     High,
 }
 
-/// Origin of a crash.
+/// How a crashing input was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Found {
@@ -99,13 +99,13 @@ pub struct Subject {
 pub struct Crash {
     /// Version of the schema of this record.
     pub v: u32,
-    /// The keys of the crash.
+    /// Keys by which the crash is grouped with others.
     pub keys: Keys,
     /// Class of the crash, such as `segv`.
     pub class: Class,
     /// How the run ended.
     pub ended: Ended,
-    /// How reliable the keys are.
+    /// How far the keys can be trusted.
     pub confidence: Confidence,
     /// Estimate of how dangerous the crash is.
     pub severity: Severity,
@@ -117,15 +117,16 @@ pub struct Crash {
     /// a sanitizer's report; `text` where only the printed message identifies the crash; `status`
     /// where nothing does.
     pub capture: String,
-    /// Number of tries that had this crash.
+    /// Number of runs of the input that had this crash.
     pub hits: u32,
-    /// Number of tries.
+    /// Number of times that the input was run.
     pub tries: u32,
     /// All frames of the stack, innermost first.
     pub frames: Vec<Frame>,
     /// Limits of the run.
     pub limits: Limits,
-    /// Origin of the crash; `None` until the store files the record.
+    /// How the input was found (campaign, minimization or user's file); `None` until the store
+    /// files the record.
     pub found: Option<Found>,
     /// Inputs that the same process ran before, oldest first, for a crash that did not happen again
     /// in a fresh process.
@@ -205,7 +206,7 @@ pub struct Details {
     pub registers: BTreeMap<String, Address>,
     /// Up to 16 bytes of code at the program counter, as hex digits.
     pub code: String,
-    /// Why the stack walk ended.
+    /// Why the stack walk ended, such as a destroyed stack.
     pub end: End,
     /// Exported name of the outermost runtime frame on top (`free`, `__assert_fail`, `strlen`).
     pub via: Option<String>,
@@ -274,7 +275,7 @@ pub struct Frame {
     /// GNU build id of the module, as hex digits. Never part of a key.
     #[serde(default)]
     pub build_id: Option<String>,
-    /// Evidence that the frame is real.
+    /// Evidence that the frame is real and not a stale value on the stack.
     #[serde(default)]
     pub trust: Trust,
 }
@@ -337,7 +338,7 @@ pub(crate) struct Run<'a> {
     pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
-/// Builds the record of a crash.
+/// Builds the record of a crash from its class and keys, its snapshot and facts of its run.
 pub(crate) fn record(
     named: Classified,
     snapshot: Option<&Snapshot>,

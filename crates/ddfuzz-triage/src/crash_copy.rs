@@ -193,7 +193,8 @@ fn own_vdso() -> Option<Code> {
     })
 }
 
-/// Offsets and sizes of the fields of a slot, in bytes, as `copy.h` of ddfuzz-exec defines them.
+/// Offset of the registers in a slot of shared memory, in bytes. This and the following offsets and
+/// sizes are those of `copy.h` in ddfuzz-exec.
 const REGISTERS: usize = 64;
 const MAPS: usize = 224;
 const WINDOWS: usize = 240;
@@ -206,7 +207,7 @@ const LONGEST_MAPS: u64 = 1 << 20;
 /// A copied range of memory.
 #[derive(Clone, Debug)]
 struct Window {
-    /// Addresses of the memory.
+    /// Addresses in the process from which the bytes were copied.
     range: Range<u64>,
     /// Offset of the copied bytes in the slot.
     at: u64,

@@ -54,7 +54,8 @@ pub struct Fault {
 
 /// Addresses below this count as a null pointer with an offset, in bytes.
 const NULL_PAGES: u64 = 64 << 10;
-/// Maximum distance of a fault from the stack pointer to count as a stack overflow, in bytes.
+/// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
+/// overflow, in bytes.
 const NEAR: u64 = 1 << 20;
 
 /// Whether `address` is canonical: on x86-64, bits 63 to 47 are equal.

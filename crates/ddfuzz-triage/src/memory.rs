@@ -104,11 +104,11 @@ pub struct Mapping {
     pub start: u64,
     /// First address after the range.
     pub end: u64,
-    /// Whether the range can be read.
+    /// Whether the process may read the memory.
     pub readable: bool,
-    /// Whether the range can be written.
+    /// Whether the process may write the memory.
     pub writable: bool,
-    /// Whether the range can be executed.
+    /// Whether the process may execute the memory.
     pub executable: bool,
     /// Offset in the file at which the range begins, in bytes.
     pub offset: u64,

@@ -297,8 +297,8 @@ fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
     mapping.map(|mapping| mapping.path.clone())
 }
 
-/// Returns the file of a mapping and a path to read it: its own path if that still is the same
-/// file, else the kernel's link to a deleted or replaced file.
+/// Returns the identity of a mapping's file, and a path to read it: its own path if that still is
+/// the same file, else the kernel's link to the deleted or replaced file.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;

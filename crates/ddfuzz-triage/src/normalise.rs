@@ -14,7 +14,7 @@ pub struct Normalised {
     /// Number of dropped user frames whose function only ends the program (`die`). The minor key is
     /// shorter by as many frames.
     pub given_up: usize,
-    /// User frames before folding, for stack overflows.
+    /// User frames before recursion is folded; the keys of stack overflows need them.
     pub unfolded: Vec<usize>,
     /// Exported name of the outermost runtime frame on top.
     pub via: Option<Arc<str>>,

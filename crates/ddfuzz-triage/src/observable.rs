@@ -9,8 +9,8 @@ use ddfuzz_exec::{Limits, Sanitizer};
 /// Properties of a run that decide which crashes it can show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// What the program was compiled with ([`TargetFacts::instrumentation`]); `None` where that is
-    /// not known.
+    /// Sanitizers and debug assertions that the program was compiled with
+    /// ([`TargetFacts::instrumentation`]); `None` where unknown.
     ///
     /// [`TargetFacts::instrumentation`]: ddfuzz_exec::facts::TargetFacts::instrumentation
     pub instrumentation: Option<Vec<String>>,
@@ -25,7 +25,7 @@ pub struct Conditions {
 pub struct Unobservable {
     /// The reason, a sentence in which "it" is the crash.
     pub why: String,
-    /// What the user can do about it.
+    /// Advice to the user: how to make a run that can show the crash.
     pub hint: String,
 }
 
@@ -50,8 +50,8 @@ const ABORTING: [&str; 6] = [
 ];
 
 impl Crash {
-    /// Returns why a passing run under these conditions says nothing about this crash; `None` where
-    /// it means that the crash is gone.
+    /// Returns why a passing run under these conditions says nothing about this crash; `None` if a
+    /// passing run means that the crash is fixed.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -138,7 +138,7 @@ fn titles(sanitizers: &[Sanitizer]) -> String {
     titles.join(" and ")
 }
 
-/// Checks that are not included in `-fsanitize=undefined`.
+/// Checks of UndefinedBehaviorSanitizer that `-fsanitize=undefined` does not include.
 const BESIDE: [&str; 4] = [
     "cfi",
     "implicit-conversion",
@@ -146,7 +146,7 @@ const BESIDE: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// Returns the `-fsanitize=` flag of the sanitizer that reports the crash.
+/// Returns the `-fsanitize=` flag that a build needs to report the crash.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.kind();
     match sanitizer {

@@ -9,7 +9,7 @@ use crate::fault::Address;
 /// The registers of a stopped thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
-    /// Program counter.
+    /// Program counter: address of the current instruction.
     pub pc: u64,
     /// Stack pointer.
     pub sp: u64,

@@ -166,7 +166,7 @@ pub struct ReportObject {
     pub line: Option<u64>,
     /// File that declares a global variable, as the compiler was given it.
     pub file: Option<String>,
-    /// A frame in the function that declares the variable.
+    /// A stack frame of the function that declares the variable.
     pub frame: Option<ReportFrame>,
 }
 
@@ -211,7 +211,7 @@ const LONGEST: usize = 256;
 pub(crate) enum ObjectLine {
     /// The object is a variable of the function in the next frame of the report.
     InFrame,
-    /// The line describes the object.
+    /// The line describes the accessed object: size, name, distance.
     Object(Box<ReportObject>),
 }
 

@@ -29,7 +29,7 @@ pub enum Event {
     OutOfMemory,
 }
 
-/// Evidence that a frame is real.
+/// Evidence that a frame is real and not a stale value on the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
@@ -86,12 +86,12 @@ pub struct RawFrame {
     pub offset: u64,
     /// Start of the function that contains the code, as an offset like `offset`.
     pub function_start: Option<u64>,
-    /// Evidence that the frame is real.
+    /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
     /// Whether the code belongs to the runtime, by its module, or by its symbol where the runtime
     /// is linked into the program.
     pub runtime: bool,
-    /// Kind of the entry function, if the code is in one.
+    /// `main` or a harness's entry, if the code is in such a function.
     pub entry: Option<Entry>,
     /// Whether the function only ends the program (`die`, `fatal`).
     pub gives_up: bool,
@@ -114,7 +114,7 @@ pub struct Owner {
     /// Identifies the variable: its position in the stack frame, or name and file of a global
     /// variable.
     pub variable: String,
-    /// Whether the access begins in the object or close to it, so that this object certainly is the
+    /// Whether the access begins in the object or close to it, so that the object certainly is the
     /// misused one.
     pub near: bool,
 }

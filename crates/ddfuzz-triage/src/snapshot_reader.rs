@@ -16,7 +16,7 @@ use crate::registers::Registers;
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use crate::unwind::{From, Step, Walk, is_return_address, walk};
 
-/// What stopped the thread.
+/// The event that stopped a thread, with the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
     /// The signal, exit or limit.

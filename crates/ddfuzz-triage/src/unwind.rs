@@ -77,7 +77,7 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
     }
 }
 
-/// Start of a walk.
+/// Program counter and registers at which a stack walk starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct From {
     /// The program counter, or a return address.

@@ -120,7 +120,7 @@ pub(crate) struct PidFd {
 }
 
 impl PidFd {
-    /// Opens the descriptor of a live process.
+    /// Opens a pidfd of a live process.
     ///
     /// # Errors
     /// When the process is gone or no descriptor is left.
@@ -189,8 +189,8 @@ const ASLEEP: Duration = Duration::from_millis(150);
 const NOTICED: Duration = Duration::from_secs(1);
 /// Time in which a run that waits for a processor must react to the interrupt, on a busy machine.
 const SCHEDULED: Duration = Duration::from_secs(20);
-/// Wall time in which the tracer must find the endless call; the test itself takes one second of
-/// active time.
+/// Wall time that the tracer has to find the call that hangs; then the process is killed. The
+/// search itself takes one second of active time.
 const FOUND: Duration = Duration::from_secs(30);
 
 /// Waits for the message `done`, and interrupts a process that exceeds a limit. Returns the

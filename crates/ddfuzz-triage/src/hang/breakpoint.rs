@@ -144,7 +144,8 @@ fn pc_of(registers: &libc::user_regs_struct) -> u64 {
     registers.pc
 }
 
-/// Sets a watchpoint on the return address below `place`; `None` removes it.
+/// Sets a hardware watchpoint on the return address of the call whose caller continues at `place`;
+/// `None` removes the watchpoint.
 #[cfg(target_arch = "x86_64")]
 fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
     /// Debug register 7: watchpoint 0 is enabled locally, for reads and writes of eight bytes.

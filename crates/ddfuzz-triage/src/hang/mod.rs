@@ -106,7 +106,7 @@ impl CutOffRequest {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Whether the request was taken.
+    /// Whether the tracing thread has taken the request.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
@@ -117,7 +117,8 @@ impl CutOffRequest {
     }
 }
 
-/// Returns the reason with this number; `None` for none, and for one that was taken.
+/// Returns the reason for an interrupt that a number encodes; `None` for 0 and for a request that
+/// was taken.
 fn decode(word: u8) -> Option<Cut> {
     [Cut::Running, Cut::Asleep, Cut::Memory]
         .into_iter()

@@ -24,7 +24,7 @@ const INSIDE: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
-    /// Where the call continues.
+    /// Program counter and stack pointer at which the call continues.
     pub place: Place,
     /// The frame; `None` outside of all modules.
     pub frame: Option<RawFrame>,

@@ -26,11 +26,11 @@ pub(super) const EATING: Duration = Duration::from_millis(10);
 const ALL: Duration = Duration::from_secs(1);
 /// Maximum number of returns and loop exits that are awaited.
 const HOPS: usize = 40;
-/// Maximum number of hits of a breakpoint by deeper calls, which are slow; then the awaited call
+/// Number of times that deeper calls may hit a breakpoint, which is slow; then the awaited call
 /// counts as endless.
 const PASSES: u32 = 500;
-/// Maximum number of loop exits by deeper calls of the function; then loop exits are not watched
-/// any more.
+/// Number of times that deeper calls of the same function may leave the watched loop; then loop
+/// exits are no longer watched.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read a stack completely.
 const READINGS: u32 = 5;

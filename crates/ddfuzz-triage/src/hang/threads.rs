@@ -11,13 +11,13 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use ddfuzz_exec::tracing::{poll, resume};
 
-/// CPU time from which a thread counts as running.
+/// CPU time from which a thread counts as running, while the hanging thread is searched.
 const TELLING: Duration = Duration::from_millis(20);
-/// CPU time below which a thread counts as idle.
+/// CPU time below which a thread counts as idle, while the hanging thread is searched.
 const NOTHING: Duration = Duration::from_millis(2);
-/// Maximum wall time in which the threads' CPU time is observed.
+/// Maximum wall time in which the threads' CPU time is observed to find the hanging thread.
 const LONGEST: Duration = Duration::from_millis(300);
-/// Wall time after which the observation ends if no thread has run.
+/// Wall time after which the search for a running thread ends if none has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
 /// Threads that use at least one part in so many of the busiest thread's CPU time count as running.
 const SHARE: u32 = 4;
@@ -38,8 +38,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns the running thread that was started last: a thread that waits in a loop is older
-    /// than the one it waits for.
+    /// Returns the running thread that was started last: a thread that waits actively (spins) is
+    /// older than the thread that it waits for.
     fn busiest(&mut self) -> nix::Result<Option<Pid>> {
         let began = Instant::now();
         let threads = self.threads.threads().into_iter();
@@ -203,7 +203,7 @@ pub(super) struct Scheduled {
 }
 
 impl Scheduled {
-    /// Reads the statistics; zero for a thread that is gone.
+    /// Reads the scheduler statistics of thread `tid`; zero for a thread that has ended.
     pub fn of(tid: Pid) -> Scheduled {
         match std::fs::read_to_string(format!("/proc/{tid}/schedstat")) {
             Ok(line) => Scheduled::parse(&line).unwrap_or_default(),
@@ -252,7 +252,7 @@ pub(super) struct ActiveTime {
 }
 
 impl ActiveTime {
-    /// Starts the measurement.
+    /// Starts to measure the active time of thread `tid`.
     pub fn of(tid: Pid) -> ActiveTime {
         ActiveTime {
             tid,

@@ -73,7 +73,7 @@ pub(crate) struct Branch {
 /// One access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryAccess {
-    /// Address of the first byte.
+    /// Address of the first byte accessed.
     pub address: u64,
     /// Number of bytes accessed.
     pub size: u64,

@@ -13,7 +13,7 @@ pub struct GoPanic {
     pub line: Option<String>,
 }
 
-/// Maximum length of a text, in bytes.
+/// Maximum length of a panic message or function name, in bytes.
 const LONGEST: usize = 1024;
 
 /// Returns the first panic in stderr; `None` where there is none. The stack of a goroutine must

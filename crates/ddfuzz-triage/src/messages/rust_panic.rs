@@ -11,11 +11,11 @@ pub struct RustPanic {
     pub message: String,
 }
 
-/// Maximum length of a location, in bytes.
+/// Maximum length of a panic location, in bytes.
 const LONGEST: usize = 1024;
-/// Maximum length of a message, in bytes.
+/// Maximum length of a panic message, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
-/// Maximum number of lines of a message.
+/// Maximum number of lines of a panic message that are recorded.
 const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";

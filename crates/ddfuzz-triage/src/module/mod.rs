@@ -43,7 +43,7 @@ pub(crate) struct Module {
     pub entries: Vec<(u64, Entry)>,
     /// Entry point of the program (`_start`), which belongs to the C library.
     pub start: Option<u64>,
-    /// Exported functions.
+    /// Names and addresses of the exported functions.
     pub exports: Names,
     /// Runtime functions linked into the module, and functions that the user wants dropped.
     pub linked: Names,
@@ -124,7 +124,7 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
 pub(crate) struct NamedRange {
     /// First address.
     pub start: u64,
-    /// First address after the range; `start` where the size is unknown.
+    /// First address after the function; equal to `start` where its size is unknown.
     pub end: u64,
     /// Name of the function at this range.
     pub name: Arc<str>,
@@ -190,7 +190,8 @@ pub(crate) struct UnwindTables {
     pub text: u64,
     /// Address of `.got`, to which entries may be relative.
     pub got: u64,
-    /// (start, end) of every entry, for a module without `.eh_frame_hdr`.
+    /// (start, end) of every function in `.eh_frame`; built at the first lookup in a module without
+    /// `.eh_frame_hdr`.
     index: OnceLock<Vec<(u64, u64)>>,
 }
 

@@ -164,7 +164,7 @@ pub(super) struct MiniSymbols {
 }
 
 impl MiniSymbols {
-    /// Unpacks the section; `None` where it is malformed.
+    /// Unpacks the section `.gnu_debugdata`; `None` where it is malformed.
     pub(super) fn read(section: &[u8]) -> Option<MiniSymbols> {
         let mut image = Vec::new();
         let unpacked = XzReader::new(section, true).take(LARGEST_UNPACKED + 1);

@@ -309,7 +309,8 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
     levels
 }
 
-/// Number of bytes on each side in which a line is searched.
+/// Number of bytes before and after an instruction without a source line in which a line is
+/// searched.
 const NEAR: u64 = 1024;
 
 /// Returns the innermost level of `levels` with a line, where the compiler gave the instruction
@@ -356,7 +357,7 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     Some(common)
 }
 
-/// Maximum number of bytes of a function in which a line is searched.
+/// Number of bytes of a function in which the declaration of a variable is searched.
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
 /// Returns the function that declares a variable in `line`, among the function at `start` and those
@@ -399,7 +400,7 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
     }
 }
 
-/// Demangles a symbol.
+/// Demangles a symbol of any language.
 fn demangle(symbol: &str) -> String {
     addr2line::demangle_auto(symbol.into(), None::<DwLang>).into_owned()
 }

@@ -99,7 +99,7 @@ fn steady(said: &str) -> &str {
     }
 }
 
-/// Removes the prefix `==1234==`.
+/// Removes the process id at the start of a line (`==1234==`).
 fn after_process(line: &str) -> &str {
     let Some(rest) = line.trim_start().strip_prefix("==") else {
         return line.trim_start();

@@ -30,7 +30,7 @@ pub struct Report {
     /// Kind of the error in the sanitizer's words: `heap-buffer-overflow`, `SEGV`; for
     /// UndefinedBehaviorSanitizer the check as in `-fsanitize=CHECK`.
     pub kind: String,
-    /// Kind of the memory access; `None` where the report is about none.
+    /// Whether memory was read or written; `None` where the report is about no access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ReportAccess>,
     /// First line without process id, addresses and registers: `AddressSanitizer:
@@ -150,8 +150,8 @@ impl Reading {
         }
     }
 
-    /// Whether another header begins another report. Some sanitizers print the header twice, before
-    /// the stack.
+    /// Whether a further header line starts a second report. Some sanitizers print the header twice
+    /// before the first stack.
     fn is_over(&self) -> bool {
         !self.report.stack.is_empty()
     }
@@ -311,13 +311,13 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     Some((number, parse_frame(rest[end..].trim())))
 }
 
-/// Reads what stands behind the number:
+/// Parses a frame after its number:
 ///
 /// ```text
 /// 0x55d0  (/path/module+0x1234) (BuildId: 00ff)     not symbolized
 /// 0x55d0 in function(int) /path/file.c:3:4          symbolized
-/// 0x55d0 in function (/path/module+0x1234)          the same, without debug information
-/// function /path/file.c:3:4 (module+0x1234)         ThreadSanitizer; `<null>` for what it misses
+/// 0x55d0 in function (/path/module+0x1234)          symbolized without debug information
+/// function /path/file.c:3:4 (module+0x1234)         ThreadSanitizer; `<null>` if unknown
 /// ```
 fn parse_frame(text: &str) -> ReportFrame {
     let mut frame = ReportFrame::default();
