@@ -139,7 +139,7 @@ fn overflows(snapshot: &Snapshot) -> bool {
     }
 }
 
-/// A crash with its class and keys.
+/// A crash with its class, its keys, and the frames that the keys come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classified {
     /// Class of the crash.

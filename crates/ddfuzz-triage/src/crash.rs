@@ -103,15 +103,15 @@ pub struct Crash {
     pub keys: Keys,
     /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// How the run ended.
+    /// How the run ended: signal, exit status, or exceeded limit.
     pub ended: Ended,
     /// How far the keys can be trusted.
     pub confidence: Confidence,
     /// Estimate of how dangerous the crash is.
     pub severity: Severity,
-    /// Reason for the severity estimate.
+    /// Reason for the severity estimate, for people.
     pub severity_reason: String,
-    /// Way of execution of the traced run.
+    /// Way of execution in which the crash was captured.
     pub way: Way,
     /// Source of the frames: `ptrace`; `copy` where tracing is refused; `report` for the frames of
     /// a sanitizer's report; `text` where only the printed message identifies the crash; `status`
@@ -200,7 +200,7 @@ pub struct Details {
     pub signal: Option<i32>,
     /// Source of that signal, `si_code` of the kernel.
     pub si_code: Option<i32>,
-    /// The memory access that faulted.
+    /// The memory access that faulted: address, kind, what is mapped there.
     pub fault: Fault,
     /// Registers by name.
     pub registers: BTreeMap<String, Address>,
@@ -326,7 +326,7 @@ pub(crate) struct Run<'a> {
     pub limits: Limits,
     /// Number of tries, including this run.
     pub tries: u32,
-    /// Start of the first try.
+    /// Time at which the first try was started.
     pub at: SystemTime,
     /// Duration of this run.
     pub took: Duration,
@@ -433,10 +433,6 @@ fn frames(
 /// Number of bytes of stderr that a record keeps, from the end.
 const STDERR: usize = 4096;
 
-fn last(stderr: &[u8]) -> &[u8] {
-    &stderr[stderr.len().saturating_sub(STDERR)..]
-}
-
 fn panic_record(place: String, diagnostics: &Diagnostics) -> PanicRecord {
     let (location, message) = match &diagnostics.fatal {
         Some(FatalMessage::RustPanic(panic)) => {
@@ -456,8 +452,10 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
     let since_1970 = run.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let abort = run.diagnostics.abort.as_ref();
+    let stderr = &run.diagnostics.stderr;
+    let last = &stderr[stderr.len().saturating_sub(STDERR)..];
     let mut details = Details {
-        stderr: String::from_utf8_lossy(last(&run.diagnostics.stderr)).into_owned(),
+        stderr: String::from_utf8_lossy(last).into_owned(),
         abort_message: abort.map(|abort| abort.message.clone()),
         exception: abort.and_then(|abort| abort.exception.clone()),
         report: run.diagnostics.report().cloned(),
@@ -479,11 +477,8 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     }
     details.fault = snapshot.fault;
     details.registers = snapshot.registers.addresses();
-    details.code = snapshot
-        .code
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let code = snapshot.code.iter();
+    details.code = code.map(|byte| format!("{byte:02x}")).collect();
     details.end = snapshot.end;
     if let Some(message) = &snapshot.abort_message {
         details.abort_message = Some(message.clone()); // read off the C library itself

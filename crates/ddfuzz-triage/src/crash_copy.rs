@@ -216,7 +216,7 @@ struct Window {
 /// One copy of a process, made at one signal.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Index of the slot in shared memory.
+    /// Index of the copy's slot in the shared memory.
     index: u64,
     /// Sequence number of the copy in the run, from 1.
     number: u64,
@@ -232,7 +232,7 @@ struct Slot {
     executable: (u64, u64),
     /// Signal that certainly kills the process; `None` where that is uncertain.
     deadly: Option<i32>,
-    /// Whether the copy is complete.
+    /// Whether the process copied all of its state before it died.
     whole: bool,
     registers: Registers,
     /// Text of `/proc/PID/maps`.

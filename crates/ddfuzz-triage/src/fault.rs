@@ -15,7 +15,7 @@ pub enum AddressClass {
     /// The address is unmapped, below the stack and within 1 MiB of the stack pointer: a stack
     /// overflow.
     NearSp,
-    /// The address is in a stack.
+    /// The address is in a mapped stack.
     Stack,
     /// The address is in the heap.
     Heap,

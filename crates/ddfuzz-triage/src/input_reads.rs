@@ -24,7 +24,7 @@ use ddfuzz_exec::{ExecError, Run, Traced, lives};
 /// its load bias in bytes. At most [`DEPTH`] frames of the program's own modules.
 pub type ReadStack = Vec<(Arc<str>, u64)>;
 
-/// Maximum number of frames of one stack.
+/// Maximum number of frames of the stack of one read.
 pub const DEPTH: usize = 8;
 
 /// The reads of one run.

@@ -50,9 +50,7 @@ pub fn keys(
         let recursion = recurring(snapshot, normalised);
         minor.push(b"");
         for fields in [&mut major, &mut minor] {
-            recursion
-                .iter()
-                .for_each(|function| fields.push_id(function));
+            fields.push_ids(&recursion);
         }
     } else {
         let f0 = first.map(|frame| match class.is_by_function() {
@@ -64,16 +62,14 @@ pub fn keys(
         let via = normalised.via.as_deref().filter(|_| class.0 != "oom");
         minor.push(via.unwrap_or_default().as_bytes());
         minor.push_ids(f0.as_slice());
-        let depth = depth
-            .clamp(1, 5)
-            .saturating_sub(given_up(snapshot, normalised));
+        let depth = depth.clamp(1, 5);
+        let depth = depth.saturating_sub(given_up(snapshot, normalised));
         for index in normalised.own.iter().take(depth).skip(1) {
             minor.push_id(&frame_id(&snapshot.frames[*index]));
         }
     }
     for fields in [&mut major, &mut minor] {
-        text.into_iter()
-            .for_each(|text| fields.push(text.as_bytes()));
+        text.iter().for_each(|text| fields.push(text.as_bytes()));
         if let Some((id, variable)) = &object {
             fields.push_id(id);
             fields.push(variable.as_bytes());
@@ -177,10 +173,8 @@ pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Opt
             fields.push(name.as_deref().unwrap_or_default().as_bytes());
         }
     }
-    names
-        .iter()
-        .take(STABLE_DEPTH)
-        .for_each(|name| fields.push(name.as_bytes()));
+    let first = names.iter().take(STABLE_DEPTH);
+    first.for_each(|name| fields.push(name.as_bytes()));
     (!names.is_empty()).then(|| fields.key())
 }
 
@@ -200,26 +194,21 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
 /// all calls of the innermost recurring function.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
-    let all: Vec<Id<'_>> = frames
-        .map(|index| function_id(&snapshot.frames[*index]))
-        .collect();
+    let function = |index: &usize| function_id(&snapshot.frames[*index]);
+    let all: Vec<Id<'_>> = frames.map(function).collect();
     let innermost = recurring_in(&all);
     let innermost = all.iter().find(|id| innermost.contains(id));
     let endless = innermost.and_then(|id| all.iter().rposition(|other| other == id));
     let recurring = endless.map(|outermost| recurring_in(&all[..=outermost]));
-    recurring.unwrap_or_else(|| {
-        let first = normalised.own.first();
-        let first = first.map(|index| function_id(&snapshot.frames[*index]));
-        first.into_iter().collect()
-    })
+    recurring.unwrap_or_else(|| normalised.own.first().map(function).into_iter().collect())
 }
 
 /// Returns the sorted set of functions that are called at least `RECURRING` times.
 fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     let mut seen: BTreeMap<Id<'a>, usize> = BTreeMap::new();
-    calls
-        .iter()
-        .for_each(|id| *seen.entry(*id).or_default() += 1);
+    for id in calls {
+        *seen.entry(*id).or_default() += 1;
+    }
     seen.retain(|_, count| *count >= RECURRING);
     seen.into_keys().collect()
 }
@@ -286,7 +275,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Error: a text is not a key.
+/// Error: a text is not a key, because it does not have 32 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key has 32 hex digits, not {0:?}")]
 pub struct NotAKey(String);

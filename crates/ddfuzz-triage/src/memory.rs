@@ -119,7 +119,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Whether a file is mapped.
+    /// Whether the mapping is backed by a file.
     pub fn is_file(&self) -> bool {
         self.inode != 0
     }

@@ -45,7 +45,7 @@ pub(crate) struct Region {
     pub main: bool,
     /// Whether the whole module belongs to the runtime.
     pub runtime: bool,
-    /// Path of the executable's mapping.
+    /// Path at which the module's file can be read; `None` for the vDSO.
     pub path: Option<Arc<Path>>,
     /// Facts of the module.
     pub module: Arc<Module>,
@@ -59,9 +59,9 @@ impl Region {
     }
 }
 
-/// The executable of a process.
+/// The main executable of a process.
 struct Main {
-    /// Path of its mapping.
+    /// Path of the main executable's mapping.
     path: Option<PathBuf>,
     /// Whether the executable is the target's own.
     own: bool,
@@ -73,7 +73,7 @@ impl Main {
     }
 }
 
-/// The executable mappings of one process, and its unwinder.
+/// The executable mappings of one process with their modules, and its unwinder.
 pub(crate) struct Layout {
     regions: Vec<Region>,
     fingerprint: Vec<(Mapping, Option<Identity>)>,
@@ -140,7 +140,7 @@ impl ModuleCache {
         self.target = Some(executable);
     }
 
-    /// Returns the layout of a process.
+    /// Returns the executable mappings of a process with their modules, parsed or from the cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,

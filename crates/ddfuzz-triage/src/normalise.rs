@@ -68,11 +68,8 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
 /// Drops functions that only end the program (`die`, `fatal`), but never the last user frame.
 /// Returns the number of dropped frames.
 fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
-    let only = own
-        .iter()
-        .take_while(|index| frames[**index].gives_up)
-        .count();
-    let dropped = only.min(own.len().saturating_sub(1));
+    let only = own.iter().take_while(|index| frames[**index].gives_up);
+    let dropped = only.count().min(own.len().saturating_sub(1));
     own.drain(..dropped);
     dropped
 }
@@ -104,10 +101,8 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
 /// Cuts the outermost entry function and the frames below it, but never the last user frame. A
 /// harness's entry takes precedence over `main`, which belongs to the fuzzer then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
-    let outermost = |entry: Entry| {
-        own.iter()
-            .rposition(|index| frames[*index].entry == Some(entry))
-    };
+    let entries = || own.iter().map(|index| frames[*index].entry);
+    let outermost = |entry: Entry| entries().rposition(|it| it == Some(entry));
     if let Some(cut) = outermost(Entry::Harness).or_else(|| outermost(Entry::Main)) {
         own.truncate(cut.max(1));
     }

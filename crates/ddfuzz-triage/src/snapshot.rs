@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::messages::ObjectKind;
 use crate::registers::Registers;
 
-/// What stopped the process for good.
+/// The signal, exit or exceeded limit that stopped a process for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A signal was about to be delivered.
@@ -128,16 +128,16 @@ pub struct Endless {
     pub pieces: Vec<u64>,
 }
 
-/// State of a dying process.
+/// State of a dying process, read when it stopped: registers, fault, stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// What stopped the process.
+    /// The signal, exit or exceeded limit that stopped the process.
     pub event: Event,
     /// Registers of the thread.
     pub registers: Registers,
     /// Up to 16 bytes of code at the program counter.
     pub code: Vec<u8>,
-    /// The memory access that faulted.
+    /// The memory access that faulted: address, kind, what is mapped there.
     pub fault: Fault,
     /// How control came to the program counter.
     pub control: Control,

@@ -19,7 +19,7 @@ use crate::unwind::{From, Step, Walk, is_return_address, walk};
 /// The event that stopped a thread, with the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
-    /// The signal, exit or limit.
+    /// The signal, exit or exceeded limit that stopped the thread.
     pub event: Event,
     /// Fault address, for a signal that the processor raised.
     pub address: Option<u64>,
@@ -37,7 +37,7 @@ pub(crate) fn has_address(signal: i32, code: i32) -> bool {
     faults && code > 0 && code != SI_KERNEL
 }
 
-/// A stopped thread, live or copied.
+/// Registers and memory map of a stopped thread, live or copied.
 pub(crate) struct Stopped<'a> {
     /// Registers of the thread.
     pub registers: Registers,

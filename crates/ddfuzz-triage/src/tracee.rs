@@ -45,7 +45,7 @@ pub trait Tracee {
 pub struct Untraced {
     /// How the run ended.
     pub ended: Ended,
-    /// Output of the dying process.
+    /// What the run printed: end of stderr, and sanitizer report.
     pub said: Said,
     /// Copies that dying processes made of themselves, where the target supports that.
     pub copies: Option<Arc<Copies>>,
@@ -103,7 +103,7 @@ pub trait Start: Send {
     /// Returns the way of execution.
     fn way(&self) -> Way;
 
-    /// Returns the limits of each run.
+    /// Returns the limits of time and memory of each run.
     fn limits(&self) -> Limits;
 
     /// Returns the exit status that counts as a crash.
@@ -181,6 +181,7 @@ impl Start for Traceable {
         Traceable::may_panic(self)
     }
 
+    /// Returns the way of execution of the target.
     fn way(&self) -> Way {
         Traceable::way(self)
     }

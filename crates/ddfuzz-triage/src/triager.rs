@@ -86,7 +86,7 @@ pub struct Triager {
     instrumentation: OnceCell<Option<Vec<String>>>,
 }
 
-/// Everything known about one finished run.
+/// End, snapshot, output and duration of one finished run.
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
@@ -352,7 +352,7 @@ impl Triager {
         Ok(self.finished(seen, untraced.said, began))
     }
 
-    /// Combines the end, the snapshot and the output of a run.
+    /// Combines end, snapshot and output of a run, and joins a sanitizer's report with the stack.
     fn finished(
         &mut self,
         (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),

@@ -105,16 +105,16 @@ impl From {
     }
 }
 
-/// One frame of a walk.
+/// Address of one frame in a stack walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The program counter, or the return address − 1.
     pub address: u64,
-    /// Evidence that the frame is real.
+    /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
 }
 
-/// The frames of a stack.
+/// The frames that a stack walk found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
     /// Frames, innermost first.

@@ -64,7 +64,8 @@ pub(super) fn follow(
     })
 }
 
-/// Waits for the end of a released process.
+/// Waits for the end of a traced process and returns its trace, with a snapshot only if it explains
+/// the end.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,

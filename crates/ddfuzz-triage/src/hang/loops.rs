@@ -17,7 +17,7 @@ const LONGEST: u64 = 256 << 10;
 /// Maximum nesting depth of loops.
 const DEEPEST: usize = 32;
 
-/// One loop: a strongly connected set of basic blocks.
+/// One loop of a function: a strongly connected set of basic blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
     /// First address at which the loop is entered.
@@ -42,9 +42,8 @@ impl Tracer<'_> {
     /// Returns the loops of the function that a call of a stopped thread is in. Empty for runtime
     /// functions and for unreadable code.
     pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
-        self.code_of(tid, level)
-            .map(|(start, code)| Loops::of(&code, start))
-            .unwrap_or_default()
+        let code = self.code_of(tid, level);
+        code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))
     }
 
     fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {

@@ -111,7 +111,7 @@ impl CutOffRequest {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Returns the request, taken or not.
+    /// Returns the reason for the interrupt, if one was requested, taken or not.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }

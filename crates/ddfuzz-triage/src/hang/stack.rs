@@ -20,13 +20,13 @@ const MOST: usize = 4096;
 /// Maximum number of frames that a record keeps of those inside the call that identifies a hang.
 const INSIDE: usize = 32;
 
-/// One active call.
+/// One active call of a thread's stack.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
     /// Program counter and stack pointer at which the call continues.
     pub place: Place,
-    /// The frame; `None` outside of all modules.
+    /// Module and function of the call; `None` outside of all modules.
     pub frame: Option<RawFrame>,
 }
 
@@ -70,7 +70,7 @@ impl Level {
     }
 }
 
-/// The active calls of a thread, innermost first.
+/// The active calls of a thread, innermost first, and its registers.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     pub levels: Vec<Level>,

@@ -115,7 +115,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Wall time that a thread has to stop if it waits for a processor.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
-/// A stopped thread.
+/// A thread in ptrace-stop, with the signal to deliver when it is resumed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoppedThread {
     pub tid: Pid,
@@ -193,7 +193,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Scheduler statistics of a thread.
+/// CPU time and waiting time of a thread, from the kernel's scheduler statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scheduled {
     /// CPU time used.

@@ -29,7 +29,7 @@ const EXCEPTIONS: [&str; 4] = [
     "terminating due to uncaught exception of type ",
 ];
 
-/// Maximum length of a message, in bytes.
+/// Maximum length of a recorded abort message, in bytes.
 const LONGEST: usize = 1024;
 
 /// Returns the last abort message in stderr, with which the program ended; `None` where there is
@@ -39,15 +39,8 @@ pub fn abort(stderr: &[u8]) -> Option<Abort> {
     for line in lines(stderr) {
         let line = line.trim();
         match (line.strip_prefix("what():"), &mut found) {
-            (
-                Some(what),
-                Some(Abort {
-                    exception,
-                    what: none,
-                    ..
-                }),
-            ) if exception.is_some() && none.is_none() => {
-                *none = Some(cut(what.trim(), LONGEST).to_owned());
+            (Some(what), Some(abort)) if abort.exception.is_some() && abort.what.is_none() => {
+                abort.what = Some(cut(what.trim(), LONGEST).to_owned());
             }
             _ => found = read(line).or(found),
         }
@@ -81,10 +74,8 @@ fn read(line: &str) -> Option<Abort> {
 
 /// `… an instance of 'std::out_of_range'`, `… of type std::out_of_range: message`
 fn exception(line: &str) -> Option<String> {
-    let quoted = line
-        .split_once("instance of '")
-        .and_then(|(_, rest)| rest.rsplit_once('\''))
-        .map(|(name, _)| name);
+    let instance = line.split_once("instance of '");
+    let quoted = instance.and_then(|(_, rest)| Some(rest.rsplit_once('\'')?.0));
     let named = || {
         let (_, rest) = line.split_once("exception of type ")?;
         let end = rest.find(": ").unwrap_or(rest.len());

@@ -85,11 +85,8 @@ fn message(first: &str, rest: impl Iterator<Item = String>) -> String {
 
 /// Whether a text is `FILE:LINE:COLUMN`.
 fn is_location(text: &str) -> bool {
-    let number = |part: Option<&str>| {
-        part.is_some_and(|part| {
-            !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit())
-        })
-    };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let number = |part: Option<&str>| part.is_some_and(is_number);
     let mut parts = text.rsplitn(3, ':');
     number(parts.next()) && number(parts.next()) && parts.next().is_some_and(|it| !it.is_empty())
 }
@@ -112,8 +109,8 @@ pub fn is_std_file(file: &str) -> bool {
 /// Cuts the path of a location to its last three parts, which do not depend on where the program
 /// was built.
 pub fn short_location(location: &str) -> String {
-    let parts: Vec<&str> = location.rsplitn(4, '/').take(3).collect();
-    let parts: Vec<&str> = parts.into_iter().rev().collect();
+    let mut parts: Vec<&str> = location.rsplitn(4, '/').take(3).collect();
+    parts.reverse();
     parts.join("/").trim_start_matches("./").to_owned()
 }
 

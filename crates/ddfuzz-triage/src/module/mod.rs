@@ -15,7 +15,7 @@ mod elf;
 pub(crate) struct Segment {
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Number of bytes in the file.
+    /// Number of bytes of the segment in the file.
     pub size: u64,
     /// Address in the file's own address space.
     pub address: u64,
@@ -35,11 +35,11 @@ pub enum Entry {
 pub(crate) struct Module {
     /// GNU build id, as hex digits.
     pub build_id: Option<Arc<str>>,
-    /// Executable segments.
+    /// Segments of the file that contain code.
     pub executable: Vec<Segment>,
     /// Unwind tables.
     pub unwind: Option<UnwindTables>,
-    /// Entry functions by start address.
+    /// Start address and kind of the entry functions (`main`, harness).
     pub entries: Vec<(u64, Entry)>,
     /// Entry point of the program (`_start`), which belongs to the C library.
     pub start: Option<u64>,
@@ -119,7 +119,7 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
 }
 
-/// A named range of addresses.
+/// A function's name and range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedRange {
     /// First address.

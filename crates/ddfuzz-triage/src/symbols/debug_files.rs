@@ -90,10 +90,8 @@ impl DebugFiles {
 
     /// Returns these folders only.
     pub(super) fn in_folders(roots: Vec<PathBuf>) -> DebugFiles {
-        DebugFiles {
-            roots,
-            fetched: Vec::new(),
-        }
+        let fetched = Vec::new();
+        DebugFiles { roots, fetched }
     }
 
     /// Returns the debug file of the program at `path`, from the same build.
@@ -130,13 +128,10 @@ impl DebugFiles {
         let name = Path::new(".build-id")
             .join(folder)
             .join(format!("{rest}.debug"));
-        let fetched = self
-            .fetched
-            .iter()
-            .map(|cache| cache.join(&digits).join("debuginfo"));
-        (self.roots.iter().map(|root| root.join(&name)))
-            .chain(fetched)
-            .collect()
+        let fetched = self.fetched.iter();
+        let fetched = fetched.map(|cache| cache.join(&digits).join("debuginfo"));
+        let installed = self.roots.iter().map(|root| root.join(&name));
+        installed.chain(fetched).collect()
     }
 
     /// Returns the candidates for a `.gnu_debuglink`: in the program's folder, in `.debug` there,
@@ -159,7 +154,7 @@ const LARGEST_UNPACKED: u64 = 64 << 20;
 /// Function names by address, from the section `.gnu_debugdata`: an ELF file, compressed by xz,
 /// with the functions that are not exported.
 pub(super) struct MiniSymbols {
-    /// (address, name), ascending.
+    /// (address, name) of each function, ascending by address.
     names: Vec<(u64, String)>,
 }
 
@@ -167,8 +162,7 @@ impl MiniSymbols {
     /// Unpacks the section `.gnu_debugdata`; `None` where it is malformed.
     pub(super) fn read(section: &[u8]) -> Option<MiniSymbols> {
         let mut image = Vec::new();
-        let unpacked = XzReader::new(section, true).take(LARGEST_UNPACKED + 1);
-        let mut unpacked = unpacked;
+        let mut unpacked = XzReader::new(section, true).take(LARGEST_UNPACKED + 1);
         unpacked.read_to_end(&mut image).ok()?;
         if image.len() as u64 > LARGEST_UNPACKED {
             return None;

@@ -77,7 +77,7 @@ impl Symbolizer {
         self.look_up(path, offset, true)
     }
 
-    /// Adds names and lines to frames.
+    /// Adds function names and source lines to unwound frames.
     pub(crate) fn frames(&mut self, frames: &[RawFrame]) -> Vec<Frame> {
         frames.iter().map(|frame| self.frame(frame)).collect()
     }
@@ -162,10 +162,8 @@ impl Symbolizer {
         if self.modules.len() >= MODULES && !self.modules.contains_key(version) {
             self.modules.clear();
         }
-        let sources = self
-            .modules
-            .entry(version.clone())
-            .or_insert_with(|| Sources::of(&version.0));
+        let sources = self.modules.entry(version.clone());
+        let sources = sources.or_insert_with(|| Sources::of(&version.0));
         if apart && !sources.sought_apart {
             sources.seek_apart(&version.0, &self.debug_files);
         }
@@ -190,11 +188,11 @@ pub(crate) struct Declaring {
 /// The sources of the names of one module.
 struct Sources {
     facts: Option<Facts>,
-    /// Separate debug file.
+    /// The debug file that is installed separately, if one was found.
     apart: Option<Loader>,
     /// Whether a separate debug file was searched for.
     sought_apart: bool,
-    /// The module's own file.
+    /// Debug information and symbols in the module's own file.
     own: Option<Loader>,
     mini: Option<MiniSymbols>,
 }
@@ -206,9 +204,7 @@ impl Sources {
             apart: None,
             sought_apart: false,
             own: Loader::new(path).ok(),
-            mini: facts
-                .as_ref()
-                .and_then(|facts| MiniSymbols::read(facts.mini.as_ref()?)),
+            mini: (facts.as_ref()).and_then(|it| MiniSymbols::read(it.mini.as_ref()?)),
             facts,
         }
     }
@@ -368,10 +364,8 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
         file: level.file.clone(),
     };
     let holder = levels_as_told(loader, start).pop()?;
-    let line = u32::try_from(line.unwrap_or_default())
-        .ok()
-        .filter(|line| *line > 0);
-    let Some(line) = line else {
+    let line = line.and_then(|line| u32::try_from(line).ok());
+    let Some(line) = line.filter(|line| *line > 0) else {
         return Some(of(&holder));
     };
     let rows = loader.find_location_range(start, start.saturating_add(LONGEST_FUNCTION));

@@ -105,7 +105,7 @@ pub fn report(text: &[u8]) -> Option<Report> {
     reading.map(Reading::finish)
 }
 
-/// The stack that the next frames belong to.
+/// The stack of the report that the next frames belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     First,
