@@ -155,10 +155,8 @@ impl<'a> Tracer<'a> {
             let snapshot = Some(Box::new(stopped));
             return Trace { ended, snapshot };
         }
-        Trace {
-            ended,
-            snapshot: last.map(|(_, snapshot)| Box::new(snapshot)),
-        }
+        let snapshot = last.map(|(_, snapshot)| Box::new(snapshot));
+        Trace { ended, snapshot }
     }
 
     fn stopped(&mut self, tid: Pid, status: i32) {
@@ -286,10 +284,8 @@ fn describe(tid: Pid) -> (i32, Option<u64>) {
     };
     let known = has_address(info.si_signo, info.si_code);
     // SAFETY: for these signals, raised by the processor, the union holds the fault address.
-    (
-        info.si_code,
-        known.then(|| unsafe { info.si_addr() } as u64),
-    )
+    let address = known.then(|| unsafe { info.si_addr() } as u64);
+    (info.si_code, address)
 }
 
 /// Whether the target has a handler for `signal`.
@@ -324,10 +320,8 @@ impl TracedThreads {
     /// Returns the live threads with their processes, in the order of their first event.
     pub(crate) fn threads(&self) -> Vec<(Pid, Pid)> {
         let process = |tid: &Pid| self.process_of.get(tid).copied().unwrap_or(*tid);
-        self.threads
-            .iter()
-            .map(|tid| (*tid, process(tid)))
-            .collect()
+        let threads = self.threads.iter();
+        threads.map(|tid| (*tid, process(tid))).collect()
     }
 
     /// Removes a thread that has ended, since its id may be reused, and returns its process.

@@ -92,10 +92,8 @@ impl ReadStacks {
             run.release()?;
             let ended = run.wait_for_run()?;
             let reads = tracer.join();
-            Ok((
-                ended,
-                reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            ))
+            let reads = reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((ended, reads))
         });
         self.refused |= refused;
         followed
@@ -203,11 +201,9 @@ impl<'a> Tracer<'a> {
 
     /// Resumes a thread: to its next system call, as long as calls are examined.
     fn go_on(&self, tid: Pid, signal: i32) {
-        let looks = self.executed && !self.reads.cut;
-        let request = if looks {
-            libc::PTRACE_SYSCALL
-        } else {
-            libc::PTRACE_CONT
+        let request = match self.executed && !self.reads.cut {
+            true => libc::PTRACE_SYSCALL,
+            false => libc::PTRACE_CONT,
         };
         resume(request, tid, signal);
     }

@@ -198,10 +198,8 @@ impl Maps {
     /// Parses the text of `/proc/PID/maps`. The text is hostile (a path may contain anything):
     /// invalid lines are skipped.
     pub fn parse(text: &[u8]) -> Maps {
-        let mut mappings: Vec<Mapping> = text
-            .split(|byte| *byte == b'\n')
-            .filter_map(Mapping::parse)
-            .collect();
+        let lines = text.split(|byte| *byte == b'\n');
+        let mut mappings: Vec<Mapping> = lines.filter_map(Mapping::parse).collect();
         mappings.sort_by_key(|mapping| mapping.start);
         Maps(mappings)
     }

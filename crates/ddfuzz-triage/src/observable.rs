@@ -155,8 +155,7 @@ fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
         Sanitizer::Lsan => {
             let known = crash.details.instrumentation.as_deref().unwrap_or_default();
             let alone = has(known, "leak") && !has(known, "address");
-            let flag = if alone { "leak" } else { "address" };
-            flag.to_owned()
+            if alone { "leak" } else { "address" }.to_owned()
         }
         _ => sanitizer.flag().to_owned(),
     }
@@ -165,9 +164,10 @@ fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
 /// Whether a program with the instrumentation `now` reports such crashes.
 fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     match sanitizer {
-        Sanitizer::Lsan => ["leak", "address", "hwaddress"]
-            .iter()
-            .any(|flag| has(now, flag)),
+        Sanitizer::Lsan => {
+            let mut flags = ["leak", "address", "hwaddress"].into_iter();
+            flags.any(|flag| has(now, flag))
+        }
         Sanitizer::Ubsan => {
             let check = crash.class.kind();
             let threads = check.split('-').next().unwrap_or_default();

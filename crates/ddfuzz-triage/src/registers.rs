@@ -29,9 +29,8 @@ impl Registers {
 
     /// Returns the registers in the form of crash records.
     pub fn addresses(&self) -> BTreeMap<String, Address> {
-        self.all
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), Address(*value)))
+        let all = self.all.iter();
+        all.map(|(name, value)| ((*name).to_owned(), Address(*value)))
             .collect()
     }
 

@@ -175,9 +175,7 @@ impl ReportFrames {
             gives_up: false,
             exported: facts.and_then(|module| module.runtime_name(offset)),
             build_id: facts.and_then(|module| module.build_id.clone()),
-            path: Path::new(path)
-                .is_absolute()
-                .then(|| Path::new(path).into()),
+            path: path.starts_with('/').then(|| Path::new(path).into()),
         }
     }
 

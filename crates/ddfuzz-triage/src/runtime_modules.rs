@@ -21,9 +21,8 @@ pub fn is_runtime_module(base_name: &str) -> bool {
         return stem.starts_with("libclang_rt.");
     };
     // `libc-2.31.so` of an older glibc, `libstd-8389830094602f5a.so` of Rust.
-    let version = suffix
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut bytes = suffix.bytes();
+    let version = bytes.all(|byte| byte.is_ascii_digit() || byte == b'.');
     let hash = suffix.len() == 16 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
     version && MODULES.contains(&name)
         || hash && name == "libstd"

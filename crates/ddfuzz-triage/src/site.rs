@@ -56,11 +56,8 @@ impl Crash {
             let line = level.line.map(|line| format!("{}:", short_location(line)));
             line.is_some_and(|line| panic.place.starts_with(&line))
         };
-        let named = || {
-            behind()
-                .flat_map(Frame::levels)
-                .filter(|it| it.name.is_some())
-        };
+        let levels = || behind().flat_map(Frame::levels);
+        let named = || levels().filter(|it| it.name.is_some());
         let there = named().find(is_there);
         let first = || named().find(is_the_users).or_else(|| named().next());
         there.or_else(first)?.name.map(str::to_owned)
@@ -95,9 +92,8 @@ impl Frame {
     /// Returns the user functions of the frame, innermost first; the frame itself where no function
     /// is known; nothing for a runtime frame.
     pub fn own_sites(&self) -> Vec<Site> {
-        let own = self
-            .levels()
-            .filter(|level| self.own && is_the_users(level));
+        let levels = self.levels();
+        let own = levels.filter(|level| self.own && is_the_users(level));
         let sites: Vec<Site> = own.filter_map(Level::site).collect();
         match sites.is_empty() && self.own && self.levels().find_map(Level::site).is_none() {
             true => vec![self.site()],
@@ -229,12 +225,10 @@ const LONGEST_PATH: usize = 60;
 /// (`core/src/slice/mod.rs:9`), of other long paths the last three parts (`…/parser/lib/tlv.c:19`).
 pub fn short_source(source: &str) -> String {
     let inside = of_crate(source).or_else(|| of_checkout(source));
-    let of_std = || {
-        source
-            .split_once("/library/")
-            .filter(|_| is_std_file(source))
-    };
-    match inside.or_else(|| Some(of_std()?.1.to_owned())) {
+    let library = source
+        .split_once("/library/")
+        .filter(|_| is_std_file(source));
+    match inside.or_else(|| Some(library?.1.to_owned())) {
         Some(inside) => inside,
         None if source.chars().count() <= LONGEST_PATH => source.to_owned(),
         None => format!("…/{}", short_location(source)),
@@ -253,8 +247,7 @@ fn of_checkout(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/git/checkouts/")?;
     let mut parts = inside.splitn(3, '/');
     let (repository, _, file) = (parts.next()?, parts.next()?, parts.next()?);
-    let name = repository
-        .rsplit_once('-')
-        .map_or(repository, |(name, _)| name);
+    let name = repository.rsplit_once('-');
+    let name = name.map_or(repository, |(name, _)| name);
     Some(format!("{name}/{file}"))
 }

@@ -86,9 +86,8 @@ fn collect(
             _ => Ended::Timeout,
         };
     }
-    trace.snapshot = trace
-        .snapshot
-        .filter(|snapshot| explains(snapshot, trace.ended));
+    let ended = trace.ended;
+    trace.snapshot = trace.snapshot.filter(|it| explains(it, ended));
     Ok(trace)
 }
 
@@ -174,10 +173,8 @@ impl PidFd {
 
     /// Returns the CPU time used; 0 once the process has ended.
     fn cpu(&self) -> Duration {
-        ClockId::pid_cpu_clock_id(self.pid)
-            .and_then(|clock| clock.now())
-            .map(Duration::from)
-            .unwrap_or_default()
+        let time = ClockId::pid_cpu_clock_id(self.pid).and_then(|clock| clock.now());
+        time.map(Duration::from).unwrap_or_default()
     }
 }
 
@@ -210,10 +207,9 @@ pub(crate) fn await_end<T>(
         // A quick end, which is the rule, is not looked at.
         let looked_at = began.elapsed() > LOOKS.1;
         let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
-        let tree = if looked_at {
-            tree_cpu(process.pid)
-        } else {
-            Duration::ZERO
+        let tree = match looked_at {
+            true => tree_cpu(process.pid),
+            false => Duration::ZERO,
         };
         let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
         if looked_at && tree_exceeds(process.pid, limits.memory) {

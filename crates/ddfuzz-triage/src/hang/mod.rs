@@ -164,9 +164,8 @@ impl Tracer<'_> {
             return Ok(Some(process));
         }
         let busiest = self.hanging_thread(false)?;
-        Ok(busiest
-            .filter(|tid| threads.contains(&(*tid, process)))
-            .or(Some(process)))
+        let busiest = busiest.filter(|tid| threads.contains(&(*tid, process)));
+        Ok(busiest.or(Some(process)))
     }
 }
 
@@ -179,10 +178,8 @@ fn outermost(stack: &Stack, level: usize) -> usize {
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {
         return level;
     };
-    let inside: HashSet<_> = levels[..level]
-        .iter()
-        .filter_map(|level| level.function())
-        .collect();
+    let inside = levels[..level].iter();
+    let inside: HashSet<_> = inside.filter_map(|level| level.function()).collect();
     if !inside.contains(&function) {
         return level;
     }
