@@ -140,8 +140,7 @@ pub fn left_to_minimize(
     let mut left = Vec::new();
     for id in pending(reader, variants, true)? {
         let entry = reader.entry(&id)?;
-        let is_left =
-            |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.is_leak();
+        let is_left = |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.is_leak();
         if entry.as_ref().is_some_and(is_left) && !reader.is_muted(id.kind(), id.major(), known) {
             left.push(id);
         }

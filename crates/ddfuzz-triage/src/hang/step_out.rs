@@ -137,11 +137,7 @@ impl Tracer<'_> {
         let tid = halted.tid;
         let mut time = ActiveTime::of(tid);
         let mut loops = self.loops_at(stack.levels.first(), tid, test);
-        let mut stuck = StuckCall {
-            stack,
-            level: 0,
-            endless: None,
-        };
+        let mut stuck = StuckCall::at_innermost(stack);
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
                 // From outside the frames whose stack could not be read it may look better.
@@ -331,6 +327,15 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
+    /// Assumes that the innermost call of `stack` does not return.
+    fn at_innermost(stack: Stack) -> StuckCall {
+        StuckCall {
+            stack,
+            level: 0,
+            endless: None,
+        }
+    }
+
     /// Whether the stack could be read only up to this call, although there are more frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
