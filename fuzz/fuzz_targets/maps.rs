@@ -2,7 +2,7 @@
 //! and be found again.
 #![no_main]
 
-use ddfuzz::triage::maps::Maps;
+use ddfuzz::triage::memory::Maps;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

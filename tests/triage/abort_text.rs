@@ -1,6 +1,6 @@
 //! What a program says when it aborts.
 
-use ddfuzz::triage::abort_text::{assertion, last_line, without_numbers};
+use ddfuzz::triage::messages::{assertion, last_line, without_numbers};
 
 #[test]
 fn the_text_of_an_assertion_is_found_in_what_glibc_says() {

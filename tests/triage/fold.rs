@@ -1,6 +1,6 @@
 //! Folding of recursion.
 
-use ddfuzz::triage::fold::fold_cycles;
+use ddfuzz::triage::normalise::fold_cycles;
 use proptest::prelude::*;
 
 fn fold(frames: &str) -> String {

@@ -2,8 +2,8 @@
 
 use ddfuzz::triage::fault::AddressClass;
 use ddfuzz::triage::keys::{frameless_keys, keys};
+use ddfuzz::triage::messages::ObjectKind;
 use ddfuzz::triage::normalise::normalise;
-use ddfuzz::triage::said::ObjectKind;
 use ddfuzz::triage::snapshot::{Control, Event, Owner, RawFrame, Snapshot};
 use ddfuzz::triage::{Class, Keys, stable_key};
 

@@ -47,6 +47,10 @@ pub fn snapshot(frames: Vec<RawFrame>) -> Snapshot {
 
 /// The keys of a snapshot as they come with default settings.
 pub fn keys_of(snapshot: &Snapshot) -> (Class, Keys) {
-    let named = ddfuzz::triage::quick::name(snapshot, 2, &ddfuzz::triage::told::Told::default());
+    let named = ddfuzz::triage::class::class_and_keys(
+        snapshot,
+        2,
+        &ddfuzz::triage::messages::Diagnostics::default(),
+    );
     (named.class, named.keys)
 }

@@ -13,6 +13,7 @@ mod headers;
 mod keys;
 mod made_up;
 mod maps;
+mod messages;
 mod module;
 #[path = "../needs/mod.rs"]
 mod needs;
@@ -26,7 +27,6 @@ mod programs;
 mod record;
 mod refused;
 mod runtime_modules;
-mod said;
 mod severity;
 mod site;
 mod start;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ddfuzz::triage::fault::{AddressClass, address_class, is_canonical};
-use ddfuzz::triage::maps::Maps;
+use ddfuzz::triage::memory::Maps;
 use proptest::prelude::*;
 
 const MAPS: &[u8] = b"\

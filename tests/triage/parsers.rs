@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ddfuzz::triage::maps::Maps;
-use ddfuzz::triage::{Symbolizer, function_start_in, said};
+use ddfuzz::triage::memory::Maps;
+use ddfuzz::triage::{Symbolizer, function_start_in, messages};
 
 /// The files kept for one parser.
 fn kept(parser: &str) -> Vec<PathBuf> {
@@ -57,9 +57,12 @@ fn elf_files_that_fuzzing_has_found_do_no_harm() {
 fn texts_that_fuzzing_has_found_do_no_harm() {
     for file in kept("said") {
         let text = read(&file);
-        let _ = (said::abort(&text), said::go_panic(&text));
-        let _ = (said::rust_panic(&text), said::backtrace_place(&text));
-        let report = said::report(&text);
+        let _ = (messages::abort(&text), messages::go_panic(&text));
+        let _ = (
+            messages::rust_panic(&text),
+            messages::backtrace_place(&text),
+        );
+        let report = messages::report(&text);
         let named = report.is_none_or(|report| !report.kind.is_empty());
         assert!(named, "{}", file.display());
     }

@@ -1,6 +1,6 @@
 //! The record beside a reproducer.
 
-use ddfuzz::triage::address::Address;
+use ddfuzz::triage::fault::Address;
 use ddfuzz::triage::fault::{Access, AddressClass};
 use ddfuzz::triage::snapshot::{End, Trust};
 use ddfuzz::triage::{Confidence, Crash, Severity};

@@ -105,16 +105,13 @@ impl RunClassifier {
                 }
                 Classified::Crash(crash)
             }
-            Verdict::Flaky { .. } => {
-                let preceding = executor.preceding().into_iter().map(Base64).collect();
-                let copies = executor.copies();
-                Classified::Flaky(Box::new(flaky_record(
-                    &mut self.triager,
-                    ended,
-                    copies.as_deref(),
-                    preceding,
-                )))
-            }
+            Verdict::Flaky { .. } => Classified::Flaky(Box::new(Crash {
+                // What a shared process remembers of them may be why it died.
+                preceding: executor.preceding().into_iter().map(Base64).collect(),
+                ..self
+                    .triager
+                    .record_from_copies(ended, executor.copies().as_deref())
+            })),
         })
     }
 }

@@ -141,8 +141,7 @@ pub fn pending_entries(
     let mut left = Vec::new();
     for id in pending(reader, variants, true)? {
         let entry = reader.entry(&id)?;
-        let is_left =
-            |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.0.starts_with("lsan:");
+        let is_left = |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.is_leak();
         if entry.as_ref().is_some_and(is_left) && !reader.is_muted(id.kind(), id.major(), known) {
             left.push(id);
         }

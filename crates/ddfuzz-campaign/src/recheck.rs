@@ -98,8 +98,8 @@ impl Recheck<'_> {
                 let bytes = std::fs::read(&file)
                     .map_err(FileError::at("read", &file))
                     .map_err(StoreError::from)?;
-                let leaks = entry.crash.class.0.starts_with("lsan:");
-                let triager = triagers.triager(&target, way)?;
+                let leaks = entry.crash.class.is_leak();
+                let triager = bench.triager(&target, way)?;
                 let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
@@ -189,7 +189,7 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
                     hits: tries,
                     tries,
-                    ..triager.unwatched(ended)
+                    ..triager.untraced_record(ended)
                 })),
                 Ended::Exit(_) | Ended::Signal(_) => None,
             },
@@ -219,7 +219,7 @@ fn status(
     if !is_same(before, crash, comparable) {
         return match comparable {
             true => (Status::Other, None),
-            false => (Status::CannotTell, Some(before.seen_otherwise())),
+            false => (Status::CannotTell, Some(before.different_sanitizers())),
         };
     }
     match crash.hits < crash.tries {

@@ -87,7 +87,7 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
             tries,
             severity: Severity::Low,
             severity_reason: "it occurred once and did not reproduce".to_owned(),
-            ..triager.unwatched(tried.ended)
+            ..triager.untraced_record(tried.ended)
         })),
         ..tried
     }

@@ -169,7 +169,7 @@ fn file_as_flaky(
         }),
         hits: 2,
         tries: RUNS,
-        ..Triager::of_target(target, *way)?.unwatched(input.ended)
+        ..Triager::of_target(target, *way)?.untraced_record(input.ended)
     };
     let line = line_of(&crash);
     let mut store = lock(store);

@@ -1,9 +1,7 @@
-//! Follows one process, and all that descends from it, under ptrace from its `execve` to the end of
-//! all of them.
+//! Traces a process and all its descendants with ptrace, from `execve` until all have ended.
 //!
-//! The thread that traces has no children of its own, so that a wait for "any child of this
-//! thread" (`__WNOTHREAD`) gives exactly what it traces: the processes and their threads, without
-//! polling and without what other tracers in this program wait for.
+//! The tracing thread has no children of its own, so `waitpid` for any child of this thread
+//! (`__WNOTHREAD`) returns exactly the traced threads, without polling.
 
 use std::collections::HashMap;
 
@@ -12,59 +10,62 @@ use nix::sys::ptrace;
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
-use crate::hang::{COOKIE, Order};
+use crate::hang::{COOKIE, CutOffRequest};
 use crate::modules::ModuleCache;
-use crate::reading::{Cause, has_address, is_aftermath, read};
 use crate::snapshot::{Event, Snapshot};
+use crate::snapshot_reader::{Cause, has_address, is_aftermath, read};
 use ddfuzz_exec::Ended;
 use ddfuzz_exec::tracing::{process_of, resume, wait};
 
-/// A process that was followed to its end.
+/// Result of tracing a process and its descendants to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How it ended; by the first crash, where it or a descendant crashed.
+    /// How the run ended: by the first crash of the process or a descendant, if there was one.
     pub ended: Ended,
-    /// What was read off the process that ended so when the cause of its death stopped it.
+    /// State of the process that crashed, read when the cause of its death stopped it.
     pub snapshot: Option<Box<Snapshot>>,
 }
 
-/// Snapshots taken of one run without asking whether the target handles the signal.
+/// Number of signals per run at which a snapshot is always taken; after these, only signals that
+/// the target does not handle.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// A traced process and what was read off it so far.
+/// A traced process and the snapshots taken of it so far.
 pub(crate) struct Tracer<'a> {
     pub(super) pid: Pid,
     crash_exit: Option<i32>,
     pub(super) cache: &'a mut ModuleCache,
     taken: u32,
-    /// Whether the process has come to its own program.
+    /// Whether the process has executed the target's program.
     executed: bool,
-    pub(super) family: Family,
-    /// What is to be done when the run is over its limits.
-    pub(super) order: &'a Order,
-    /// How the process itself has ended.
+    pub(super) threads: TracedThreads,
+    /// The watchdog's request to interrupt a run that exceeds its limits.
+    pub(super) request: &'a CutOffRequest,
+    /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// What was read off the first process that stopped itself.
+    /// Snapshot of the first process that stopped itself (`SIGSTOP`), in case it is never
+    /// continued.
     pub(super) stopped: Option<Snapshot>,
-    /// Where the run was when it was cut off.
+    /// Result of a run that was interrupted because it exceeded a limit.
     pub(super) cut: Option<Trace>,
-    /// By process: the thread that was read last, and what was read.
+    /// For each process, the thread at which the last snapshot was taken, and that snapshot.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The first process to die of a crash, and its signal.
+    /// The first process that died of a crash, and its signal.
     crash: Option<(Pid, i32)>,
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`, if it `executes`; else it is the target.
+    /// Starts to trace `pid`. With `executes`, the process waits before its `execve`; otherwise it
+    /// already is the target.
     ///
     /// # Errors
-    /// The system's answer: `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(crate) fn seize(
         pid: Pid,
         executes: bool,
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
-        order: &'a Order,
+        request: &'a CutOffRequest,
     ) -> nix::Result<Tracer<'a>> {
         let mut options = Options::PTRACE_O_EXITKILL
             | Options::PTRACE_O_TRACEFORK
@@ -84,8 +85,8 @@ impl<'a> Tracer<'a> {
             cache,
             taken: 0,
             executed: !executes,
-            family: Family::default(),
-            order,
+            threads: TracedThreads::default(),
+            request,
             main: None,
             stopped: None,
             cut: None,
@@ -94,35 +95,35 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Lets the process and its descendants run, with every signal delivered, until none of them
-    /// is left. What the process leaves behind, its server kills.
+    /// Lets the process and its descendants run, delivers every signal, and returns when all have
+    /// ended.
     ///
     /// # Errors
-    /// When the process cannot be waited for.
+    /// When `waitpid` fails.
     pub(crate) fn follow(mut self) -> nix::Result<Trace> {
         loop {
             match (wait(), self.main) {
-                (Ok((tid, status)), _) => self.happened(tid, status),
+                (Ok((tid, status)), _) => self.handle_event(tid, status),
                 (Err(Errno::ECHILD), Some(ended)) => return Ok(self.into_trace(ended)),
                 (Err(error), _) => return Err(error),
             }
         }
     }
 
-    /// Takes what a wait has told; a thread that is stopped goes on.
-    pub(super) fn happened(&mut self, tid: Pid, status: i32) {
+    /// Handles one wait status of thread `tid`; a stopped thread is resumed.
+    pub(super) fn handle_event(&mut self, tid: Pid, status: i32) {
         if libc::WIFSTOPPED(status) {
             return self.stopped(tid, status);
         }
         let ended = Ended::from_wait_status(status);
-        self.bury(tid, ended);
+        self.forget_thread(tid, ended);
         if tid == self.pid {
             self.main = Some(ended);
         }
     }
 
-    fn bury(&mut self, tid: Pid, ended: Ended) {
-        let process = self.family.bury(tid);
+    fn forget_thread(&mut self, tid: Pid, ended: Ended) {
+        let process = self.threads.forget_thread(tid);
         match ended {
             // All threads of a process die of the signal of one.
             Ended::Signal(signal) if ended.is_crash(None) => {
@@ -154,15 +155,13 @@ impl<'a> Tracer<'a> {
             let snapshot = Some(Box::new(stopped));
             return Trace { ended, snapshot };
         }
-        Trace {
-            ended,
-            snapshot: last.map(|(_, snapshot)| Box::new(snapshot)),
-        }
+        let snapshot = last.map(|(_, snapshot)| Box::new(snapshot));
+        Trace { ended, snapshot }
     }
 
     fn stopped(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
-        let process = self.family.process(tid);
+        let process = self.threads.process(tid);
         if self.cut.is_some() {
             self.kill(process);
             // It may be stopped on its way out.
@@ -171,7 +170,7 @@ impl<'a> Tracer<'a> {
         match status >> 16 {
             0 if self.is_interrupt(tid, status) => {
                 resume(libc::PTRACE_CONT, tid, 0);
-                if let Some(cut) = self.order.take() {
+                if let Some(cut) = self.request.take() {
                     self.cut_off(cut);
                 }
             }
@@ -201,7 +200,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether a thread is stopped by the signal by which the watchdog interrupts a run.
+    /// Whether a thread is stopped by the watchdog's `SIGSTOP` and not by a signal of the target.
     pub(super) fn is_interrupt(&self, tid: Pid, status: i32) -> bool {
         libc::WSTOPSIG(status) == libc::SIGSTOP
             && ptrace::getsiginfo(tid).is_ok_and(|info| {
@@ -211,7 +210,8 @@ impl<'a> Tracer<'a> {
             })
     }
 
-    /// What was read of the program before does not explain an end of this one.
+    /// Discards the snapshot of a process that has called `execve`: the old program does not
+    /// explain how the new one ends.
     fn executed(&mut self, process: Pid) {
         self.last.remove(&process);
         if process == self.pid && !self.executed {
@@ -237,7 +237,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether a stop only follows from the one before.
+    /// Whether a stop is only a consequence of the previous stop of the same thread.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
@@ -258,16 +258,8 @@ impl<'a> Tracer<'a> {
             address: None,
         };
         // Of several threads the one that called exit is the first to come here.
-        if matches!(
-            self.last.get(&self.pid),
-            Some((
-                _,
-                Snapshot {
-                    event: Event::Exit(_),
-                    ..
-                }
-            ))
-        ) {
+        let last = self.last.get(&self.pid);
+        if last.is_some_and(|(_, last)| matches!(last.event, Event::Exit(_))) {
             return;
         }
         let mut snapshot = read(tid, cause, self.cache);
@@ -285,17 +277,15 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// `si_code` and, where the processor raised the signal, the fault address.
+/// Returns `si_code` of the pending signal, and the fault address where the processor raised it.
 fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);
     };
     let known = has_address(info.si_signo, info.si_code);
     // SAFETY: for these signals, raised by the processor, the union holds the fault address.
-    (
-        info.si_code,
-        known.then(|| unsafe { info.si_addr() } as u64),
-    )
+    let address = known.then(|| unsafe { info.si_addr() } as u64);
+    (info.si_code, address)
 }
 
 /// Whether the target has a handler for `signal`.
@@ -308,17 +298,17 @@ fn handles(tid: Pid, signal: i32) -> bool {
         .is_some_and(|caught| caught & 1 << (signal - 1) != 0)
 }
 
-/// The threads that were met, and their processes.
+/// The traced threads and their processes.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub(crate) struct TracedThreads {
     process_of: HashMap<Pid, Pid>,
-    /// The threads that live, in the order in which they were met.
+    /// Live threads, in the order of their first event.
     threads: Vec<Pid>,
 }
 
-impl Family {
-    /// The process of a thread that is stopped. Of one that is gone, what was learned before;
-    /// else it counts as a process of its own.
+impl TracedThreads {
+    /// Returns the process of a stopped thread. For a thread that is gone, returns the process
+    /// learned earlier, else the thread's own id.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
         let threads = &mut self.threads;
         *self.process_of.entry(tid).or_insert_with(|| {
@@ -327,17 +317,15 @@ impl Family {
         })
     }
 
-    /// The threads that live, in the order in which they were met, each with its process.
+    /// Returns the live threads with their processes, in the order of their first event.
     pub(crate) fn threads(&self) -> Vec<(Pid, Pid)> {
         let process = |tid: &Pid| self.process_of.get(tid).copied().unwrap_or(*tid);
-        self.threads
-            .iter()
-            .map(|tid| (*tid, process(tid)))
-            .collect()
+        let threads = self.threads.iter();
+        threads.map(|tid| (*tid, process(tid))).collect()
     }
 
-    /// Forgets a thread that has ended: its id may come again. Gives its process.
-    pub(crate) fn bury(&mut self, tid: Pid) -> Pid {
+    /// Removes a thread that has ended, since its id may be reused, and returns its process.
+    pub(crate) fn forget_thread(&mut self, tid: Pid) -> Pid {
         self.threads.retain(|it| *it != tid);
         self.process_of.remove(&tid).unwrap_or(tid)
     }
@@ -350,7 +338,7 @@ mod tests {
     #[test]
     fn a_thread_belongs_to_its_process_also_when_it_is_gone() {
         let (sender, met) = std::sync::mpsc::channel();
-        let mut family = Family::default();
+        let mut threads = TracedThreads::default();
         std::thread::scope(|scope| {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
@@ -359,10 +347,13 @@ mod tests {
             });
             let tid = met.recv().unwrap();
             assert_ne!(tid, Pid::this());
-            assert_eq!(family.process(tid), Pid::this());
+            assert_eq!(threads.process(tid), Pid::this());
             drop(go);
-            assert_eq!(family.bury(tid), Pid::this());
-            assert_eq!(family.bury(Pid::from_raw(i32::MAX)).as_raw(), i32::MAX);
+            assert_eq!(threads.forget_thread(tid), Pid::this());
+            assert_eq!(
+                threads.forget_thread(Pid::from_raw(i32::MAX)).as_raw(),
+                i32::MAX
+            );
         });
     }
 }

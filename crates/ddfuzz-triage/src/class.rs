@@ -1,13 +1,61 @@
-//! What kind of death (crash-keys.md, "Class").
+//! The class of a crash (`segv`, `abrt`, `asan:*`, `hang` …; crash-keys.md, "Class"), and the class
+//! with the keys of one snapshot.
 
-use super::Class;
-use super::fault::AddressClass;
-use super::normalise::found_smashed;
-use super::snapshot::{Control, End, Event, Snapshot};
-use super::told::{Told, Words};
-use ddfuzz_exec::Ended;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The class of a crash of which the stack was read.
+use crate::fault::AddressClass;
+use crate::keys::{frameless_keys, keys, panic_keys};
+use crate::messages::{
+    Diagnostics, FatalMessage, GoPanic, RustPanic, assertion, backtrace_place, is_std_file,
+    last_line, short_location, without_numbers,
+};
+use crate::normalise::{Normalised, failed_assertion, found_smashed, normalise};
+use crate::snapshot::{Control, End, Event, RawFrame, Snapshot};
+use crate::{Confidence, Keys};
+use ddfuzz_exec::{Ended, Sanitizer};
+
+/// What kind of death (crash-keys.md, "Class").
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Class(pub String);
+
+impl Class {
+    /// Returns the sanitizer whose reports have this class; `None` for other classes.
+    pub fn sanitizer(&self) -> Option<Sanitizer> {
+        Sanitizer::of_class(&self.0)
+    }
+
+    /// Returns the text after the colon: the kind of a sanitizer's report; empty without one.
+    pub fn kind(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, kind)| kind)
+    }
+
+    /// Returns the exit status of a crash by its exit status; `None` for other classes.
+    pub fn exit_status(&self) -> Option<i32> {
+        self.0.strip_prefix("exit:")?.parse().ok()
+    }
+
+    /// Whether the crash is a memory leak that LeakSanitizer reported.
+    pub fn is_leak(&self) -> bool {
+        self.sanitizer() == Some(Sanitizer::Lsan)
+    }
+
+    /// Whether crashes are grouped by the function of the first frame, and not by its exact code.
+    pub(crate) fn is_by_function(&self) -> bool {
+        matches!(self.0.as_str(), "smash" | "wildcall" | "hang" | "oom")
+    }
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Returns the class of a crash by its snapshot alone, without messages.
 pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
@@ -25,37 +73,39 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     Class(name.to_owned())
 }
 
-/// The class of a run that ended so and said this; `snapshot` is what was read off it.
-pub fn classify_told(snapshot: Option<&Snapshot>, ended: Ended, told: &Told) -> Class {
+/// Returns the class of a run by its snapshot, if there is one, by how it ended, and by what it
+/// printed.
+pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Diagnostics) -> Class {
     let plain = || match snapshot {
         Some(snapshot) => classify(snapshot),
         None => classify_ending(ended),
     };
     // What notices a smashed stack aborts as well.
     let smashed = || plain().0 == "smash";
-    let class = match &told.words {
-        Some(Words::Report(report)) => match report.signal_class() {
+    let class = match &diagnostics.fatal {
+        Some(FatalMessage::Report(report)) => match report.signal_class() {
             // What was read at the signal itself knows better than the sanitizer.
             Some(_) if snapshot.is_some_and(faulted) => return plain(),
             Some(class) => class.to_owned(),
             None if report.is_over_limit() => "oom".to_owned(),
             None => format!("{}:{}", report.tool.name(), report.kind),
         },
-        Some(Words::RustPanic(_)) if !smashed() => "rustpanic".to_owned(),
-        Some(Words::GoPanic(_)) if !smashed() => "gopanic".to_owned(),
+        Some(FatalMessage::RustPanic(_)) if !smashed() => "rustpanic".to_owned(),
+        Some(FatalMessage::GoPanic(_)) if !smashed() => "gopanic".to_owned(),
         _ => return plain(),
     };
     Class(class)
 }
 
-/// Whether it was read at another signal than the one by which programs abort themselves.
+/// Whether the snapshot was taken at a signal other than `SIGABRT`, which programs raise
+/// themselves.
 fn faulted(snapshot: &Snapshot) -> bool {
     snapshot
         .signal()
         .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
-/// The class of a crash, hang or memory blow-up of which only the end is known.
+/// Returns the class of a crash, hang or memory blow-up by how it ended alone.
 pub fn classify_ending(ended: Ended) -> Class {
     match ended {
         Ended::Signal(signal) => signal_class(signal),
@@ -79,12 +129,178 @@ fn signal_class(signal: i32) -> Class {
     Class(name.to_owned())
 }
 
-/// Whether the stack is used up: the fault lies just below it, or the stack is deeper than what
-/// is read. A null pointer that is met deep in a recursion is no overflow.
+/// Whether the stack is used up: the fault lies just below the stack, or the stack has more frames
+/// than are read. A null pointer dereference deep in a recursion is no overflow.
 fn overflows(snapshot: &Snapshot) -> bool {
     match snapshot.fault.class {
         Some(AddressClass::NearSp) => true,
         Some(AddressClass::Null | AddressClass::NonCanonical) => false,
         _ => snapshot.end == End::Cap,
     }
+}
+
+/// A crash with its class, its keys, and the frames that the keys come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classified {
+    /// Class of the crash.
+    pub class: Class,
+    /// Major and minor key of the crash; the stable key is computed later, with the record.
+    pub keys: Keys,
+    /// The frames from which the keys were computed.
+    pub normalised: Normalised,
+    /// How far the keys can be trusted.
+    pub confidence: Confidence,
+    /// Text that identifies a panic in its keys, usually its source location; `None` for other
+    /// classes.
+    pub place: Option<String>,
+}
+
+impl Classified {
+    /// Classifies a crash of which only the class is known: its keys depend on the class alone.
+    pub fn of_class(class: Class) -> Classified {
+        let keys = frameless_keys(&class);
+        Classified {
+            class,
+            keys,
+            normalised: Normalised::default(),
+            confidence: Confidence::Low,
+            place: None,
+        }
+    }
+}
+
+/// Computes class and keys of the crash in a snapshot. `depth` is the number of frames in the minor
+/// key.
+pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnostics) -> Classified {
+    let ended = match snapshot.event {
+        Event::Signal { number, .. } => Ended::Signal(number),
+        Event::Exit(status) => Ended::Exit(status),
+        Event::OutOfTime => Ended::Timeout,
+        Event::OutOfMemory => Ended::OutOfMemory,
+    };
+    let class = classify_run(Some(snapshot), ended, diagnostics);
+    if let Some(named) = classify_panic(class.clone(), Some(snapshot), depth, diagnostics, None) {
+        return named;
+    }
+    let normalised = normalise(snapshot);
+    let text = abort_text(snapshot, &class, &diagnostics.stderr);
+    let keys = keys(&class, snapshot, &normalised, depth, text.as_deref());
+    let unsure = snapshot.torn
+        || normalised.own.is_empty()
+        || normalised.runtime_only
+        || snapshot.opaque_runtime;
+    let confidence = match unsure {
+        true => Confidence::Low,
+        false => Confidence::High,
+    };
+    Classified {
+        class,
+        keys,
+        normalised,
+        confidence,
+        place: None,
+    }
+}
+
+/// Computes the keys of a Rust or Go panic, which its source location identifies better than
+/// frames; `None` for another `class`. `backtrace` is the stderr of a second run with
+/// `RUST_BACKTRACE`.
+pub fn classify_panic(
+    class: Class,
+    snapshot: Option<&Snapshot>,
+    depth: usize,
+    diagnostics: &Diagnostics,
+    backtrace: Option<&[u8]>,
+) -> Option<Classified> {
+    // Of a process that exits the stack is gone.
+    let captured = snapshot.filter(|snapshot| snapshot.signal().is_some());
+    let normalised = captured.map(normalise).unwrap_or_default();
+    let stack = captured.map(|snapshot| (snapshot, &normalised));
+    let (place, stack) = match (&diagnostics.fatal, class.0.as_str()) {
+        (Some(FatalMessage::RustPanic(panic)), "rustpanic") => {
+            (panic_place(panic, backtrace, stack), stack)
+        }
+        // Go's frames are not unwound: it has no unwind tables.
+        (Some(FatalMessage::GoPanic(panic)), "gopanic") => (go_place(panic), None),
+        _ => return None,
+    };
+    let keys = panic_keys(&class, &place, stack, depth);
+    Some(Classified {
+        class,
+        keys,
+        normalised,
+        confidence: Confidence::High,
+        place: Some(place),
+    })
+}
+
+/// Returns the text that identifies a Go panic: function and line of the first frame outside Go's
+/// runtime, else the message without numbers.
+fn go_place(panic: &GoPanic) -> String {
+    let line = panic.line.as_deref().map(short_location);
+    let function = panic.function.as_deref();
+    match (function, line) {
+        (Some(function), Some(line)) => format!("{function} {line}"),
+        _ => without_numbers(&panic.message),
+    }
+}
+
+/// Returns the part of an abort message that goes into the keys: the failed assertion; for a static
+/// stripped program the last line of stderr.
+fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
+    if class.0 != "abrt" {
+        return None;
+    }
+    if failed_assertion(snapshot) {
+        let said = snapshot.abort_message.as_deref().and_then(assertion);
+        return said.or_else(|| assertion(&String::from_utf8_lossy(stderr)));
+    }
+    if snapshot.opaque_runtime {
+        return last_line(&String::from_utf8_lossy(stderr));
+    }
+    None
+}
+
+/// Whether the location of a panic lies in Rust's standard library, so that it identifies no user
+/// code.
+pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
+    is_std_file(&panic.location)
+}
+
+/// Whether a frame certainly is user code. In a stripped program the standard library cannot be
+/// distinguished from the program.
+fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
+    let of_std =
+        |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
+    !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
+}
+
+/// Returns the text that identifies a panic: its location. For a location in the standard library,
+/// the first location outside of it in `backtrace`; without debug information, the first user frame
+/// of the stack, else the function in the backtrace and the message without numbers.
+pub(crate) fn panic_place(
+    panic: &RustPanic,
+    backtrace: Option<&[u8]>,
+    stack: Option<(&Snapshot, &Normalised)>,
+) -> String {
+    let location = short_location(&panic.location);
+    if !is_in_std(panic) {
+        return location;
+    }
+    let seen = backtrace.and_then(backtrace_place);
+    if let Some(place) = &seen
+        && place.contains(':')
+        && place.ends_with(|digit: char| digit.is_ascii_digit())
+    {
+        return short_location(place);
+    }
+    let frame = stack
+        .and_then(|(snapshot, normalised)| snapshot.frames.get(*normalised.own.first()?))
+        .filter(|frame| stack.is_some_and(|(snapshot, _)| is_known_own(frame, snapshot)));
+    if let Some(frame) = frame {
+        return format!("{location} from {}+{:#x}", frame.module, frame.offset);
+    }
+    let function = seen.unwrap_or_default();
+    let message = without_numbers(&panic.message);
+    format!("{location} from {function}: {message}")
 }

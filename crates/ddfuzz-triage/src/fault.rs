@@ -1,79 +1,79 @@
-//! What a faulting access touched, and how.
+//! The memory access that faulted: its address, what is mapped there, and how it was accessed.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::address::Address;
-use super::maps::Maps;
+use crate::memory::Maps;
 
-/// What lies at a fault address (crash-keys.md, "Record").
+/// What is mapped at a fault address (crash-keys.md, "Record").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressClass {
-    /// Below 64 KiB.
+    /// The address is below 64 KiB: a null pointer, possibly with an offset.
     Null,
-    /// No address at all on this processor.
+    /// The number is not a valid address on this processor.
     NonCanonical,
-    /// In no mapping, within 1 MiB of the stack pointer and below the stack: the stack has
-    /// overflowed.
+    /// The address is unmapped, below the stack and within 1 MiB of the stack pointer: a stack
+    /// overflow.
     NearSp,
-    /// In a stack.
+    /// The address is in a mapped stack.
     Stack,
-    /// In the heap.
+    /// The address is in the heap.
     Heap,
-    /// In a mapped file.
+    /// The address is in a mapped file.
     Image,
-    /// In memory without a file.
+    /// The address is in mapped memory without a file.
     Anonymous,
-    /// In no mapping.
+    /// The address is not mapped.
     Unmapped,
 }
 
-/// How memory was accessed.
+/// Kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// It was read.
+    /// The memory was read.
     #[serde(rename = "r")]
     Read,
-    /// It was written.
+    /// The memory was written.
     #[serde(rename = "w")]
     Write,
-    /// It was executed.
+    /// The memory was executed.
     #[serde(rename = "x")]
     Execute,
 }
 
-/// The access that faulted, as far as it is known.
+/// The memory access that faulted; unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The address accessed.
+    /// Address that was accessed.
     pub address: Option<Address>,
-    /// What lies there.
+    /// What is mapped at the accessed address.
     pub class: Option<AddressClass>,
-    /// How it was accessed.
+    /// Whether memory was read, written or executed.
     pub access: Option<Access>,
 }
 
-/// Addresses below this are taken for a null pointer with an offset, in bytes.
+/// Addresses below this count as a null pointer with an offset, in bytes.
 const NULL_PAGES: u64 = 64 << 10;
-/// How far from the stack pointer a fault counts as its, in bytes.
+/// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
+/// overflow, in bytes.
 const NEAR: u64 = 1 << 20;
 
-/// Whether the processor can form `address`: on x86-64 bits 63 to 47 are all equal.
+/// Whether `address` is canonical: on x86-64, bits 63 to 47 are equal.
 #[cfg(target_arch = "x86_64")]
 pub fn is_canonical(address: u64) -> bool {
     matches!(address >> 47, 0 | 0x1_ffff)
 }
 
-/// Whether the processor can form `address`: on AArch64 bits 63 to 48 are all equal.
+/// Whether `address` is canonical: on AArch64, bits 63 to 48 are equal.
 #[cfg(target_arch = "aarch64")]
 pub fn is_canonical(address: u64) -> bool {
     matches!(address >> 48, 0 | 0xffff)
 }
 
-/// What lies at `address`, seen from a thread with this stack pointer.
+/// Returns what is mapped at `address`, for a thread with stack pointer `sp`.
 ///
-/// Memory that nobody may access (a guard region) counts as no mapping. Only what lies *below*
-/// the stack is "near sp": a write that runs off the upper end of the stack is no stack overflow.
+/// Inaccessible memory (a guard region) counts as not mapped. Only an address *below* the stack is
+/// "near sp": a write past the upper end of the stack is no stack overflow.
 pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
     if address < NULL_PAGES {
         return AddressClass::Null;
@@ -86,10 +86,9 @@ pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
     let Some(mapping) = accessible(address) else {
         let below = stack.is_none_or(|stack| address < stack.start);
         let near = address.abs_diff(sp) <= NEAR;
-        return if near && below {
-            AddressClass::NearSp
-        } else {
-            AddressClass::Unmapped
+        return match near && below {
+            true => AddressClass::NearSp,
+            false => AddressClass::Unmapped,
         };
     };
     match mapping.path.as_os_str().as_encoded_bytes() {
@@ -98,5 +97,32 @@ pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
         _ if mapping.is_file() => AddressClass::Image,
         _ if stack.is_some_and(|stack| stack.start == mapping.start) => AddressClass::Stack,
         _ => AddressClass::Anonymous,
+    }
+}
+
+/// A virtual address or a register value. Serialized as the string `"0x7f…"`, because many JSON
+/// readers lose the low digits of integers above 2⁵³.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address(pub u64);
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.strip_prefix("0x")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .map(Address)
+            .ok_or_else(|| serde::de::Error::custom(format!("an address is 0x…, not {text:?}")))
     }
 }

@@ -6,27 +6,28 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::messages::ObjectKind;
 use crate::normalise::Normalised;
-use crate::said::ObjectKind;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
+use ddfuzz_exec::Sanitizer;
 
-/// Version of the keys' definition. Since version 2 the object that a report of AddressSanitizer is
-/// about takes part, and of a hang the loop; keys without these are those of version 1, and their
-/// tags say so.
+/// Version of the definition of the keys. Since version 2, keys include the object of an
+/// AddressSanitizer report and the endless loop of a hang. Keys without these equal those of
+/// version 1, as their tags say.
 pub const VERSION: u32 = 2;
 
-/// Frames that the minor key takes in, unless another number is asked for.
+/// Default number of frames in the minor key.
 pub const DEPTH: usize = 2;
 
-/// How often a function must be on the stack to belong to an endless recursion.
+/// Minimum number of calls of a function on the stack to belong to an endless recursion.
 const RECURRING: usize = 3;
 
-/// How many names the stable key takes in.
+/// Maximum number of function names in the stable key.
 const STABLE_DEPTH: usize = 3;
 
-/// The major and minor key. `depth` is the number of frames in the minor key (1…5); `text` is
-/// what an aborting program said, where keys take that in.
+/// Computes the major and minor key. `depth` is the number of frames in the minor key (1…5); `text`
+/// is the part of an abort message that belongs to the keys.
 pub fn keys(
     class: &Class,
     snapshot: &Snapshot,
@@ -49,13 +50,10 @@ pub fn keys(
         let recursion = recurring(snapshot, normalised);
         minor.push(b"");
         for fields in [&mut major, &mut minor] {
-            recursion
-                .iter()
-                .for_each(|function| fields.push_id(function));
+            fields.push_ids(&recursion);
         }
     } else {
-        let by_function = matches!(class.0.as_str(), "smash" | "wildcall" | "hang" | "oom");
-        let f0 = first.map(|frame| match by_function {
+        let f0 = first.map(|frame| match class.is_by_function() {
             true => function_id(frame),
             false => frame_id(frame),
         });
@@ -64,39 +62,29 @@ pub fn keys(
         let via = normalised.via.as_deref().filter(|_| class.0 != "oom");
         minor.push(via.unwrap_or_default().as_bytes());
         minor.push_ids(f0.as_slice());
-        let depth = depth
-            .clamp(1, 5)
-            .saturating_sub(given_up(snapshot, normalised));
+        let depth = depth.clamp(1, 5);
+        let depth = depth.saturating_sub(given_up(snapshot, normalised));
         for index in normalised.own.iter().take(depth).skip(1) {
             minor.push_id(&frame_id(&snapshot.frames[*index]));
         }
     }
     for fields in [&mut major, &mut minor] {
-        text.into_iter()
-            .for_each(|text| fields.push(text.as_bytes()));
+        text.iter().for_each(|text| fields.push(text.as_bytes()));
         if let Some((id, variable)) = &object {
             fields.push_id(id);
             fields.push(variable.as_bytes());
         }
         endless.iter().for_each(|id| fields.push_id(id));
     }
-    Keys {
-        major: major.key(),
-        minor: minor.key(),
-        stable: None,
-        version: VERSION,
-    }
+    without_stable(&major, &minor)
 }
 
-/// Whose object a report of AddressSanitizer is about, where the access is one to it: of a variable
-/// in a frame its function and where it begins there, of a block of the heap the call that
-/// allocated it, of a global variable its name and file.
+/// Identifies the object of an AddressSanitizer report that the access missed closely: a stack
+/// variable by its function and position, a heap block by the call that allocated it, a global
+/// variable by name and file.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
-    let reported = class.0.starts_with("asan:") || class.0.starts_with("hwasan:");
-    let owner = snapshot
-        .owner
-        .as_ref()
-        .filter(|owner| reported && owner.near)?;
+    let reported = matches!(class.sanitizer(), Some(Sanitizer::Asan | Sanitizer::Hwasan));
+    let owner = snapshot.owner.as_ref().filter(|it| reported && it.near)?;
     let mut own = owner.frames.iter().filter(|frame| !frame.runtime);
     let id = match owner.kind {
         ObjectKind::Stack => function_id(owner.frames.first()?),
@@ -106,7 +94,7 @@ fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a s
     Some((id, &owner.variable))
 }
 
-/// The loop that does not end, of the function that names a hang.
+/// Identifies the endless loop of a hang, by module and offset.
 fn endless_id<'a>(
     class: &Class,
     snapshot: &'a Snapshot,
@@ -117,13 +105,13 @@ fn endless_id<'a>(
     Some((&snapshot.frames[*first].module, endless.head))
 }
 
-/// Whether keys take in whose object a report is about.
-pub(crate) fn take_in_object(class: &Class, snapshot: &Snapshot) -> bool {
+/// Whether the keys include the object of a sanitizer's report.
+pub(crate) fn keys_include_object(class: &Class, snapshot: &Snapshot) -> bool {
     object_id(class, snapshot).is_some()
 }
 
-/// How many frames of the minor key stand for functions that only give up, and are not there. (A
-/// runtime that cannot be told from the program gives up by functions of its own.)
+/// Returns how many frames of the minor key stand for removed functions that only end the program.
+/// An unrecognizable runtime has such functions of its own, which do not count.
 fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     match snapshot.opaque_runtime {
         true => 0,
@@ -131,8 +119,8 @@ fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     }
 }
 
-/// The keys of a panic that `place` names; where the stack was read, the minor key takes in how it
-/// led there.
+/// Computes the keys of a panic at `place`. Where the stack was read, the minor key includes its
+/// innermost frames.
 pub fn panic_keys(
     class: &Class,
     place: &str,
@@ -153,6 +141,17 @@ pub fn panic_keys(
             minor.push_id(&frame_id(frame));
         }
     }
+    without_stable(&major, &minor)
+}
+
+/// Computes the keys of a crash of which only the class is known.
+pub fn frameless_keys(class: &Class) -> Keys {
+    let mut minor = Fields::new("ddfuzz-minor-1", class);
+    minor.push(b"");
+    without_stable(&Fields::new("ddfuzz-major-1", class), &minor)
+}
+
+fn without_stable(major: &Fields, minor: &Fields) -> Keys {
     Keys {
         major: major.key(),
         minor: minor.key(),
@@ -161,21 +160,8 @@ pub fn panic_keys(
     }
 }
 
-/// The keys of a crash of which only the class is known.
-pub fn frameless_keys(class: &Class) -> Keys {
-    let mut minor = Fields::new("ddfuzz-minor-1", class);
-    minor.push(b"");
-    let major = Fields::new("ddfuzz-major-1", class).key();
-    Keys {
-        major,
-        minor: minor.key(),
-        stable: None,
-        version: VERSION,
-    }
-}
-
-/// The key for matching across rebuilds, from the demangled names of the own frames, innermost
-/// first, and of the `object` that the major key takes in; `None` without names.
+/// Computes the key that matches crashes across rebuilds, from the demangled names of the user
+/// frames, innermost first, and from the `object` in the major key; `None` without names.
 pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Option<Key> {
     let tag = match object {
         Some(_) => "ddfuzz-stable-2",
@@ -187,14 +173,12 @@ pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Opt
             fields.push(name.as_deref().unwrap_or_default().as_bytes());
         }
     }
-    names
-        .iter()
-        .take(STABLE_DEPTH)
-        .for_each(|name| fields.push(name.as_bytes()));
+    let first = names.iter().take(STABLE_DEPTH);
+    first.for_each(|name| fields.push(name.as_bytes()));
     (!names.is_empty()).then(|| fields.key())
 }
 
-/// (module, offset): a frame or a function.
+/// Module and offset of a frame or a function.
 type Id<'a> = (&'a str, u64);
 
 fn frame_id(frame: &RawFrame) -> Id<'_> {
@@ -205,36 +189,31 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// The sorted set of functions that recur on the stack; where none does, the first one. Another
-/// recursion that has led to the endless one, as a parser's, is seen where the stack is small: it
-/// lies outside of all calls of the innermost function that recurs, and does not count.
+/// Returns the sorted set of functions in the endless recursion, or the first function where none
+/// recurs. A recursion outside of it, such as that of a parser, does not count: it lies outside of
+/// all calls of the innermost recurring function.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
-    let all: Vec<Id<'_>> = frames
-        .map(|index| function_id(&snapshot.frames[*index]))
-        .collect();
+    let function = |index: &usize| function_id(&snapshot.frames[*index]);
+    let all: Vec<Id<'_>> = frames.map(function).collect();
     let innermost = recurring_in(&all);
     let innermost = all.iter().find(|id| innermost.contains(id));
     let endless = innermost.and_then(|id| all.iter().rposition(|other| other == id));
     let recurring = endless.map(|outermost| recurring_in(&all[..=outermost]));
-    recurring.unwrap_or_else(|| {
-        let first = normalised.own.first();
-        let first = first.map(|index| function_id(&snapshot.frames[*index]));
-        first.into_iter().collect()
-    })
+    recurring.unwrap_or_else(|| normalised.own.first().map(function).into_iter().collect())
 }
 
-/// The sorted set of functions that these calls are of often enough.
+/// Returns the sorted set of functions that are called at least `RECURRING` times.
 fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     let mut seen: BTreeMap<Id<'a>, usize> = BTreeMap::new();
-    calls
-        .iter()
-        .for_each(|id| *seen.entry(*id).or_default() += 1);
+    for id in calls {
+        *seen.entry(*id).or_default() += 1;
+    }
     seen.retain(|_, count| *count >= RECURRING);
     seen.into_keys().collect()
 }
 
-/// The fields that one key is the hash of.
+/// The fields that are hashed to one key.
 struct Fields(Vec<Vec<u8>>);
 
 impl Fields {
@@ -260,13 +239,13 @@ impl Fields {
     }
 }
 
-/// A crash key: the first 16 bytes of a blake3 hash. Written whole as 32 hex digits in records,
-/// shown as the first 12.
+/// A crash key: the first 16 bytes of a blake3 hash. Records contain all 32 hex digits; people see
+/// the first 12.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// The blake3 hash of length-prefixed fields.
+    /// Hashes the fields, each prefixed by its length.
     pub fn of<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Key {
         let mut hasher = blake3::Hasher::new();
         for field in fields {
@@ -278,7 +257,7 @@ impl Key {
         Key(bytes)
     }
 
-    /// The 12 hex digits that are shown and name folders.
+    /// Returns the first 12 hex digits, which people see and which name folders.
     pub fn short(self) -> String {
         self.to_string()[..12].to_owned()
     }
@@ -296,7 +275,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A text that is not a key.
+/// Error: a text is not a key, because it does not have 32 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key has 32 hex digits, not {0:?}")]
 pub struct NotAKey(String);

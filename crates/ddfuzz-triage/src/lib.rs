@@ -1,60 +1,54 @@
-//! From a crashing run to keys: capture, unwind, normalise, class, keys.
+//! Classifies crashes: from a crashing run to the keys by which crashes are grouped.
 //!
-//! A [`Triager`] runs an input again under ptrace. At the signal that kills the process it reads
-//! a [`Snapshot`](snapshot::Snapshot) from outside; everything behind that (normalise, class,
-//! keys, severity) is a pure function of the snapshot.
-//!
-//! Localized here: `framehop`, `gimli` and `object` (unwinding and ELF files), `addr2line`
-//! (names of frames), `iced-x86` (single instructions), `blake3` (keys).
+//! - In: an executor whose runs can be traced ([`Start`]), and an input.
+//! - Out: a [`Crash`] record (class, keys, frames, registers, severity), or only the keys.
+//! - Central type: [`Triager`], which runs an input again under ptrace. At the signal that kills
+//!   the process it reads a [`Snapshot`](snapshot::Snapshot); class, keys and severity are pure
+//!   functions of the snapshot and of the [`Diagnostics`](messages::Diagnostics), the messages
+//!   that the process printed.
+//! - Reading order: `triager.rs`, `capture.rs`, `snapshot.rs`, `normalise.rs`, `class.rs`,
+//!   `keys.rs`, `crash.rs`.
+//! - Used only here: `framehop`, `gimli` and `object` (unwinding, ELF files), `addr2line` (names
+//!   of frames), `iced-x86` (single instructions), `blake3` (keys).
 
-pub mod abort_text;
-pub mod address;
+mod called_functions;
 mod capture;
 pub mod class;
-mod control;
-mod copied;
 mod crash;
-mod exported;
+mod crash_copy;
 pub mod fault;
-pub mod fold;
-mod follow;
-mod giving_up;
 mod hang;
+pub mod input_reads;
 mod instruction;
 pub mod keys;
-pub mod maps;
-mod memory;
+pub mod memory;
+pub mod messages;
 mod module;
 mod modules;
 pub mod normalise;
-mod object;
 mod observable;
-pub mod quick;
-mod reading;
-pub mod reads;
-mod record;
 pub mod registers;
-mod reported;
+mod report_frames;
+mod reported_object;
 pub mod runtime_modules;
-pub mod said;
 pub mod severity;
 mod site;
 pub mod snapshot;
+mod snapshot_reader;
 mod symbols;
-mod tail_call;
-pub mod told;
 mod tracee;
 mod triager;
 mod unwind;
+mod watchdog;
 
+pub use class::Class;
 pub use crash::{
-    Class, Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject,
-    Times,
+    Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject, Times,
 };
 pub use keys::{Key, NotAKey, stable_key};
 pub use module::{Entry, function_start_in};
-pub use object::Object;
 pub use observable::{Conditions, Unobservable};
+pub use reported_object::Object;
 pub use site::{Site, short_function, short_source};
 pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};

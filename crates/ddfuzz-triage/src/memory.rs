@@ -1,24 +1,27 @@
-//! Reading the memory of another process.
+//! The memory of another process, and its memory map (`/proc/PID/maps`).
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::IoSliceMut;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-/// Memory that can be read piece by piece.
+/// Memory that can be read by address.
 pub trait Memory {
-    /// Fills `buffer` from `address` on, up to the first byte that cannot be read, and gives the
-    /// number of bytes filled.
+    /// Fills `buffer` from `address` on, up to the first unreadable byte, and returns the number of
+    /// bytes.
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
 
-    /// The eight bytes at `address` as a number.
+    /// Reads the eight bytes at `address` as a number.
     fn word(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         (self.read(address, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Up to `length` bytes from `address` on.
+    /// Reads up to `length` bytes at `address`.
     fn bytes(&mut self, address: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         let filled = self.read(address, &mut bytes);
@@ -27,12 +30,12 @@ pub trait Memory {
     }
 }
 
-/// The granularity of reading, in bytes; a divisor of every real page size.
+/// Unit of reading, in bytes; a divisor of every page size.
 const PAGE: u64 = 4096;
-/// Pages fetched at once from a stack, which is walked upwards: 64 KiB.
+/// Number of pages that are read at once from a stack: 64 KiB.
 const AHEAD: usize = 16;
 
-/// The memory of a stopped process, fetched by page and kept as long as the stop lasts.
+/// Memory of a stopped process. Pages are cached as long as the process is stopped.
 pub(crate) struct ProcessMemory {
     pid: Pid,
     sp: u64,
@@ -40,25 +43,22 @@ pub(crate) struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// The memory of the process to which the stopped thread `pid` belongs.
+    /// Creates the memory of the process of the stopped thread `pid`, whose stack pointer is `sp`.
     pub(crate) fn new(pid: Pid, sp: u64) -> ProcessMemory {
-        ProcessMemory {
-            pid,
-            sp,
-            pages: HashMap::new(),
-        }
+        let pages = HashMap::new();
+        ProcessMemory { pid, sp, pages }
     }
 
     fn page(&mut self, start: u64) -> Option<&[u8]> {
         if !self.pages.contains_key(&start) {
-            let on_stack =
-                start >= self.sp & !(PAGE - 1) && start - (self.sp & !(PAGE - 1)) < 1 << 23;
+            let stack = self.sp & !(PAGE - 1);
+            let on_stack = (stack..stack.saturating_add(1 << 23)).contains(&start);
             self.fetch(start, if on_stack { AHEAD } else { 1 });
         }
         self.pages.get(&start)?.as_deref()
     }
 
-    /// Fetches up to `count` pages; the first that cannot be read is remembered as such.
+    /// Reads up to `count` pages; the first unreadable page is cached as unreadable.
     fn fetch(&mut self, start: u64, count: usize) {
         let mut buffer = vec![0; count * PAGE as usize];
         // One vector a page: a partial transfer then ends at a page, and counts what came before.
@@ -69,11 +69,10 @@ impl ProcessMemory {
                 len: PAGE as usize,
             })
             .collect();
-        let filled =
-            process_vm_readv(self.pid, &mut [IoSliceMut::new(&mut buffer)], &remote).unwrap_or(0);
-        for (index, page) in buffer[..filled].chunks_exact(PAGE as usize).enumerate() {
-            self.pages
-                .insert(start + index as u64 * PAGE, Some(page.into()));
+        let local = &mut [IoSliceMut::new(&mut buffer)];
+        let filled = process_vm_readv(self.pid, local, &remote).unwrap_or(0);
+        for (index, page) in (0..).zip(buffer[..filled].chunks_exact(PAGE as usize)) {
+            self.pages.insert(start + index * PAGE, Some(page.into()));
         }
         self.pages.entry(start).or_insert(None);
     }
@@ -95,5 +94,141 @@ impl Memory for ProcessMemory {
             filled += count;
         }
         filled
+    }
+}
+
+/// One line of `/proc/PID/maps`: a range of addresses and the file mapped there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// First address after the range.
+    pub end: u64,
+    /// Whether the process may read the memory.
+    pub readable: bool,
+    /// Whether the process may write the memory.
+    pub writable: bool,
+    /// Whether the process may execute the memory.
+    pub executable: bool,
+    /// Offset in the file at which the range begins, in bytes.
+    pub offset: u64,
+    /// Inode of the file; 0 without a file.
+    pub inode: u64,
+    /// Path of the file, or the kernel's name (`[stack]`, `[heap]`, `[vdso]`); may be empty.
+    pub path: PathBuf,
+}
+
+impl Mapping {
+    /// Whether the mapping is backed by a file.
+    pub fn is_file(&self) -> bool {
+        self.inode != 0
+    }
+
+    /// Whether the range can be accessed at all; a guard region cannot.
+    pub fn is_accessible(&self) -> bool {
+        self.readable || self.writable || self.executable
+    }
+
+    /// Returns the path of the file without the kernel's suffix ` (deleted)`.
+    pub fn file_path(&self) -> PathBuf {
+        let bytes = self.path.as_os_str().as_bytes();
+        let bytes = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
+        PathBuf::from(OsString::from_vec(bytes.to_vec()))
+    }
+
+    /// Returns the base name of the file, or the kernel's name.
+    pub fn base_name(&self) -> String {
+        let path = self.file_path();
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    fn parse(line: &[u8]) -> Option<Mapping> {
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let range = fields.next()?;
+        let permissions = fields.next()?;
+        let offset = hex(fields.next()?)?;
+        let _device = fields.next()?;
+        let inode = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        let path = fields.next().unwrap_or_default().trim_ascii_start();
+        let dash = range.iter().position(|byte| *byte == b'-')?;
+        let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
+        if start >= end {
+            return None;
+        }
+        let may = |index: usize, letter: u8| permissions.get(index) == Some(&letter);
+        Some(Mapping {
+            start,
+            end,
+            readable: may(0, b'r'),
+            writable: may(1, b'w'),
+            executable: may(2, b'x'),
+            offset,
+            inode,
+            path: unescape(path),
+        })
+    }
+}
+
+/// Replaces `\012`, which the kernel writes for a line feed in a path.
+fn unescape(path: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, behind)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(b"\\012") {
+            bytes.push(b'\n');
+            rest = behind;
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The memory map of a process, ascending by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Maps(Vec<Mapping>);
+
+impl Maps {
+    /// Parses the text of `/proc/PID/maps`. The text is hostile (a path may contain anything):
+    /// invalid lines are skipped.
+    pub fn parse(text: &[u8]) -> Maps {
+        let lines = text.split(|byte| *byte == b'\n');
+        let mut mappings: Vec<Mapping> = lines.filter_map(Mapping::parse).collect();
+        mappings.sort_by_key(|mapping| mapping.start);
+        Maps(mappings)
+    }
+
+    /// Reads the map of a live process or thread; empty where it cannot be read.
+    pub fn of(pid: nix::unistd::Pid) -> Maps {
+        let text = std::fs::read(format!("/proc/{pid}/maps"));
+        text.map(|text| Maps::parse(&text)).unwrap_or_default()
+    }
+
+    /// Returns the mapping that contains `address`.
+    pub fn find(&self, address: u64) -> Option<&Mapping> {
+        let behind = self.0.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.0.get(behind.checked_sub(1)?)?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// Whether the code at `address` can be executed.
+    pub fn is_executable(&self, address: u64) -> bool {
+        self.find(address).is_some_and(|mapping| mapping.executable)
+    }
+
+    /// Whether the map is empty: the process does not let itself be read.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Iterates over the mappings, ascending by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.0.iter()
     }
 }

@@ -1,4 +1,4 @@
-//! The modules of a process, and a cache of their facts.
+//! The modules mapped in a process, and a cache of their facts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use nix::unistd::Pid;
 use object::ReadCache;
 
-use crate::maps::{Mapping, Maps};
-use crate::memory::Memory;
+use crate::memory::{Mapping, Maps, Memory, ProcessMemory};
 use crate::module::Module;
 use crate::runtime_modules::is_runtime_module;
 use crate::unwind::Unwinder;
 
-/// What tells one version of a file from another.
+/// Identifies one version of a file, and whether it is parsed as a runtime module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -26,45 +25,45 @@ struct Identity {
     runtime: bool,
 }
 
-/// A module that is read already: its file, the functions that the user wants dropped, its facts.
+/// A parsed module: its file, the functions that the user wants dropped, its facts.
 type InUse = (Identity, Vec<String>, Weak<Module>);
 
-/// Modules that some triager of this process uses: each keeps some megabytes of a program with debug
-/// information, and one is made for each crash that is minimized.
+/// Modules in use by any triager of this process. Each takes some megabytes if it has debug
+/// information, and every minimization has its own triager.
 static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
-/// An executable mapping and the module behind it.
+/// An executable mapping and its module.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// The addresses of the mapping.
+    /// Addresses of the mapping.
     pub range: Range<u64>,
-    /// What is added to the file's addresses.
+    /// Load bias: the difference between addresses in memory and in the file.
     pub bias: u64,
     /// Base name of the mapping; `exe` for the target's own executable.
     pub name: Arc<str>,
-    /// Whether it is the executable of its process.
+    /// Whether the module is the executable of its process.
     pub main: bool,
-    /// Whether the whole module is the runtime's.
+    /// Whether the whole module belongs to the runtime.
     pub runtime: bool,
-    /// Where the file can be read.
+    /// Path at which the module's file can be read; `None` for the vDSO.
     pub path: Option<Arc<Path>>,
-    /// Its facts.
+    /// Facts of the module.
     pub module: Arc<Module>,
 }
 
 impl Region {
-    /// Whether the code at `address` is the runtime's.
+    /// Whether the code at `address` belongs to the runtime.
     pub(crate) fn is_runtime(&self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.bias);
         self.runtime || self.module.linked.containing(offset).is_some()
     }
 }
 
-/// The executable of a process.
+/// The main executable of a process.
 struct Main {
-    /// The path of its mapping.
+    /// Path of the main executable's mapping.
     path: Option<PathBuf>,
-    /// Whether it is the target's own.
+    /// Whether the executable is the target's own.
     own: bool,
 }
 
@@ -74,41 +73,41 @@ impl Main {
     }
 }
 
-/// The code of one process: where which module is mapped, and what unwinds it.
+/// The executable mappings of one process with their modules, and its unwinder.
 pub(crate) struct Layout {
     regions: Vec<Region>,
     fingerprint: Vec<(Mapping, Option<Identity>)>,
     /// Whether the process executes the target's own executable.
     own: bool,
-    /// Unwinds through these modules.
+    /// Unwinder for these modules.
     pub unwinder: Unwinder,
 }
 
 impl Layout {
-    /// The file-backed executable mapping that holds `address`.
+    /// Returns the executable mapping that contains `address`.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
-        let behind = self
-            .regions
-            .partition_point(|region| region.range.start <= address);
-        let region = self.regions.get(behind.checked_sub(1)?)?;
+        let regions = &self.regions;
+        let behind = regions.partition_point(|region| region.range.start <= address);
+        let region = regions.get(behind.checked_sub(1)?)?;
         region.range.contains(&address).then_some(region)
     }
 
-    /// Whether the program is static and stripped, so that its runtime cannot be told from it.
+    /// Whether the program is static and stripped, so that its runtime cannot be distinguished from
+    /// it.
     pub(crate) fn has_opaque_runtime(&self) -> bool {
         self.regions
             .iter()
             .any(|region| region.main && region.module.is_static && !region.module.has_symbols)
     }
 
-    /// All executable mappings, ascending.
+    /// Returns all executable mappings, ascending by address.
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
 }
 
-/// Facts of modules by file, and the layout of the last process: without randomization the next
-/// one looks the same, so that nothing has to be set up again.
+/// Cache of module facts, and of the layout of the last process. Without address randomization, the
+/// next process has the same layout.
 pub(crate) struct ModuleCache {
     modules: HashMap<Identity, Arc<Module>>,
     vdso: Option<Arc<Module>>,
@@ -119,7 +118,7 @@ pub(crate) struct ModuleCache {
 }
 
 impl ModuleCache {
-    /// An empty cache; the functions named in `dropped` are treated like runtime functions.
+    /// Creates an empty cache. Functions named in `dropped` count as runtime functions.
     pub(crate) fn new(dropped: Vec<String>) -> ModuleCache {
         ModuleCache {
             modules: HashMap::new(),
@@ -130,19 +129,18 @@ impl ModuleCache {
         }
     }
 
-    /// Takes what the process executes now for the target's own executable. Any other that one of
-    /// its processes may execute keeps its name, so that their offsets are never taken for those
-    /// of one program.
+    /// Records the current executable of `process` as the target's own. Other executables keep
+    /// their names, so that their offsets are not confused with the target's.
     pub(crate) fn know_target(&mut self, process: Pid) {
         self.target = Source::Live(process).executable();
     }
 
-    /// The same of what a copied run executed first, by device and inode.
+    /// Records the target's own executable by device and inode.
     pub(crate) fn know_copied_target(&mut self, executable: (u64, u64)) {
         self.target = Some(executable);
     }
 
-    /// The layout of a process.
+    /// Returns the executable mappings of a process with their modules, parsed or from the cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,
@@ -167,6 +165,14 @@ impl ModuleCache {
             _ => self.build(source, fingerprint, &main, memory),
         };
         self.layout.insert(layout)
+    }
+
+    /// Returns the memory and the layout of the process of the stopped thread `tid`, whose stack
+    /// pointer is `sp`.
+    pub(crate) fn live(&mut self, tid: Pid, sp: u64) -> (ProcessMemory, &mut Layout) {
+        let mut memory = ProcessMemory::new(tid, sp);
+        let layout = self.layout(&Source::Live(tid), &Maps::of(tid), &mut memory);
+        (memory, layout)
     }
 
     fn build(
@@ -241,25 +247,21 @@ impl ModuleCache {
         (module, Some(path))
     }
 
-    /// The kernel's own module has no file; it is the same in all processes.
+    /// Returns the vDSO, which has no file and is the same in all processes.
     fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
         let read = || {
-            let length = usize::try_from(mapping.end - mapping.start)
-                .unwrap_or(0)
-                .min(1 << 20);
-            let image = memory.bytes(mapping.start, length);
+            let length = (mapping.end - mapping.start).min(1 << 20);
+            let image = memory.bytes(mapping.start, length as usize);
             Arc::new(Module::parse(image.as_slice(), true, &[]).unwrap_or_default())
         };
         self.vdso.get_or_insert_with(read).clone()
     }
 }
 
-/// The module that another triager uses, else the one that is read now.
+/// Returns the module that another triager uses, else parses it.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |(one, names, _): &&(Identity, Vec<String>, Weak<Module>)| {
-        one == identity && names == dropped
-    };
+    let same = |(one, names, _): &&InUse| one == identity && names == dropped;
     let found = known().iter().find(same).map(|(.., module)| module.clone());
     if let Some(module) = found.and_then(|module| module.upgrade()) {
         return module;
@@ -271,8 +273,8 @@ fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     module
 }
 
-/// Files up to this size are read at once, which is much faster; of larger ones, which are mostly
-/// debug information, only the parts are read that are needed. In bytes.
+/// Maximum size in bytes of a file that is read as a whole, which is faster. Larger files mostly
+/// are debug information, of which only the needed parts are read.
 const READ_AT_ONCE: u64 = 128 << 20;
 
 fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
@@ -288,25 +290,22 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_os_str() == "[vdso]"
 }
 
-/// The path of the mapping that holds the program's entry point. Device and inode would not do:
-/// some file systems show others in the map than in the file's metadata.
+/// Returns the path of the mapping that contains the program's entry point. Device and inode are
+/// not compared, because some file systems show different ones in maps and metadata.
 fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
     let mapping = maps.find(source.entry()?);
     mapping.map(|mapping| mapping.path.clone())
 }
 
-/// The file behind a mapping and where it can be read: by its path if that still is the same
-/// file, else by what the kernel keeps (a program that was deleted or replaced since).
+/// Returns the identity of a mapping's file, and a path to read it: its own path if that still is
+/// the same file, else the kernel's link to the deleted or replaced file.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;
     }
     let path = mapping.file_path();
     let by_path = identity_of(&path);
-    if by_path
-        .as_ref()
-        .is_some_and(|identity| identity.inode == mapping.inode)
-    {
+    if by_path.as_ref().is_some_and(|it| it.inode == mapping.inode) {
         return by_path.map(|identity| (identity, path));
     }
     let Some(kept) = source.kept(mapping, is_main) else {
@@ -321,9 +320,7 @@ fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identi
 }
 
 fn identity_of(path: &Path) -> Option<Identity> {
-    let metadata = std::fs::metadata(path)
-        .ok()
-        .filter(|metadata| metadata.is_file())?;
+    let metadata = std::fs::metadata(path).ok().filter(|it| it.is_file())?;
     Some(Identity {
         device: metadata.dev(),
         inode: metadata.ino(),
@@ -333,12 +330,12 @@ fn identity_of(path: &Path) -> Option<Identity> {
     })
 }
 
-/// A process whose modules are looked at.
+/// A process whose modules are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The process of this stopped thread.
+    /// The process of a stopped thread, by the thread's id.
     Live(Pid),
-    /// One that is gone.
+    /// A process that has ended and left a copy of itself.
     Copied {
         /// Address of the program's entry point.
         entry: u64,
@@ -348,7 +345,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Device and inode of what the process executes.
+    /// Returns device and inode of the executable.
     pub(crate) fn executable(&self) -> Option<(u64, u64)> {
         match self {
             Source::Live(tid) => {
@@ -359,7 +356,7 @@ impl Source {
         }
     }
 
-    /// Address of the program's entry point, which the kernel names in the auxiliary vector.
+    /// Returns the address of the program's entry point, from the auxiliary vector.
     pub(crate) fn entry(&self) -> Option<u64> {
         const AT_ENTRY: u64 = 9;
         let tid = match self {
@@ -374,7 +371,8 @@ impl Source {
         })
     }
 
-    /// Where the kernel still keeps the file of a mapping whose path may be another's by now.
+    /// Returns the kernel's link to the file of a mapping, which works for deleted files too;
+    /// `None` for an ended process.
     pub(crate) fn kept(&self, mapping: &Mapping, is_main: bool) -> Option<PathBuf> {
         let Source::Live(tid) = self else {
             return None;

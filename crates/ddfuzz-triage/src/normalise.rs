@@ -1,34 +1,34 @@
-//! From the frames that were read to those that name a bug (crash-keys.md, "Normalise").
+//! Selects the frames that identify a bug (crash-keys.md, "Normalise"): drops runtime frames,
+//! functions that only end the program, and `main`; folds recursion.
 
 use std::sync::Arc;
 
-use super::Entry;
-use super::fold::fold_cycles;
-use super::snapshot::{Control, End, RawFrame, Snapshot};
+use crate::Entry;
+use crate::snapshot::{Control, End, RawFrame, Snapshot};
 
-/// The frames that keys are computed from.
+/// The frames from which keys are computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
-    /// Own frames, innermost first, recursion folded: indices into the snapshot's frames.
+    /// User frames, innermost first, with folded recursion: indices into the snapshot's frames.
     pub own: Vec<usize>,
-    /// Own frames that were dropped because they only give up (`die`). They have told routes apart
-    /// already, as far as the minor key wants that.
+    /// Number of dropped user frames whose function only ends the program (`die`). The minor key is
+    /// shorter by as many frames.
     pub given_up: usize,
-    /// Own frames before folding, for stack overflows.
+    /// User frames before recursion is folded; the keys of stack overflows need them.
     pub unfolded: Vec<usize>,
     /// Exported name of the outermost runtime frame on top.
     pub via: Option<Arc<str>>,
-    /// Whether there was no own frame, so that the innermost frame of the runtime stands in.
+    /// Whether there is no user frame, so that the innermost runtime frame replaces it.
     pub runtime_only: bool,
 }
 
-/// Functions in which a smashed stack is noticed; below them only one frame can be believed.
+/// Functions that detect a smashed stack; only one frame below them is reliable.
 pub(crate) const SMASH_GUARDS: [&str; 3] = ["__stack_chk_fail", "__fortify_fail", "__chk_fail"];
 
-/// Functions by which an assertion fails.
+/// Functions that report a failed assertion.
 const ASSERTS: [&str; 3] = ["__assert_fail", "__assert", "__assert_perror_fail"];
 
-/// Drops the runtime's frames, cuts the entry and what is below it, and folds recursion.
+/// Drops runtime frames, cuts the entry function and the frames below it, and folds recursion.
 pub fn normalise(snapshot: &Snapshot) -> Normalised {
     let frames = &snapshot.frames;
     let top = snapshot.runtime_on_top();
@@ -65,30 +65,27 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
     }
 }
 
-/// Drops the functions that only give up (`die`, `fatal`), but never the last own frame. Gives how
-/// many it has dropped.
+/// Drops functions that only end the program (`die`, `fatal`), but never the last user frame.
+/// Returns the number of dropped frames.
 fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
-    let only = own
-        .iter()
-        .take_while(|index| frames[**index].gives_up)
-        .count();
-    let dropped = only.min(own.len().saturating_sub(1));
+    let only = own.iter().take_while(|index| frames[**index].gives_up);
+    let dropped = only.count().min(own.len().saturating_sub(1));
     own.drain(..dropped);
     dropped
 }
 
-/// Whether the walk came as far as `main`: a Rust program that aborts on panics has no unwind
-/// tables for it, so that it goes on from there only by luck.
+/// Whether the stack was walked to `main`. A Rust program that aborts on panic has no unwind tables
+/// for `main`, so frames beyond it are unreliable.
 fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
 
-/// Whether the runtime itself says that the stack is smashed.
+/// Whether the runtime detected a smashed stack.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &SMASH_GUARDS)
 }
 
-/// Whether an assertion has failed.
+/// Whether an assertion failed.
 pub(crate) fn failed_assertion(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &ASSERTS)
 }
@@ -101,14 +98,38 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     snapshot.runtime_on_top().iter().any(is_one)
 }
 
-/// Cuts the outermost entry function and what is below it, but never the last own frame. The
-/// entry of a harness comes before `main`, which is the fuzzer's then.
+/// Cuts the outermost entry function and the frames below it, but never the last user frame. A
+/// harness's entry takes precedence over `main`, which belongs to the fuzzer then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
-    let outermost = |entry: Entry| {
-        own.iter()
-            .rposition(|index| frames[*index].entry == Some(entry))
-    };
+    let entries = || own.iter().map(|index| frames[*index].entry);
+    let outermost = |entry: Entry| entries().rposition(|it| it == Some(entry));
     if let Some(cut) = outermost(Entry::Harness).or_else(|| outermost(Entry::Main)) {
         own.truncate(cut.max(1));
     }
+}
+
+/// Maximum length of a folded cycle, in frames.
+const LONGEST_CYCLE: usize = 10;
+
+/// Folds adjacent repetitions of cycles of length 1…10 to one, shortest cycles first, so that the
+/// depth of a recursion does not matter.
+pub fn fold_cycles<T>(mut frames: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    for length in 1..=LONGEST_CYCLE {
+        let mut folded: Vec<T> = Vec::with_capacity(frames.len());
+        for frame in frames {
+            folded.push(frame);
+            let Some(middle) = folded.len().checked_sub(length) else {
+                continue;
+            };
+            let Some(start) = middle.checked_sub(length) else {
+                continue;
+            };
+            let (earlier, later) = (&folded[start..middle], &folded[middle..]);
+            if earlier.iter().zip(later).all(|(a, b)| same(a, b)) {
+                folded.truncate(middle);
+            }
+        }
+        frames = folded;
+    }
+    frames
 }

@@ -1,35 +1,45 @@
-//! Whether a run can show a crash that another build of the program, or a run within other limits,
-//! has shown. Where it cannot, that it passes does not mean that the bug is fixed.
+//! Whether a run can show a crash at all that was found by another build of the program, or within
+//! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
+//! tell`).
 
-use super::Crash;
+use crate::Crash;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer};
 
-/// What of a run decides which crashes it can show.
+/// Properties of a run that decide which crashes it can show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// What the program was compiled with ([`TargetFacts::instrumentation`]); `None` where that is
-    /// not known.
+    /// Sanitizers and debug assertions that the program was compiled with
+    /// ([`TargetFacts::instrumentation`]); `None` where unknown.
     ///
     /// [`TargetFacts::instrumentation`]: ddfuzz_exec::facts::TargetFacts::instrumentation
     pub instrumentation: Option<Vec<String>>,
-    /// Limits on the run.
+    /// Limits of the run.
     pub limits: Limits,
-    /// The exit status that counts as a crash.
+    /// Exit status that counts as a crash.
     pub crash_exit: Option<i32>,
 }
 
 /// Why a run that passes says nothing about a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unobservable {
-    /// The reason, a sentence about "it", the crash.
+    /// The reason, a sentence in which "it" is the crash.
     pub why: String,
-    /// What to do, so that something can be said.
+    /// Advice to the user: how to make a run that can show the crash.
     pub hint: String,
 }
 
-/// The functions by which programs abort themselves. That they are called does not depend on where
-/// things lie in memory, as it does where the C library finds its heap or the stack damaged.
+impl Unobservable {
+    fn new(why: impl Into<String>, hint: impl Into<String>) -> Unobservable {
+        Unobservable {
+            why: why.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Functions by which programs abort themselves. Unlike heap and stack checks, such aborts do not
+/// depend on memory layout.
 const ABORTING: [&str; 6] = [
     "abort",
     "raise",
@@ -40,8 +50,8 @@ const ABORTING: [&str; 6] = [
 ];
 
 impl Crash {
-    /// Why a run under these conditions that passes says nothing about this crash; `None` where it
-    /// does not crash any more.
+    /// Returns why a passing run under these conditions says nothing about this crash; `None` if a
+    /// passing run means that the crash is fixed.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -50,8 +60,8 @@ impl Crash {
             .or_else(|| uncounted(self, now))
     }
 
-    /// Whether a build that was compiled with this shows crashes as the one did that this crash is
-    /// of: with the same sanitizers. Another sanitizer sees the same bug as something else.
+    /// Whether a build with this instrumentation has the same sanitizers as the build that crashed.
+    /// Different sanitizers report the same bug as different crashes.
     pub fn is_comparable(&self, instrumentation: Option<&[String]>) -> bool {
         match (self.details.instrumentation.as_deref(), instrumentation) {
             (Some(before), Some(now)) => sanitizers(before) == sanitizers(now),
@@ -59,21 +69,21 @@ impl Crash {
         }
     }
 
-    /// Why a crash of a build that is not comparable says nothing about this one.
-    pub fn seen_otherwise(&self) -> Unobservable {
+    /// Explains why a different crash in a build with other sanitizers says nothing about this
+    /// crash.
+    pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
-        Unobservable {
-            why: "the program fails differently, but in a build with other sanitizers: it may \
-                  be the same bug"
-                .to_owned(),
-            hint: format!(
+        Unobservable::new(
+            "the program fails differently, but in a build with other sanitizers: it may \
+                  be the same bug",
+            format!(
                 "compile the program {}, as it was",
                 build(&sanitizers(known))
             ),
-        }
+        )
     }
 
-    /// What a program has to be compiled with to show this crash, as `-fsanitize=` names it.
+    /// Returns the sanitizers that a build needs to show this crash, as `-fsanitize=` names them.
     pub fn needed_sanitizers(&self) -> Vec<String> {
         if let Some(sanitizer) = self.class.sanitizer() {
             return vec![flag(self, sanitizer)];
@@ -85,7 +95,7 @@ impl Crash {
         }
     }
 
-    /// Whether it takes Rust's overflow checks or debug assertions to show this crash.
+    /// Whether a build needs Rust's overflow checks or debug assertions to show this crash.
     pub fn needs_debug_assertions(&self) -> bool {
         let known = self.details.instrumentation.as_deref();
         let had = known.is_some_and(|known| has(known, DEBUG_ASSERTIONS));
@@ -99,8 +109,8 @@ fn has(instrumentation: &[String], name: &str) -> bool {
     instrumentation.iter().any(|known| known == name)
 }
 
-/// The sanitizers among what a program was compiled with; single checks of
-/// UndefinedBehaviorSanitizer are that.
+/// Returns the sanitizers in a program's instrumentation; single checks count as
+/// UndefinedBehaviorSanitizer.
 fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     let known = instrumentation
         .iter()
@@ -112,7 +122,7 @@ fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     all
 }
 
-/// Those by which memory is laid out otherwise.
+/// Returns the sanitizers that change the memory layout.
 fn shadowing(instrumentation: &[String]) -> Vec<Sanitizer> {
     let mut found = sanitizers(instrumentation);
     found.retain(|one| one.shadows());
@@ -128,7 +138,7 @@ fn titles(sanitizers: &[Sanitizer]) -> String {
     titles.join(" and ")
 }
 
-/// Checks that are no part of `-fsanitize=undefined`.
+/// Checks of UndefinedBehaviorSanitizer that `-fsanitize=undefined` does not include.
 const BESIDE: [&str; 4] = [
     "cfi",
     "implicit-conversion",
@@ -136,111 +146,109 @@ const BESIDE: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// `-fsanitize=FLAG` of what reports the crash.
+/// Returns the `-fsanitize=` flag that a build needs to report the crash.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
-    let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
+    let check = crash.class.kind();
     match sanitizer {
         Sanitizer::Ubsan if BESIDE.contains(&check) => check.to_owned(),
         // It is part of AddressSanitizer, too, which more builds have.
         Sanitizer::Lsan => {
             let known = crash.details.instrumentation.as_deref().unwrap_or_default();
             let alone = has(known, "leak") && !has(known, "address");
-            let flag = if alone { "leak" } else { "address" };
-            flag.to_owned()
+            if alone { "leak" } else { "address" }.to_owned()
         }
         _ => sanitizer.flag().to_owned(),
     }
 }
 
-/// Whether a program that was compiled with this reports such crashes.
+/// Whether a program with the instrumentation `now` reports such crashes.
 fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     match sanitizer {
-        Sanitizer::Lsan => ["leak", "address", "hwaddress"]
-            .iter()
-            .any(|flag| has(now, flag)),
+        Sanitizer::Lsan => {
+            let mut flags = ["leak", "address", "hwaddress"].into_iter();
+            flags.any(|flag| has(now, flag))
+        }
         Sanitizer::Ubsan => {
-            let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
-            let family = check.split('-').next().unwrap_or_default();
+            let check = crash.class.kind();
+            let threads = check.split('-').next().unwrap_or_default();
             let same = crash.details.instrumentation.as_deref() == Some(now);
             let whole = has(now, "undefined") && !BESIDE.contains(&check);
             // `shift-base` and `shift-exponent` are checked by `shift`.
-            let single = has(now, check) || family == "shift" && has(now, family);
+            let single = has(now, check) || threads == "shift" && has(now, threads);
             whole || single || same && !sanitizers(now).is_empty()
         }
         _ => has(now, sanitizer.flag()),
     }
 }
 
-/// The sanitizer that reported it is not there.
+/// Checks whether the build has the sanitizer that reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
     let title = sanitizer.title();
     let Some(now) = &now.instrumentation else {
-        return Some(Unobservable {
-            why: format!(
+        return Some(Unobservable::new(
+            format!(
                 "{title} reported it, and ddfuzz cannot see whether the program that is run has it"
             ),
-            hint: format!("give the program itself, compiled with -fsanitize={flag}"),
-        });
+            format!("give the program itself, compiled with -fsanitize={flag}"),
+        ));
     };
     if reports(crash, sanitizer, now) {
         return None;
     }
     if sanitizers(now).contains(&sanitizer) {
-        let check = crash.class.0.split_once(':').map_or("", |(_, check)| check);
-        return Some(Unobservable {
-            why: format!(
+        let check = crash.class.kind();
+        return Some(Unobservable::new(
+            format!(
                 "the program contains no check for {check}: it is compiled without it, or the fix \
                  has removed the checked code"
             ),
-            hint: format!("compile the program with -fsanitize={flag} and without optimization"),
-        });
+            format!("compile the program with -fsanitize={flag} and without optimization"),
+        ));
     }
-    Some(Unobservable {
-        why: format!("{title} reported it, but the program is compiled without it"),
-        hint: format!("compile the program with -fsanitize={flag}"),
-    })
+    Some(Unobservable::new(
+        format!("{title} reported it, but the program is compiled without it"),
+        format!("compile the program with -fsanitize={flag}"),
+    ))
 }
 
-/// Its panic was an overflow check or a debug assertion, or may have been one.
+/// Checks whether the build has the overflow check or debug assertion that panicked.
 fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let now = now.instrumentation.as_deref()?;
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
         return None;
     }
-    Some(Unobservable {
-        why: "it was found in a build with Rust's overflow checks or debug assertions, which this \
-              one lacks"
-            .to_owned(),
-        hint: "compile the program with -C debug-assertions=on (cargo: the dev profile)".to_owned(),
-    })
+    Some(Unobservable::new(
+        "it was found in a build with Rust's overflow checks or debug assertions, which this \
+              one lacks",
+        "compile the program with -C debug-assertions=on (cargo: the dev profile)",
+    ))
 }
 
-/// It went over a limit that is larger now.
+/// Checks whether the exceeded limit is larger now.
 fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
-        "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable {
-            why: format!(
+        "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable::new(
+            format!(
                 "it exceeded a limit of {} ms, but the limit is larger now",
                 then.cpu.as_millis()
             ),
-            hint: "omit --timeout, to run it with the limit that it was found with".to_owned(),
-        }),
-        "oom" if now.memory > then.memory => Some(Unobservable {
-            why: format!(
+            "omit --timeout, to run it with the limit that it was found with",
+        )),
+        "oom" if now.memory > then.memory => Some(Unobservable::new(
+            format!(
                 "it exceeded a limit of {} MiB, but the limit is larger now",
                 then.memory >> 20
             ),
-            hint: "omit --memory, to run it with the limit that it was found with".to_owned(),
-        }),
+            "omit --memory, to run it with the limit that it was found with",
+        )),
         _ => None,
     }
 }
 
-/// Whether a crash of this kind may vanish where the program's data lie elsewhere, or where its code
-/// is slower or faster.
+/// Whether a crash of this class may disappear with another memory layout or speed.
 fn depends_on_layout(crash: &Crash) -> bool {
     match crash.class.0.as_str() {
         "fpe" | "ill" | "trap" | "sys" | "rustpanic" | "gopanic" => false,
@@ -252,7 +260,7 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// One of the two builds has a sanitizer that lays out memory in its own way.
+/// Checks whether the memory layouts of the two builds differ by a sanitizer.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);
@@ -270,13 +278,13 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
         (true, _) => format!("without {lacked}, and this one has it"),
         (false, false) => format!("with {had}, and this one has {lacked}"),
     };
-    Some(Unobservable {
-        why: format!("it was found in a build {parts}: another layout of memory can hide it"),
-        hint: format!("compile the program {}, as it was", build(&before)),
-    })
+    Some(Unobservable::new(
+        format!("it was found in a build {parts}: another layout of memory can hide it"),
+        format!("compile the program {}, as it was", build(&before)),
+    ))
 }
 
-/// How a build with these sanitizers is made.
+/// Describes the compiler options of a build with these sanitizers.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
         none if none.is_empty() => "without sanitizers".to_owned(),
@@ -284,11 +292,13 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// The exit status that was the crash is none now.
+/// Checks whether the exit status of the crash still counts as one.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
-    let status: i32 = crash.class.0.strip_prefix("exit:")?.parse().ok()?;
-    (now.crash_exit != Some(status)).then(|| Unobservable {
-        why: format!("it is an exit with status {status}, which does not count as a crash now"),
-        hint: format!("add --crash-exit {status}"),
+    let status = crash.class.exit_status()?;
+    (now.crash_exit != Some(status)).then(|| {
+        Unobservable::new(
+            format!("it is an exit with status {status}, which does not count as a crash now"),
+            format!("add --crash-exit {status}"),
+        )
     })
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use nix::unistd::Pid;
 
-use super::address::Address;
+use crate::fault::Address;
 
-/// The registers of a stopped thread: those that unwinding needs, and all by name.
+/// The registers of a stopped thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
-    /// The program counter.
+    /// Program counter: address of the current instruction.
     pub pc: u64,
-    /// The stack pointer.
+    /// Stack pointer.
     pub sp: u64,
-    /// The frame pointer.
+    /// Frame pointer.
     pub fp: u64,
-    /// The link register; 0 on x86-64, which has none.
+    /// Link register; 0 on x86-64, which has none.
     pub lr: u64,
-    /// All general registers, by the name of the processor's manual.
+    /// All general registers by name.
     pub all: BTreeMap<&'static str, u64>,
 }
 
@@ -27,15 +27,18 @@ impl Registers {
         nix::sys::ptrace::getregs(tid).map(|regs| Registers::from_native(&regs))
     }
 
-    /// As records write them.
+    /// Returns the registers in the form of crash records.
     pub fn addresses(&self) -> BTreeMap<String, Address> {
-        self.all
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), Address(*value)))
+        let all = self.all.iter();
+        all.map(|(name, value)| ((*name).to_owned(), Address(*value)))
             .collect()
     }
 
+<<<<<<< HEAD
     /// Of a copy, in the order of `crates/ddfuzz-exec/runtime/snapshot.h`.
+=======
+    /// Converts copied registers, in the order of `crates/ddfuzz-exec/runtime/copy.h`.
+>>>>>>> h18-triage
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [
@@ -51,43 +54,20 @@ impl Registers {
         }
     }
 
-    /// Nothing is copied on this processor.
+    /// Returns zeros: nothing is copied on this processor.
     #[cfg(target_arch = "aarch64")]
     pub(crate) fn from_copy(_copied: &[u64; 20]) -> Registers {
         Registers::default()
     }
 
     #[cfg(target_arch = "x86_64")]
+    #[rustfmt::skip]
     fn from_native(regs: &libc::user_regs_struct) -> Registers {
-        let all = [
-            ("rax", regs.rax),
-            ("rbx", regs.rbx),
-            ("rcx", regs.rcx),
-            ("rdx", regs.rdx),
-            ("rsi", regs.rsi),
-            ("rdi", regs.rdi),
-            ("rbp", regs.rbp),
-            ("rsp", regs.rsp),
-            ("r8", regs.r8),
-            ("r9", regs.r9),
-            ("r10", regs.r10),
-            ("r11", regs.r11),
-            ("r12", regs.r12),
-            ("r13", regs.r13),
-            ("r14", regs.r14),
-            ("r15", regs.r15),
-            ("rip", regs.rip),
-            ("eflags", regs.eflags),
-            ("fs_base", regs.fs_base),
-            ("gs_base", regs.gs_base),
-        ];
-        Registers {
-            pc: regs.rip,
-            sp: regs.rsp,
-            fp: regs.rbp,
-            lr: 0,
-            all: BTreeMap::from(all),
-        }
+        Registers::from_copy(&[
+            regs.rax, regs.rbx, regs.rcx, regs.rdx, regs.rsi, regs.rdi, regs.rbp, regs.rsp,
+            regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+            regs.rip, regs.eflags, regs.fs_base, regs.gs_base,
+        ])
     }
 
     #[cfg(target_arch = "aarch64")]

@@ -1,40 +1,17 @@
-//! Which modules and functions are the runtime's and not the user's.
+//! Which modules and functions belong to the runtime and not to the user's code.
 
-/// Base names, without `.so` and what follows, of the modules whose frames are dropped: the C
-/// library and its parts, the loader, the compilers' runtimes and the sanitizers'.
+/// Base names, without `.so` and what follows, of runtime modules: C library, loader, runtimes of
+/// compilers and sanitizers.
+#[rustfmt::skip]
 const MODULES: &[&str] = &[
-    "libc",
-    "libm",
-    "libmvec",
-    "libdl",
-    "librt",
-    "libpthread",
-    "ld",
-    "ld-linux",
-    "ld-linux-x86-64",
-    "ld-linux-aarch64",
-    "ld-musl-x86_64",
-    "ld-musl-aarch64",
-    "libc.musl-x86_64",
-    "libc.musl-aarch64",
-    "libgcc_s",
-    "libstdc++",
-    "libc++",
-    "libc++abi",
-    "libunwind",
-    "libasan",
-    "libubsan",
-    "liblsan",
-    "libtsan",
-    "libmsan",
-    "libhwasan",
-    "ddfuzz-copy",
-    "ddfuzz-runtime",
-    "linux-vdso",
-    "[vdso]",
+    "libc", "libm", "libmvec", "libdl", "librt", "libpthread", "ld", "ld-linux", "ld-linux-x86-64",
+    "ld-linux-aarch64", "ld-musl-x86_64", "ld-musl-aarch64", "libc.musl-x86_64",
+    "libc.musl-aarch64", "libgcc_s", "libstdc++", "libc++", "libc++abi", "libunwind", "libasan",
+    "libubsan", "liblsan", "libtsan", "libmsan", "libhwasan", "ddfuzz-copy", "ddfuzz-runtime",
+    "linux-vdso", "[vdso]",
 ];
 
-/// Whether all frames of a module with this base name are the runtime's.
+/// Whether a module with this base name belongs to the runtime.
 pub fn is_runtime_module(base_name: &str) -> bool {
     let stem = base_name.split(".so").next().unwrap_or(base_name);
     if MODULES.contains(&stem) {
@@ -44,101 +21,46 @@ pub fn is_runtime_module(base_name: &str) -> bool {
         return stem.starts_with("libclang_rt.");
     };
     // `libc-2.31.so` of an older glibc, `libstd-8389830094602f5a.so` of Rust.
-    let version = suffix
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut bytes = suffix.bytes();
+    let version = bytes.all(|byte| byte.is_ascii_digit() || byte == b'.');
     let hash = suffix.len() == 16 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
     version && MODULES.contains(&name)
         || hash && name == "libstd"
         || name.starts_with("libclang_rt.")
 }
 
-/// Names of the abort paths of glibc and musl, for statically linked programs. Exact names: a
-/// pattern would drop a user's `my_abort` as well.
+/// Functions on the abort paths of glibc and musl, for static programs. The names are exact: a
+/// pattern would match a user's `my_abort` too.
+#[rustfmt::skip]
 const ABORT_PATH: &[&str] = &[
-    "abort",
-    "raise",
-    "gsignal",
-    "kill",
-    "tkill",
-    "pthread_kill",
-    "__pthread_kill",
-    "__pthread_kill_internal",
-    "__pthread_kill_implementation",
-    "__assert",
-    "__assert_fail",
-    "__assert_fail_base",
-    "__assert_perror_fail",
-    "__libc_fatal",
-    "__libc_message",
-    "__libc_message_impl",
-    "__libc_assert_fail",
-    "__stack_chk_fail",
-    "__stack_chk_fail_local",
-    "__fortify_fail",
-    "__fortify_fail_abort",
-    "__chk_fail",
-    "malloc_printerr",
-    "malloc_consolidate",
-    "unlink_chunk",
-    "_int_free",
-    "_int_free_chunk",
-    "_int_free_merge_chunk",
-    "_int_malloc",
-    "_int_realloc",
-    "_int_memalign",
-    "sysmalloc",
-    "free",
-    "cfree",
-    "__libc_free",
-    "malloc",
-    "__libc_malloc",
-    "realloc",
-    "__libc_realloc",
-    "calloc",
-    "__libc_calloc",
-    "munmap_chunk",
-    "a_crash",
+    "abort", "raise", "gsignal", "kill", "tkill", "pthread_kill", "__pthread_kill",
+    "__pthread_kill_internal", "__pthread_kill_implementation", "__assert", "__assert_fail",
+    "__assert_fail_base", "__assert_perror_fail", "__libc_fatal", "__libc_message",
+    "__libc_message_impl", "__libc_assert_fail", "__stack_chk_fail", "__stack_chk_fail_local",
+    "__fortify_fail", "__fortify_fail_abort", "__chk_fail", "malloc_printerr",
+    "malloc_consolidate", "unlink_chunk", "_int_free", "_int_free_chunk", "_int_free_merge_chunk",
+    "_int_malloc", "_int_realloc", "_int_memalign", "sysmalloc", "free", "cfree", "__libc_free",
+    "malloc", "__libc_malloc", "realloc", "__libc_realloc", "calloc", "__libc_calloc",
+    "munmap_chunk", "a_crash",
 ];
 
-/// Beginnings of the names of runtimes that are linked *into* programs: clang's sanitizers,
-/// libFuzzer, the Rust standard library, our harness macro.
+/// Prefixes of functions of runtimes that are linked into programs: clang's sanitizers, libFuzzer,
+/// Rust's standard library, the harness macro of ddfuzz-target.
+#[rustfmt::skip]
 const LINKED: &[&str] = &[
-    "__asan_",
-    "__hwasan_",
-    "__lsan_",
-    "__msan_",
-    "__tsan_",
-    "__ubsan_",
-    "__sanitizer_",
-    "__interceptor_",
-    "___interceptor_",
-    "__interception::",
-    "__sancov_",
-    "fuzzer::",
-    "std::",
-    "core::",
-    "alloc::",
-    "__rust_",
-    "__rustc::",
-    "ddfuzz_target::",
+    "__asan_", "__hwasan_", "__lsan_", "__msan_", "__tsan_", "__ubsan_", "__sanitizer_",
+    "__interceptor_", "___interceptor_", "__interception::", "__sancov_", "fuzzer::", "std::",
+    "core::", "alloc::", "__rust_", "__rustc::", "ddfuzz_target::",
 ];
 
-/// Namespaces of C++ runtimes as their symbols spell them (Itanium mangling).
+/// Namespaces of C++ runtimes in mangled symbols.
+#[rustfmt::skip]
 const LINKED_MANGLED: &[&str] = &[
-    "_ZN6fuzzer",
-    "_ZNK6fuzzer",
-    "_ZN6__asan",
-    "_ZN7__ubsan",
-    "_ZN6__lsan",
-    "_ZN6__msan",
-    "_ZN6__tsan",
-    "_ZN11__sanitizer",
-    "_ZN14__interception",
-    "_ZN8__hwasan",
+    "_ZN6fuzzer", "_ZNK6fuzzer", "_ZN6__asan", "_ZN7__ubsan", "_ZN6__lsan", "_ZN6__msan",
+    "_ZN6__tsan", "_ZN11__sanitizer", "_ZN14__interception", "_ZN8__hwasan",
 ];
 
-/// Whether a function linked into the program itself is a runtime's, by its symbol.
+/// Whether a function in the program itself belongs to a runtime, by its symbol.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
     // The compiler names the parts and copies that it makes `free.cold`, `raise.constprop.0`.
     let source_name = symbol.split('.').next().unwrap_or(symbol);

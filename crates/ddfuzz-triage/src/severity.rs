@@ -1,27 +1,18 @@
-//! An estimate of how bad a crash is (crash-keys.md, "Record").
+//! Estimates how dangerous a crash is (crash-keys.md, "Record").
 
-use super::fault::{Access, AddressClass, Fault};
-use super::said::{HEAP, Report, ReportAccess, Tool};
-use super::{Class, Severity};
+use crate::fault::{Access, AddressClass, Fault};
+use crate::messages::{HEAP, Report, ReportAccess, Tool};
+use crate::{Class, Severity};
 
-/// Functions of the heap: an abort on the way through one of them is the heap's.
+/// Functions of the heap: an abort in one of them means a corrupted heap.
+#[rustfmt::skip]
 const HEAP_FUNCTIONS: [&str; 12] = [
-    "free",
-    "cfree",
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "malloc_usable_size",
+    "free", "cfree", "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
+    "posix_memalign", "valloc", "pvalloc", "malloc_usable_size",
 ];
 
-/// The estimate and the reason for it. `via` is the runtime function on top, `said` what the C
-/// library said, `report` a sanitizer's report.
+/// Returns the estimate and its reason. `via` is the runtime function on top, `said` the abort
+/// message of the C library, `report` a sanitizer's report.
 pub fn severity(
     class: &Class,
     fault: &Fault,
@@ -69,7 +60,7 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
-/// Of a report that is not about a deadly signal.
+/// Estimates the severity of a report that is not about a deadly signal.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     match report.tool {

@@ -1,15 +1,15 @@
-//! Where in the user's code a crash happened, as tables show it: the first function of the program
-//! or its libraries, not one of a standard library or of what runs a harness.
+//! The crash site that tables show: the first function of the program or its libraries, without
+//! standard libraries and fuzzing harness code.
 
-use super::said::{is_std_file, is_std_function, short_location};
-use super::{Crash, Frame, Level, PanicRecord};
+use crate::messages::{is_std_file, is_std_function, short_location};
+use crate::{Crash, Frame, Level, PanicRecord};
 
-/// Where in the user's code a crash happened.
+/// A place in the user's code where a crash happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// The function, where its name is known; without one, and without a line, module and offset.
+    /// Name of the function; without name and line, module and offset.
     pub function: Option<String>,
-    /// `file:line` or `file:line:column`, as the program has it.
+    /// `file:line` or `file:line:column`, as in the debug information.
     pub source: Option<String>,
 }
 
@@ -24,8 +24,8 @@ impl std::fmt::Display for Site {
 }
 
 impl Crash {
-    /// Where in the user's code it happened: of a panic the place that names it, because the
-    /// innermost frames are those of whoever handles it, or no stack is left.
+    /// Returns the crash site. For a panic, the place in its message, because the innermost frames
+    /// belong to the panic handler or the stack is gone.
     pub fn site(&self) -> Option<Site> {
         if let Some(panic) = &self.details.panic {
             return Some(self.site_of_panic(panic));
@@ -33,7 +33,7 @@ impl Crash {
         site_of_frames(&self.frames)
     }
 
-    /// The site of a panic: what it names itself, and the function in which that is.
+    /// Returns the site of a panic: the place in its message, and the function there.
     fn site_of_panic(&self, panic: &PanicRecord) -> Site {
         let location = panic.location.as_deref();
         let source = location.filter(|it| short_location(it) == panic.place);
@@ -43,8 +43,8 @@ impl Crash {
         }
     }
 
-    /// The function of the user's code that panicked: behind Rust's handler, above which stands
-    /// what a hook of the program calls.
+    /// Returns the user function that panicked. On the stack it is below Rust's panic handler and
+    /// the functions that a panic hook calls.
     fn panicking_function(&self, panic: &PanicRecord) -> Option<String> {
         let is_handler = |frame: &Frame| {
             let name = frame.name.as_deref().unwrap_or_default();
@@ -56,18 +56,15 @@ impl Crash {
             let line = level.line.map(|line| format!("{}:", short_location(line)));
             line.is_some_and(|line| panic.place.starts_with(&line))
         };
-        let named = || {
-            behind()
-                .flat_map(Frame::levels)
-                .filter(|it| it.name.is_some())
-        };
+        let levels = || behind().flat_map(Frame::levels);
+        let named = || levels().filter(|it| it.name.is_some());
         let there = named().find(is_there);
         let first = || named().find(is_the_users).or_else(|| named().next());
         there.or_else(first)?.name.map(str::to_owned)
     }
 }
 
-/// The site that a stack leads to, innermost frame first.
+/// Returns the site of a stack, innermost frame first.
 pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
     let own = || frames.iter().filter(|frame| frame.own);
     let telling = || own().filter(|frame| !frame.gives_up);
@@ -76,7 +73,7 @@ pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
 }
 
 impl Frame {
-    /// Its innermost function and line, else its module and offset.
+    /// Returns the innermost function and line of the frame, else its module and offset.
     pub fn site(&self) -> Site {
         self.levels().find_map(Level::site).unwrap_or_else(|| Site {
             function: Some(format!("{}+{:#x}", self.module, self.offset)),
@@ -84,7 +81,7 @@ impl Frame {
         })
     }
 
-    /// The innermost of its functions that is not a library's or a runner's.
+    /// Returns the innermost function of the frame that belongs to neither a library nor a harness.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());
@@ -92,12 +89,11 @@ impl Frame {
         self.levels().filter(is_the_users).find_map(Level::site)
     }
 
-    /// Those of its functions that are the user's own, innermost first; the frame itself where
-    /// nothing is known of its functions. None of a frame of a runtime.
+    /// Returns the user functions of the frame, innermost first; the frame itself where no function
+    /// is known; nothing for a runtime frame.
     pub fn own_sites(&self) -> Vec<Site> {
-        let own = self
-            .levels()
-            .filter(|level| self.own && is_the_users(level));
+        let levels = self.levels();
+        let own = levels.filter(|level| self.own && is_the_users(level));
         let sites: Vec<Site> = own.filter_map(Level::site).collect();
         match sites.is_empty() && self.own && self.levels().find_map(Level::site).is_none() {
             true => vec![self.site()],
@@ -116,7 +112,7 @@ impl Level<'_> {
     }
 }
 
-/// Whether a function is the program's or one of its libraries', as far as name and file tell.
+/// Whether a function belongs to the program or one of its libraries, by name and file.
 fn is_the_users(level: &Level<'_>) -> bool {
     let file = level.line.unwrap_or_default();
     let name = level.name.unwrap_or_default();
@@ -131,8 +127,7 @@ fn is_the_users(level: &Level<'_>) -> bool {
     !header && !runner && !std
 }
 
-/// Parts of the paths of headers that come with the system: what they define is the C or C++
-/// library's.
+/// Parts of paths of system headers, whose inline functions belong to the C or C++ library.
 const SYSTEM_HEADERS: [&str; 4] = [
     "/usr/include/",
     "/include/c++/",
@@ -140,7 +135,7 @@ const SYSTEM_HEADERS: [&str; 4] = [
     "/usr/lib/llvm",
 ];
 
-/// Parts of the paths of crates that run harnesses.
+/// Parts of paths of crates that run fuzzing harnesses.
 const RUNNERS: [&str; 4] = [
     "/libfuzzer-sys-",
     "/libfuzzer-sys/",
@@ -148,14 +143,14 @@ const RUNNERS: [&str; 4] = [
     "/honggfuzz-0.",
 ];
 
-/// Functions of such crates, for programs without lines.
+/// Functions of such harness crates, for programs without line information.
 const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 
-/// What cargo-fuzz's macro calls the function that it makes of a fuzz target.
+/// Function that the macro `fuzz_target!` of cargo-fuzz defines.
 const FUZZ_TARGET: &str = "__libfuzzer_sys_run";
 
-/// A function's name as it is shown: generic arguments folded (`decode<…>`), and the function that
-/// `fuzz_target!` makes by the name of the macro.
+/// Shortens a function's name to be shown: generic arguments become `decode<…>`, and the function
+/// that `fuzz_target!` defines is shown by the name of the macro.
 pub fn short_function(name: &str) -> String {
     let last = name.rsplit("::").next().unwrap_or(name);
     if last == FUZZ_TARGET {
@@ -164,8 +159,8 @@ pub fn short_function(name: &str) -> String {
     folded(name)
 }
 
-/// The name with generic arguments folded. What begins a path is a type (`<A<B> as C>::f`) and is
-/// kept, as are the operators of C++ that are written with these letters.
+/// Replaces generic arguments by `<…>`. A leading type (`<A<B> as C>::f`) and C++ operators that
+/// contain `<` or `>` are kept.
 fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -187,13 +182,13 @@ fn folded(name: &str) -> String {
     out
 }
 
-/// Whether a name so far ends with the keyword that begins an operator's.
+/// Whether a name ends with the keyword `operator`.
 fn is_operator(name: &str) -> bool {
     let before = name.strip_suffix("operator");
     before.is_some_and(|it| !it.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
 }
 
-/// The operator that stands behind the word `operator`, of those written with `<` and `>`.
+/// Returns the C++ operator with `<` or `>` that a text begins with.
 fn operator(text: &str) -> Option<&str> {
     let all = [
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
@@ -201,7 +196,8 @@ fn operator(text: &str) -> Option<&str> {
     all.into_iter().find(|it| text.starts_with(it))
 }
 
-/// What stands behind the arguments that a text begins with; `None` where they do not end.
+/// Returns the text after the generic arguments that a text begins with; `None` where they do not
+/// end.
 fn behind_arguments(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut before = ' ';
@@ -221,41 +217,37 @@ fn behind_arguments(text: &str) -> Option<&str> {
     None
 }
 
-/// The longest path that is shown whole, in characters.
+/// Maximum length of a path that is shown whole, in characters.
 const LONGEST_PATH: usize = 60;
 
-/// A source file and line as they are shown: of a crate from its folder on
+/// Shortens a source location to be shown: of a crate from its folder on
 /// (`gif-0.11.1/src/reader/mod.rs:212`), of Rust's libraries from theirs
-/// (`core/src/slice/mod.rs:9`); of another file whose path is long the last three parts
-/// (`…/parser/lib/tlv.c:19`).
+/// (`core/src/slice/mod.rs:9`), of other long paths the last three parts (`…/parser/lib/tlv.c:19`).
 pub fn short_source(source: &str) -> String {
     let inside = of_crate(source).or_else(|| of_checkout(source));
-    let of_std = || {
-        source
-            .split_once("/library/")
-            .filter(|_| is_std_file(source))
-    };
-    match inside.or_else(|| Some(of_std()?.1.to_owned())) {
+    let library = source
+        .split_once("/library/")
+        .filter(|_| is_std_file(source));
+    match inside.or_else(|| Some(library?.1.to_owned())) {
         Some(inside) => inside,
         None if source.chars().count() <= LONGEST_PATH => source.to_owned(),
         None => format!("…/{}", short_location(source)),
     }
 }
 
-/// Of a file of a crate that cargo has downloaded, what stands behind the name of the registry.
+/// Returns the path inside cargo's registry, for a file of a downloaded crate.
 fn of_crate(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/registry/src/")?;
     Some(inside.split_once('/')?.1.to_owned())
 }
 
-/// Of a file of a repository that cargo has checked out (`goblin-HASH/COMMIT/src/lib.rs`) its name
-/// and what stands behind the commit.
+/// Returns the repository's name and the path in it, for a file of a git dependency
+/// (`goblin-HASH/COMMIT/src/lib.rs`).
 fn of_checkout(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/git/checkouts/")?;
     let mut parts = inside.splitn(3, '/');
     let (repository, _, file) = (parts.next()?, parts.next()?, parts.next()?);
-    let name = repository
-        .rsplit_once('-')
-        .map_or(repository, |(name, _)| name);
+    let name = repository.rsplit_once('-');
+    let name = name.map_or(repository, |(name, _)| name);
     Some(format!("{name}/{file}"))
 }

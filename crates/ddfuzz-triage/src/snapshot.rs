@@ -1,4 +1,4 @@
-//! What was read off a dying process: all that keys are computed from.
+//! The state of a dying process, from which class and keys are computed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,166 +6,167 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Entry;
-use super::fault::Fault;
-use super::registers::Registers;
-use super::said::ObjectKind;
+use crate::Entry;
+use crate::fault::Fault;
+use crate::messages::ObjectKind;
+use crate::registers::Registers;
 
-/// What stopped the process for good.
+/// The signal, exit or exceeded limit that stopped a process for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A signal was about to be delivered.
     Signal {
-        /// The Linux signal number.
+        /// Linux signal number.
         number: i32,
-        /// Where the signal came from (`si_code`).
+        /// Source of the signal (`si_code`).
         code: i32,
     },
-    /// It was about to exit with this status.
+    /// The process was about to exit with this status.
     Exit(i32),
-    /// It was interrupted because its time was up.
+    /// The watchdog interrupted the run because its time was over.
     OutOfTime,
-    /// It was interrupted because it used more memory than it may.
+    /// The watchdog interrupted the run because it exceeded its memory limit.
     OutOfMemory,
 }
 
-/// Why a frame is believed.
+/// Evidence that a frame is real and not a stale value on the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
-    /// It is where the thread stood.
+    /// The frame is at the thread's program counter.
     #[default]
     Pc,
-    /// A call stands before its return address.
+    /// A call instruction precedes the frame's return address.
     Call,
-    /// The kernel put it there when it delivered a signal.
+    /// The kernel pushed the frame when it delivered a signal.
     Signal,
-    /// Its caller has called it, and it has made a call in the place of its return.
+    /// A caller called the function, which then ended in a tail call.
     Tail,
-    /// Its return address was found in the dead stack below the stack pointer.
+    /// The frame's return address was found in the dead stack below the stack pointer.
     Scan,
 }
 
-/// Why the walk of the stack ended.
+/// Why the stack walk ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// It came to the first frame of the thread.
+    /// The walk reached the first frame of the thread.
     Clean,
-    /// The next return address is not one.
+    /// The next return address does not follow a call.
     Untrusted,
-    /// The stack could not be read on.
+    /// The stack or its unwind information could not be read.
     Unreadable,
-    /// 256 frames were read.
+    /// The walk stopped after 256 frames.
     Cap,
-    /// The stack below the first own frame is destroyed.
+    /// The stack below the first user frame is destroyed.
     Smashed,
-    /// The stack was not read.
+    /// The stack was not walked.
     #[default]
     None,
 }
 
-/// How control came to where it stands.
+/// How control came to the program counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// As programs do.
+    /// Control flow is normal.
     #[default]
     Sound,
-    /// By a call or jump to something that is no code.
+    /// A call or jump went to an invalid address.
     WildCall,
-    /// By a return to something that is no code.
+    /// A return went to an invalid address: the stack was overwritten.
     Smashed,
 }
 
-/// One frame as it was read off the process.
+/// One frame as it was read from the process, without symbols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawFrame {
-    /// Base name of the module's mapping; `exe` for the main executable.
+    /// Base name of the module; `exe` for the main executable.
     pub module: Arc<str>,
-    /// Offset from the module's load bias, in bytes; of a caller, that of its return address − 1.
+    /// Offset from the module's load bias, in bytes; for a caller, of the return address − 1.
     pub offset: u64,
-    /// Start of the function that covers it, same origin as `offset`.
+    /// Start of the function that contains the code, as an offset like `offset`.
     pub function_start: Option<u64>,
-    /// Why it is believed.
+    /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
-    /// Whether it is the runtime's: by its module, or by its symbol where the runtime is linked
-    /// in.
+    /// Whether the code belongs to the runtime, by its module, or by its symbol where the runtime
+    /// is linked into the program.
     pub runtime: bool,
-    /// Which entry function it is in.
+    /// `main` or a harness's entry, if the code is in such a function.
     pub entry: Option<Entry>,
-    /// Whether it only stands between the place that gives up and the abort (`die`, `fatal`).
+    /// Whether the function only ends the program (`die`, `fatal`).
     pub gives_up: bool,
-    /// Exported name; looked up for the runtime frames on top only.
+    /// Exported name of the function; set for the runtime frames on top only.
     pub exported: Option<Arc<str>>,
-    /// The module's GNU build id, as hex digits.
+    /// GNU build id of the module, as hex digits.
     pub build_id: Option<Arc<str>>,
-    /// Where the module's file can be read.
+    /// Path at which the module's file can be read.
     pub path: Option<Arc<Path>>,
 }
 
-/// Whose the object is that a sanitizer's report is about.
+/// The owner of the object in a sanitizer's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// What kind of object.
+    /// Kind of the object.
     pub kind: ObjectKind,
-    /// Of a variable a frame of its function; of a block of the heap the calls that allocated it,
-    /// innermost first.
+    /// For a stack variable, a frame of its function; for a heap block, the stack of its
+    /// allocation, innermost first.
     pub frames: Vec<RawFrame>,
-    /// What tells variables apart: of one in a frame where it begins there, of a global one its
-    /// name and file.
+    /// Identifies the variable: its position in the stack frame, or name and file of a global
+    /// variable.
     pub variable: String,
-    /// Whether the access begins in the object or close to it, so that it is surely this one that
-    /// is used wrongly.
+    /// Whether the access begins in the object or close to it, so that the object certainly is the
+    /// misused one.
     pub near: bool,
 }
 
-/// A loop that is not left, by offsets in the module of its function.
+/// An endless loop. Addresses are offsets in the module of its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endless {
-    /// Where it is entered.
+    /// Address at which the loop is entered.
     pub head: u64,
-    /// Where straight pieces of its code begin, ascending.
+    /// Start addresses of its basic blocks, ascending.
     pub pieces: Vec<u64>,
 }
 
-/// What was read off a dying process.
+/// State of a dying process, read when it stopped: registers, fault, stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// What stopped it.
+    /// The signal, exit or exceeded limit that stopped the process.
     pub event: Event,
-    /// The registers of the thread.
+    /// Registers of the thread.
     pub registers: Registers,
-    /// Up to 16 bytes of code from the program counter on.
+    /// Up to 16 bytes of code at the program counter.
     pub code: Vec<u8>,
-    /// The access that faulted.
+    /// The memory access that faulted: address, kind, what is mapped there.
     pub fault: Fault,
-    /// How control came to where it stands.
+    /// How control came to the program counter.
     pub control: Control,
-    /// All frames, innermost first.
+    /// All frames of the stack, innermost first.
     pub frames: Vec<RawFrame>,
-    /// Why there are no more.
+    /// Why the stack walk ended.
     pub end: End,
-    /// Program counters that signals interrupted, as the stack tells.
+    /// Program counters that were interrupted by signals, as found on the stack.
     pub interrupted: Vec<u64>,
-    /// What the C library says it aborts for.
+    /// Abort message in the C library's memory.
     pub abort_message: Option<String>,
-    /// Whether the program is static and stripped, so that its runtime cannot be told from it.
+    /// Whether the program is static and stripped, so that its runtime cannot be distinguished from
+    /// it.
     pub opaque_runtime: bool,
-    /// Whether it was read off a copy that is not whole, or a process that hides its memory.
+    /// Whether the snapshot comes from an incomplete copy, or from a process that hides its memory.
     pub torn: bool,
-    /// Whose object a sanitizer's report is about.
+    /// Owner of the object in a sanitizer's report.
     pub owner: Option<Owner>,
-    /// Of a run that was cut off the calls inside the one that names it, innermost first, as they
-    /// were under way just then: they come and go.
+    /// For an interrupted run: the calls inside the one that identifies it, innermost first. They
+    /// differ from run to run.
     pub inside: Vec<RawFrame>,
-    /// The loop that is not left, of the function of the first frame.
+    /// Endless loop in the function of the first frame.
     pub endless: Option<Endless>,
-    /// How long the reading took.
+    /// Duration of the reading.
     pub took: Duration,
 }
 
 impl Snapshot {
-    /// A snapshot of which nothing but the event is known.
+    /// Creates a snapshot that contains only the event.
     pub fn bare(event: Event) -> Snapshot {
         Snapshot {
             event,
@@ -186,13 +187,13 @@ impl Snapshot {
         }
     }
 
-    /// The runtime frames on top of the first own frame.
+    /// Returns the runtime frames above the first user frame.
     pub fn runtime_on_top(&self) -> &[RawFrame] {
         let count = self.frames.iter().take_while(|frame| frame.runtime).count();
         &self.frames[..count]
     }
 
-    /// The signal, if it is one that stopped it.
+    /// Returns the signal that stopped the process, if it was one.
     pub fn signal(&self) -> Option<i32> {
         match self.event {
             Event::Signal { number, .. } => Some(number),

@@ -1,4 +1,4 @@
-//! What triage needs of `exec`: a process that can be seized before it runs the target.
+//! The interface between triage and ddfuzz-exec: starts the target in a process that can be traced.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,66 +11,80 @@ use ddfuzz_exec::{
     Traced, Way,
 };
 
-/// A process of the target that waits, to be seized: just before its `execve`, or where its `main`
-/// is called.
+/// A process of the target that waits to be traced, either before its `execve` or before its
+/// `main`.
 ///
-/// It need not be our child. Dropping it kills the process, if it still lives.
+/// It need not be a child of this process. Dropping it kills the process.
 pub trait Tracee {
-    /// Its process id, valid until its end has been collected.
+    /// Returns the process id, which is valid until the end of the process has been collected.
     fn pid(&self) -> Pid;
 
-    /// Whether it is yet to execute the target; else it was forked from the target, and is it.
+    /// Whether the process will still execute the target. Otherwise it was forked from the target.
     fn executes(&self) -> bool {
         true
     }
 
-    /// Lets it go on: to its `execve`, where there is one.
+    /// Resumes the waiting process.
     ///
     /// # Errors
-    /// When it is gone.
+    /// When the process is gone.
     fn release(&mut self) -> Result<(), ExecError>;
 
-    /// The last 4 KiB that it wrote to stderr; complete only once the process has ended.
+    /// Returns the last 4 KiB of stderr; complete only after the process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
+<<<<<<< HEAD
     /// What it said while it died; complete only once no process of the run is left.
     fn said(&mut self) -> CrashMessages {
         CrashMessages {
+=======
+    /// Returns the output of the dying process; complete only after all processes of the run have
+    /// ended.
+    fn said(&mut self) -> Said {
+        Said {
+>>>>>>> h18-triage
             stderr: self.stderr_tail(),
             report: Vec::new(),
         }
     }
 }
 
-/// A run that was watched from outside only.
+/// Result of a run without ptrace.
 #[derive(Clone, Debug)]
 pub struct Untraced {
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
+<<<<<<< HEAD
     /// What it said while it died.
     pub said: CrashMessages,
     /// Where it has left copies of itself, where it can.
     pub copies: Option<Arc<CrashSnapshots>>,
+=======
+    /// What the run printed: end of stderr, and sanitizer report.
+    pub said: Said,
+    /// Copies that dying processes made of themselves, where the target supports that.
+    pub copies: Option<Arc<Copies>>,
+>>>>>>> h18-triage
 }
 
 /// Starts the target for triage, one run at a time.
 pub trait Start: Send {
-    /// Starts the target on `input` and stops it just before its `execve`. Without `aslr` its
-    /// address space is not randomized, where the system allows that.
+    /// Starts the target on `input` and stops it before its `execve`. Without `aslr`, its addresses
+    /// are not randomized, where the system allows that.
     ///
     /// # Errors
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without tracing; used where the system refuses ptrace. Where it
-    /// can, it copies itself when it dies.
+    /// Runs the target on `input` without ptrace, where the system refuses it. If supported, dying
+    /// processes copy themselves.
     ///
     /// # Errors
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
-    /// Runs the target once more, untraced, to hear what a plain run does not say; `None` where
-    /// that cannot be asked.
+    /// Runs the target again, without ptrace, with options that make it print more (see [`Again`]);
+    /// `None` where that is not supported.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -82,14 +96,13 @@ pub trait Start: Send {
         Ok(None)
     }
 
-    /// What the program was compiled with that decides which crashes it can show: sanitizers, as
-    /// `-fsanitize=` names them, and Rust's debug assertions; `None` where what runs is not known.
+    /// Returns the compiler options of the program that decide which crashes it can show:
+    /// sanitizers, as `-fsanitize=` names them, and Rust's debug assertions; `None` where unknown.
     fn instrumentation(&self) -> Option<Vec<String>> {
         None
     }
 
-    /// The sanitizers of all programs that a run on `input` starts; `None` where that cannot be
-    /// asked.
+    /// Returns the sanitizers of all programs that a run on `input` starts; `None` where unknown.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -97,7 +110,7 @@ pub trait Start: Send {
         Ok(None)
     }
 
-    /// The program that runs, where that is known.
+    /// Returns the path of the program, where it is known.
     fn program(&self) -> Option<PathBuf> {
         None
     }
@@ -107,13 +120,13 @@ pub trait Start: Send {
         true
     }
 
-    /// The way of execution that this stands for.
+    /// Returns the way of execution.
     fn way(&self) -> Way;
 
-    /// Limits on each run.
+    /// Returns the limits of time and memory of each run.
     fn limits(&self) -> Limits;
 
-    /// The exit status that counts as a crash.
+    /// Returns the exit status that counts as a crash.
     fn crash_exit(&self) -> Option<i32>;
 }
 
@@ -188,6 +201,7 @@ impl Start for Traceable {
         Traceable::may_panic(self)
     }
 
+    /// Returns the way of execution of the target.
     fn way(&self) -> Way {
         Traceable::way(self)
     }
@@ -202,7 +216,7 @@ impl Start for Traceable {
 }
 
 impl Triager {
-    /// A triager of `target` as the way `way` runs it.
+    /// Creates a triager of `target`, executed as `way` says.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

@@ -1,113 +1,111 @@
-//! Runs an input again to see how it crashes.
+//! The `Triager` runs an input again under ptrace, and returns the record or the keys of its crash.
 
 use std::cell::OnceCell;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::class::{classify_ending, classify_told};
-use super::reported::ReportFrames;
-use super::said::Tool;
-use super::snapshot::Snapshot;
-use super::told::{Told, Words};
-use super::{Class, Conditions, Crash, Key, Symbolizer};
 use crate::capture::Trace;
-use crate::copied;
-use crate::follow::follow;
+use crate::class::{
+    Classified, class_and_keys, classify_ending, classify_panic, classify_run, is_in_std,
+};
+use crate::crash::{CaptureWay, Run, record};
+use crate::crash_copy;
+use crate::messages::{Diagnostics, FatalMessage, Tool};
 use crate::modules::ModuleCache;
-use crate::quick::Named;
-use crate::quick::is_in_std;
-use crate::quick::name;
-use crate::quick::name_panic;
-use crate::record::CaptureWay;
-use crate::record::Run;
-use crate::record::record;
+use crate::report_frames::ReportFrames;
+use crate::snapshot::Snapshot;
 use crate::tracee::Start;
+<<<<<<< HEAD
 use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
+=======
+use crate::watchdog::follow;
+use crate::{Class, Conditions, Crash, Key, Symbolizer};
+use ddfuzz_exec::{Again, Copies, Ended, ExecError, Said, Sanitizer, lives};
+>>>>>>> h18-triage
 
-/// How often an input is run before it counts as flaky.
+/// Number of runs after which an input that does not crash counts as flaky.
 const TRIES: u32 = 3;
 
-/// What the user may choose about keys.
+/// The user's settings for keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Frames in the minor key, 1…5.
+    /// Number of frames in the minor key, 1…5.
     pub depth: usize,
-    /// Exact names (as in the symbol table) of functions whose frames are dropped.
+    /// Exact symbol names of functions whose frames are dropped.
     pub dropped: Vec<String>,
-    /// Whether an input that does not crash is run once more to look for leaks, which a program
-    /// with LeakSanitizer does when it exits.
+    /// Whether an input that does not crash is run again with LeakSanitizer's check at exit.
     pub leaks: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            depth: super::keys::DEPTH,
+            depth: crate::keys::DEPTH,
             dropped: Vec::new(),
             leaks: false,
         }
     }
 }
 
-/// What the runs of one input showed.
+/// Result of the runs of one input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It crashes, or goes over its limits: a hang, or a memory blow-up.
+    /// The run crashed or exceeded a limit.
     Crash(Box<Crash>),
-    /// None of the tries did.
+    /// No run of the input crashed.
     Flaky {
-        /// How often it was run.
+        /// Number of runs.
         tries: u32,
-        /// How the last try ended.
+        /// How the last run ended.
         ended: Ended,
     },
 }
 
-/// What one run of one input showed, as far as the minimizer's oracle asks.
+/// Result of a single run, for the minimizer's oracle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
-    /// It crashed, or went over its limits.
+    /// The input crashed or exceeded a limit.
     Crash {
-        /// What kind of death.
+        /// Class of the crash.
         class: Class,
-        /// Which bug.
+        /// Major key: identifies the bug.
         major: Key,
-        /// Which way into it.
+        /// Minor key: identifies the path into the bug.
         minor: Key,
     },
-    /// It ended within its limits, and without a crash.
+    /// The run ended without a crash, within its limits.
     Ended(Ended),
 }
 
-/// Runs inputs again under ptrace and names their crashes. Several may work at a time, each in a
-/// thread of its own.
+/// Runs inputs again under ptrace and classifies their crashes. Several triagers may work at the
+/// same time, in different threads.
 pub struct Triager {
     start: Box<dyn Start>,
     settings: Settings,
     cache: ModuleCache,
     symbolizer: Symbolizer,
     reported: ReportFrames,
-    /// The system has refused to trace once, so it is not asked again.
+    /// Whether the system has refused ptrace, so that it is not tried again.
     refused: bool,
-    /// What the program was compiled with, once that was asked.
+    /// Sanitizers and debug assertions of the program, cached.
     instrumentation: OnceCell<Option<Vec<String>>>,
 }
 
-/// One finished run.
+/// End, snapshot, output and duration of one finished run.
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
-    told: Told,
+    diagnostics: Diagnostics,
     capture: CaptureWay,
     took: Duration,
 }
 
 impl Triager {
-    /// A triager for one target, with default settings.
+    /// Creates a triager for one target, with default settings.
     pub fn new(start: Box<dyn Start>) -> Triager {
         Triager::with_settings(start, Settings::default())
     }
 
-    /// A triager for one target.
+    /// Creates a triager for one target.
     pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
         let cache = ModuleCache::new(settings.dropped.clone());
         let program = start.program();
@@ -123,9 +121,9 @@ impl Triager {
         }
     }
 
-    /// Under which conditions runs on `input` are made, which is to show this crash. Where a
-    /// sanitizer is needed for that, the programs that a script starts are asked for theirs, by one
-    /// run more.
+    /// Returns the properties of runs on `input` that decide whether they can show `crash`. Where a
+    /// sanitizer is needed and unknown, an extra run finds the sanitizers of the programs that a
+    /// script starts.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -143,29 +141,27 @@ impl Triager {
         })
     }
 
-    /// What the program was compiled with; `None` where that is not known.
+    /// Returns sanitizers and debug assertions of the program; `None` where unknown.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
-        let known = self
-            .instrumentation
-            .get_or_init(|| self.start.instrumentation());
-        known.clone()
+        let known = || self.start.instrumentation();
+        self.instrumentation.get_or_init(known).clone()
     }
 
-    /// Whether a run that ended so may be a crash, so that it is worth being asked.
+    /// Whether a run that ended so may be a crash, so that it is worth a triage.
     pub fn suspects(&self, ended: Ended) -> bool {
         let crash_exit = self.start.crash_exit();
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
     }
 
-    /// Whether inputs that do not crash are run once more by [`examine`](Triager::examine) to look
-    /// for leaks.
+    /// Sets whether [`examine`](Triager::examine) runs inputs that do not crash again to find
+    /// leaks.
     pub fn look_for_leaks(&mut self, leaks: bool) {
         self.settings.leaks = leaks;
     }
 
-    /// Runs the input up to three times, twice without randomization of addresses and once with
-    /// it, until it crashes or goes over its limits, and records that. Where leaks are looked for
-    /// it is run once more for them.
+    /// Runs the input up to three times, twice without address randomization and once with it,
+    /// until it crashes or exceeds a limit, and returns the record. If enabled, a last run looks
+    /// for leaks.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -193,7 +189,7 @@ impl Triager {
         })
     }
 
-    /// Runs the input once, for its keys only: no names, no record.
+    /// Runs the input once and returns its keys only, without names and record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -201,16 +197,16 @@ impl Triager {
         self.key_at(input, false)
     }
 
-    /// The same; with `random_addresses` by `execve`, as a program is run elsewhere.
+    /// Runs the input once, with or without `random_addresses`, and returns its keys only.
     ///
     /// # Errors
-    /// As [`key`](Triager::key).
+    /// When the target cannot be started or traced.
     pub fn key_at(&mut self, input: &[u8], random_addresses: bool) -> Result<Quick, ExecError> {
         let run = self.run(input, random_addresses)?;
         if !self.crashed(&run) {
             return Ok(Quick::Ended(run.ended));
         }
-        let Named { class, keys, .. } = self.name(&run, input)?;
+        let Classified { class, keys, .. } = self.classify(&run, input)?;
         Ok(Quick::Crash {
             class,
             major: keys.major,
@@ -218,10 +214,10 @@ impl Triager {
         })
     }
 
-    /// Whether the run has a name: as a crash, a hang or a memory blow-up.
+    /// Whether the run is a crash, a hang or a memory blow-up.
     fn crashed(&self, run: &Finished) -> bool {
         let cut = matches!(run.ended, Ended::Timeout | Ended::OutOfMemory);
-        cut || run.told.is_crash(run.ended, self.start.crash_exit())
+        cut || run.diagnostics.is_crash(run.ended, self.start.crash_exit())
     }
 
     fn crash(
@@ -231,8 +227,8 @@ impl Triager {
         tries: u32,
         at: SystemTime,
     ) -> Result<Crash, ExecError> {
-        let named = self.name(&run, input)?;
-        let report = run.told.report();
+        let named = self.classify(&run, input)?;
+        let report = run.diagnostics.report();
         let facts = Run {
             ended: run.ended,
             capture: match run.capture {
@@ -244,46 +240,50 @@ impl Triager {
             tries,
             at,
             took: run.took,
-            told: &run.told,
+            diagnostics: &run.diagnostics,
             instrumentation: self.instrumentation(),
             sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
-        Ok(record(
-            named,
-            run.snapshot.as_deref(),
-            &facts,
-            &mut self.symbolizer,
-        ))
+        let snapshot = run.snapshot.as_deref();
+        Ok(record(named, snapshot, &facts, &mut self.symbolizer))
     }
 
-    /// The record of a run that was not watched: one over its limits, or a crash that did not
-    /// come again. Its keys rest on the class alone.
-    pub fn unwatched(&self, ended: Ended) -> Crash {
-        let told = Told::default();
-        let facts = self.seen_once(ended, CaptureWay::Status, &told);
-        record(
-            Named::of_class(classify_ending(ended)),
-            None,
-            &facts,
-            &mut Symbolizer::default(),
-        )
+    /// Returns the record of a run without a trace: one that exceeded a limit, or a crash that did
+    /// not happen again. Its keys depend on the class alone.
+    pub fn untraced_record(&self, ended: Ended) -> Crash {
+        let diagnostics = Diagnostics::default();
+        let facts = self.single_run(ended, CaptureWay::Status, &diagnostics);
+        let classified = Classified::of_class(classify_ending(ended));
+        record(classified, None, &facts, &mut Symbolizer::default())
     }
 
+<<<<<<< HEAD
     /// The record of a crash that did not come again, by the copy of itself that the process has
     /// left; without one, as [`unwatched`](Triager::unwatched).
     pub fn left_behind(&mut self, ended: Ended, copies: Option<&CrashSnapshots>) -> Crash {
         let read = copies.map(|copies| copied::read_copies(copies, ended, &mut self.cache));
+=======
+    /// Returns the record of a crash that did not happen again, from the copy that the process made
+    /// of itself; without a copy, as [`untraced_record`](Triager::untraced_record).
+    pub fn record_from_copies(&mut self, ended: Ended, copies: Option<&Copies>) -> Crash {
+        let read = copies.map(|copies| crash_copy::read_copies(copies, ended, &mut self.cache));
+>>>>>>> h18-triage
         let Some((ended, Some(snapshot))) = read else {
-            return self.unwatched(ended);
+            return self.untraced_record(ended);
         };
-        let told = Told::default();
-        let named = name(&snapshot, self.settings.depth, &told);
-        let facts = self.seen_once(ended, CaptureWay::Copy, &told);
+        let diagnostics = Diagnostics::default();
+        let named = class_and_keys(&snapshot, self.settings.depth, &diagnostics);
+        let facts = self.single_run(ended, CaptureWay::Copy, &diagnostics);
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// A run that was made once, and not by us.
-    fn seen_once<'a>(&self, ended: Ended, capture: CaptureWay, told: &'a Told) -> Run<'a> {
+    /// Returns the facts of a single run that another component made.
+    fn single_run<'a>(
+        &self,
+        ended: Ended,
+        capture: CaptureWay,
+        diagnostics: &'a Diagnostics,
+    ) -> Run<'a> {
         Run {
             ended,
             capture,
@@ -292,27 +292,34 @@ impl Triager {
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
-            told,
+            diagnostics,
             instrumentation: self.instrumentation(),
             sites: Default::default(),
         }
     }
 
-    fn name(&mut self, run: &Finished, input: &[u8]) -> Result<Named, ExecError> {
+    fn classify(&mut self, run: &Finished, input: &[u8]) -> Result<Classified, ExecError> {
         let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
+<<<<<<< HEAD
         let class = classify_told(snapshot, run.ended, &run.told);
         let again = match &run.told.words {
             Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
                 self.start.run_again(input, RerunReason::Backtrace)?
+=======
+        let class = classify_run(snapshot, run.ended, &run.diagnostics);
+        let again = match &run.diagnostics.fatal {
+            Some(FatalMessage::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
+                self.start.run_again(input, Again::Backtrace)?
+>>>>>>> h18-triage
             }
             _ => None,
         };
         let backtrace = again.as_ref().map(|again| &again.said.stderr[..]);
-        let panic = name_panic(class.clone(), snapshot, depth, &run.told, backtrace);
+        let panic = classify_panic(class.clone(), snapshot, depth, &run.diagnostics, backtrace);
         Ok(match (panic, snapshot) {
             (Some(named), _) => named,
-            (None, Some(snapshot)) => name(snapshot, depth, &run.told),
-            (None, None) => Named::of_class(class),
+            (None, Some(snapshot)) => class_and_keys(snapshot, depth, &run.diagnostics),
+            (None, None) => Classified::of_class(class),
         })
     }
 
@@ -324,7 +331,10 @@ impl Triager {
         };
         let seen = (again.ended, None, CaptureWay::Status);
         let run = self.finished(seen, again.said, began);
-        let leaks = run.told.report().is_some_and(|it| it.tool == Tool::Lsan);
+        let leaks = run
+            .diagnostics
+            .report()
+            .is_some_and(|it| it.tool == Tool::Lsan);
         Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
@@ -337,11 +347,10 @@ impl Triager {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = self.finished(seen, tracee.said(), began);
-                    return if hides {
-                        self.copy_instead(traced, input, aslr)
-                    } else {
-                        Ok(traced)
-                    };
+                    // A process that hides its memory (`PR_SET_DUMPABLE`) still copies itself.
+                    let copied = hides.then(|| self.run_copied(input, aslr)).transpose()?;
+                    let copied = copied.filter(|it| it.capture == CaptureWay::Copy);
+                    return Ok(copied.unwrap_or(traced));
                 }
                 // Of a process that somebody has killed meanwhile, the refusal says nothing.
                 None => self.refused = lives(tracee.pid()),
@@ -350,31 +359,18 @@ impl Triager {
         self.run_copied(input, aslr)
     }
 
-    /// The run of a process that hid its memory from its tracer (`PR_SET_DUMPABLE`), made again
-    /// for its copy; without one, what was seen of it.
-    fn copy_instead(
-        &mut self,
-        traced: Finished,
-        input: &[u8],
-        aslr: bool,
-    ) -> Result<Finished, ExecError> {
-        let copied = self.run_copied(input, aslr)?;
-        Ok(match copied.capture {
-            CaptureWay::Copy => copied,
-            _ => traced,
-        })
-    }
-
     fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
-        let (ended, snapshot) = copied::read(&untraced, &mut self.cache);
+        let (ended, snapshot) = match &untraced.copies {
+            Some(copies) => crash_copy::read_copies(copies, untraced.ended, &mut self.cache),
+            None => (untraced.ended, None),
+        };
         let seen = (ended, snapshot, CaptureWay::Copy);
         Ok(self.finished(seen, untraced.said, began))
     }
 
-    /// What is known of a run, from how it ended and what was read off it, in which way; and from
-    /// what it said.
+    /// Combines end, snapshot and output of a run, and joins a sanitizer's report with the stack.
     fn finished(
         &mut self,
         (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),
@@ -382,8 +378,8 @@ impl Triager {
         began: Instant,
     ) -> Finished {
         let took = began.elapsed();
-        let told = Told::of(ended, said);
-        let (snapshot, reported) = match told.report() {
+        let diagnostics = Diagnostics::of(ended, said);
+        let (snapshot, reported) = match diagnostics.report() {
             Some(report) => {
                 let (mut snapshot, reported) = self.reported.join(snapshot, ended, report);
                 if let Some(snapshot) = &mut snapshot {
@@ -401,7 +397,7 @@ impl Triager {
         Finished {
             ended,
             snapshot,
-            told,
+            diagnostics,
             capture,
             took,
         }

@@ -1,5 +1,5 @@
-//! Walks the stack of another process with framehop, and decides which return addresses are
-//! believed.
+//! Walks the stack of another process with framehop, up to the first return address that is not
+//! preceded by a call.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::modules::{Layout, Region};
 use crate::registers::Registers;
 use crate::snapshot::{End, Trust};
 
-/// The most frames that are read (crash-keys.md, "Normalise").
+/// Maximum number of frames that are read (crash-keys.md, "Normalise").
 pub(crate) const CAP: usize = 256;
 
-/// What unwinds through one set of mapped modules.
+/// The framehop unwinder for one set of mapped modules.
 pub(crate) struct Unwinder {
     framehop: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
-    /// Kept as long as the modules stay the same: rules are cached by address.
+    /// Unwind rules by address; valid as long as the modules are the same.
     cache: CacheNative<MayAllocateDuringUnwind>,
 }
 
 impl Unwinder {
-    /// An unwinder for these mappings.
+    /// Creates an unwinder for these mappings.
     pub(crate) fn new(regions: &[Region]) -> Unwinder {
         let mut framehop = UnwinderNative::new();
         for region in regions {
@@ -64,41 +64,36 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
     let Some(tables) = &module.unwind else {
         return ExplicitModuleSectionInfo::default();
     };
+    let index = tables.eh_frame_hdr.as_ref();
     let point = |address: u64| address..address.saturating_add(1);
     ExplicitModuleSectionInfo {
         text_svma: Some(point(tables.text)),
         got_svma: Some(point(tables.got)),
         eh_frame_svma: Some(point(tables.eh_frame.address)),
         eh_frame: Some(tables.eh_frame.data.clone()),
-        eh_frame_hdr_svma: tables
-            .eh_frame_hdr
-            .as_ref()
-            .map(|section| point(section.address)),
-        eh_frame_hdr: tables
-            .eh_frame_hdr
-            .as_ref()
-            .map(|section| section.data.clone()),
+        eh_frame_hdr_svma: index.map(|section| point(section.address)),
+        eh_frame_hdr: index.map(|section| section.data.clone()),
         ..ExplicitModuleSectionInfo::default()
     }
 }
 
-/// Where a walk begins.
+/// Program counter and registers at which a stack walk starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct From {
     /// The program counter, or a return address.
     pub address: u64,
-    /// Which of the two.
+    /// Kind of `address`: `Pc` for a program counter, `Call` for a return address.
     pub trust: Trust,
-    /// The stack pointer in that frame.
+    /// Stack pointer of the frame.
     pub sp: u64,
-    /// The frame pointer in that frame.
+    /// Frame pointer of the frame.
     pub fp: u64,
-    /// The link register, where the processor has one.
+    /// Link register, on processors that have one.
     pub lr: u64,
 }
 
 impl From {
-    /// The innermost frame of a thread with these registers.
+    /// Starts at the innermost frame of a thread with these registers.
     pub fn registers(registers: &Registers) -> From {
         From {
             address: registers.pc,
@@ -110,34 +105,34 @@ impl From {
     }
 }
 
-/// One frame of a walk.
+/// Address of one frame in a stack walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The program counter, or the return address − 1.
     pub address: u64,
-    /// Why it is believed.
+    /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
 }
 
-/// The frames of a stack.
+/// The frames that a stack walk found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
-    /// Innermost first.
+    /// Frames, innermost first.
     pub steps: Vec<Step>,
-    /// Why there are no more.
+    /// Why the walk ended.
     pub end: End,
     /// Program counters that signals interrupted.
     pub interrupted: Vec<u64>,
-    /// By step: where it goes on, and its stack pointer there.
+    /// For each step, where its function continues.
     pub places: Vec<Place>,
 }
 
-/// Where a frame goes on when what it has called has returned.
+/// Where a function continues after the call that it has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The program counter, exactly.
+    /// Exact program counter.
     pub pc: u64,
-    /// The stack pointer there.
+    /// Stack pointer at that point.
     pub sp: u64,
 }
 
@@ -151,12 +146,12 @@ fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
     UnwindRegsNative::new(lr, sp, fp)
 }
 
-/// Walks the stack from `from` on, up to the first frame that is not trusted.
+/// Walks the stack from `from` to the first untrusted frame, at most `CAP` frames.
 pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
     walk_up_to(CAP, from, layout, memory)
 }
 
-/// The same with another greatest number of frames.
+/// Walks the stack from `from` to the first untrusted frame, at most `cap` frames.
 pub(crate) fn walk_up_to(
     cap: usize,
     from: From,
@@ -204,7 +199,7 @@ enum Next {
     End(End),
 }
 
-/// The caller of the frame at `address`.
+/// Returns the caller of the frame at `address`.
 fn next(
     address: FrameAddress,
     registers: &mut UnwindRegsNative,
@@ -242,12 +237,12 @@ fn next(
     }
 }
 
-/// Whether `address` lies in the code of a module and a call stands before it.
+/// Whether `address` is in the code of a module and a call precedes it.
 pub(crate) fn is_return_address(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
     code_before(address, layout, memory).is_some_and(|before| ends_in_call(&before))
 }
 
-/// Where the call goes that stands before the return address `address`.
+/// Returns the target of the call that precedes the return address `address`.
 pub(crate) fn called_before(
     address: u64,
     layout: &Layout,
@@ -256,7 +251,7 @@ pub(crate) fn called_before(
     call_target(&code_before(address, layout, memory)?, address)
 }
 
-/// The code just before `address`, as long as an instruction may be.
+/// Reads up to one instruction length of code before `address`.
 fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option<Vec<u8>> {
     let region = layout.region(address.checked_sub(1)?)?;
     // What lies before the region may not be readable.
@@ -265,7 +260,7 @@ fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option
     (before.len() as u64 == length).then_some(before)
 }
 
-/// Whether a signal handler returns to `address`: no call stands before that code.
+/// Whether a signal handler returns to `address`; no call precedes such code.
 pub(crate) fn is_trampoline(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
     layout.region(address).is_some() && is_signal_trampoline(&memory.bytes(address, LONGEST))
 }

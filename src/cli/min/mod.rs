@@ -350,7 +350,7 @@ fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Clas
     }
     triager.look_for_leaks(true);
     Ok(match triager.examine(input)? {
-        Verdict::Crash(crash) if crash.class.0.starts_with("lsan:") => Some(crash.class),
+        Verdict::Crash(crash) if crash.class.is_leak() => Some(crash.class),
         Verdict::Crash(_) | Verdict::Flaky { .. } => None,
     })
 }

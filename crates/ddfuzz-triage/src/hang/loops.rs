@@ -1,7 +1,7 @@
-//! The loops of a function, read off its machine code, which is there with and without symbols.
+//! The loops of a function, read from its machine code, with or without symbols.
 //!
-//! A compiler makes one function of many: in an optimized program it may be the whole parser that
-//! does not return. Which of its loops it is that does not end tells these apart.
+//! An optimizing compiler inlines much into one function, up to a whole parser. Which of its loops
+//! does not end distinguishes the hangs in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,51 +10,45 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
-use crate::maps::Maps;
-use crate::memory::{Memory, ProcessMemory};
-use crate::modules::Source;
+use crate::memory::Memory;
 
-/// The longest function that is looked at, in bytes.
+/// Maximum length of an examined function, in bytes.
 const LONGEST: u64 = 256 << 10;
-/// The deepest nest of loops that is looked at.
+/// Maximum nesting depth of loops.
 const DEEPEST: usize = 32;
 
-/// One loop.
+/// One loop of a function: a strongly connected set of basic blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// Where it is entered; of several places the first.
+    /// First address at which the loop is entered.
     pub head: u64,
-    /// Where straight pieces of its code begin.
+    /// Start addresses of its basic blocks.
     pub pieces: BTreeSet<u64>,
-    /// Where its code goes on outside of it.
+    /// Addresses outside the loop at which its code continues.
     pub exits: Vec<u64>,
 }
 
 /// The loops of one function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loops {
-    /// Where each straight piece of code may go on, by its begin.
+    /// Successors of each basic block, by its start address.
     after: BTreeMap<u64, Vec<u64>>,
-    /// Outer loops stand before those in them.
+    /// The loops; outer loops precede the loops in them.
     loops: Vec<Loop>,
     end: u64,
 }
 
 impl Tracer<'_> {
-    /// The loops of the function that a call of a stopped thread is in; none of the runtime's, and
-    /// of what cannot be read.
+    /// Returns the loops of the function that a call of a stopped thread is in. Empty for runtime
+    /// functions and for unreadable code.
     pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
-        self.code_of(tid, level)
-            .map(|(start, code)| Loops::of(&code, start))
-            .unwrap_or_default()
+        let code = self.code_of(tid, level);
+        code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))
     }
 
     fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {
         let frame = level.frame.as_ref().filter(|_| level.is_own())?;
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, level.place.sp);
-        let source = Source::Live(tid);
-        let layout = self.cache.layout(&source, &maps, &mut memory);
+        let (mut memory, layout) = self.cache.live(tid, level.place.sp);
         let region = layout.region(level.address())?;
         let function = region.module.function(frame.offset)?;
         let length = function.end.checked_sub(function.start)?;
@@ -65,7 +59,7 @@ impl Tracer<'_> {
 }
 
 impl Loops {
-    /// The loops of the function with this code, that begins at `start`.
+    /// Finds the loops in the code of a function that begins at `start`.
     pub fn of(code: &[u8], start: u64) -> Loops {
         let end = start + code.len() as u64;
         let mut loops = Loops {
@@ -94,7 +88,7 @@ impl Loops {
         loops
     }
 
-    /// The loops around an address, innermost first.
+    /// Returns the loops that contain an address, innermost first.
     pub fn around(&self, address: u64) -> Vec<&Loop> {
         let piece = self.after.range(..=address).next_back();
         let Some((piece, _)) = piece.filter(|_| address < self.end) else {
@@ -106,7 +100,7 @@ impl Loops {
         around
     }
 
-    /// Where a circle is entered from outside of it.
+    /// Returns the addresses at which a cycle is entered from outside.
     fn entries(&self, circle: &BTreeSet<u64>, start: u64) -> BTreeSet<u64> {
         let outside = self.after.iter().filter(|(at, _)| !circle.contains(at));
         let entered = outside.flat_map(|(_, next)| next).chain([&start]);
@@ -120,8 +114,8 @@ impl Loops {
     }
 }
 
-/// Cuts code into straight pieces, and tells where each may go on. A jump through a table may go to
-/// whatever nothing else is known to lead to.
+/// Splits code into basic blocks and returns their successors. A jump through a table may go to any
+/// block that has no other predecessor.
 fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);
@@ -162,8 +156,8 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     after
 }
 
-/// The largest sets of pieces `within` from each of which all others are reached, by ways that do
-/// not go to pieces of `without`, and of single pieces those that go to themselves.
+/// Returns the strongly connected components of the blocks `within`, ignoring edges to the blocks
+/// `without`. A single block counts if it jumps to itself.
 fn circles(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,
@@ -196,8 +190,7 @@ fn circles(
     circles
 }
 
-/// Adds what is reached from `root` and not `seen` to `order`, each piece behind those that are
-/// reached from it.
+/// Appends the blocks that are reachable from `root` and not in `seen` to `order`, in post-order.
 fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn(u64) -> Vec<u64>) {
     if !seen.insert(root) {
         return;
@@ -219,7 +212,7 @@ fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn
 mod tests {
     use super::*;
 
-    /// The loops of some code, by their begins and ends.
+    /// Returns head, blocks and exits of each loop in some code.
     fn loops(code: &[u8]) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
         let mut loops = Loops::of(code, 0x1000).loops;
         loops.sort_by_key(|it| it.head);

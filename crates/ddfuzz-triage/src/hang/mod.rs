@@ -1,15 +1,9 @@
-//! Where a run stands that is cut off: the step-out test for hangs and memory blow-ups
+//! Finds the call that identifies a hang or a memory blow-up in a run that exceeds its limits
 //! (crash-keys.md, "Capture" 5).
 //!
-//! The watchdog of a run gives an [`Order`] and interrupts it; the thread that traces it takes the
-//! order, chooses the thread that matters, and finds the innermost call that is not left any more.
-//! The passing path knows nothing of all this.
-
-mod loops;
-mod stack;
-mod step_out;
-mod threads;
-mod trap;
+//! The watchdog gives a [`CutOffRequest`] and interrupts the run. The tracing thread takes the
+//! request, chooses the thread that hangs, and finds the innermost call that does not return (the
+//! step-out test). A run within its limits executes none of this code.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,14 +12,20 @@ use nix::unistd::Pid;
 
 use crate::capture::{Trace, Tracer};
 use crate::hang::stack::Stack;
-use crate::hang::step_out::{EATING, Stuck, Test};
+use crate::hang::step_out::{EATING, StuckCall, Test};
 use crate::snapshot::{Event, Snapshot};
 use ddfuzz_exec::{Ended, resident_memory};
+
+mod breakpoint;
+mod loops;
+mod stack;
+mod step_out;
+mod threads;
 
 pub(crate) use threads::sleeps;
 
 impl Tracer<'_> {
-    /// Finds out where the run is, and ends it.
+    /// Finds the call that identifies the hang or blow-up, then kills the run.
     pub(super) fn cut_off(&mut self, cut: Cut) {
         let (ended, snapshot) = match cut {
             Cut::Running => (Ended::Timeout, self.name_hang(false)),
@@ -34,119 +34,108 @@ impl Tracer<'_> {
         };
         let snapshot = snapshot.map(Box::new);
         self.cut = Some(Trace { ended, snapshot });
-        for (_, process) in self.family.threads() {
+        for (_, process) in self.threads.threads() {
             self.kill(process);
         }
     }
 
-    /// Kills a process of a run that was cut off.
+    /// Kills a process of an interrupted run.
     pub(super) fn kill(&self, process: Pid) {
         // Our tracee, so its id means nobody else until we have taken its end.
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
     }
 
-    /// What is known of a process that has stopped itself, should it never go on.
+    /// Takes a snapshot of the first process that stops itself, in case it is never continued.
     pub(super) fn note_stopped(&mut self, tid: Pid) {
         if self.stopped.is_none() {
-            self.stopped = self.place_of(tid, Event::OutOfTime);
+            let stack = Stack::of(tid, self.cache);
+            self.stopped = stack.map(|it| it.snapshot(0, Event::OutOfTime, tid, self.cache));
         }
-    }
-
-    fn place_of(&mut self, tid: Pid, event: Event) -> Option<Snapshot> {
-        let stack = stack::Stack::of(tid, self.cache)?;
-        Some(stack.snapshot(0, event, tid, self.cache))
     }
 }
 
-/// Why a run is cut off.
+/// Why a run is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Its time is up, and it runs, if only now and then.
-    Running,
-    /// Its time is up, and none of its threads has run for some time.
+    /// The time of the run is over, and a thread of it runs at least now and then.
+    Running = 1,
+    /// The time of the run is over, and none of its threads has run for some time.
     Asleep,
-    /// It uses more memory than it may.
+    /// The run uses more memory than its limit.
     Memory,
 }
 
-/// What the `SIGSTOP` that interrupts a run carries, by which it is told from the target's own.
+/// Value carried by the watchdog's `SIGSTOP`, which distinguishes it from a `SIGSTOP` of the
+/// target.
 pub(crate) const COOKIE: usize = 0xddf2;
 
+/// Bit that marks a request as taken.
 const TAKEN: u8 = 8;
 
-/// An order to find out where a run is, given once by one thread and taken by another.
+/// Request of the watchdog to interrupt a run, given once by one thread and taken by another.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct CutOffRequest {
     word: AtomicU8,
-    /// Resident memory that a process may have, in bytes: who traces it looks as well when it
+    /// Limit on resident memory of a process, in bytes. The tracer checks it too, when a process
     /// dies.
     memory: u64,
 }
 
-impl Order {
-    /// None yet, for a run with this memory limit, in bytes.
-    pub(crate) fn within(memory: u64) -> Order {
-        Order {
+impl CutOffRequest {
+    /// Creates an empty request for a run with this memory limit, in bytes.
+    pub(crate) fn within(memory: u64) -> CutOffRequest {
+        CutOffRequest {
             word: AtomicU8::new(0),
             memory,
         }
     }
 
-    /// The memory limit, in bytes.
+    /// Returns the memory limit, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Gives it; only the first one counts.
+    /// Requests to interrupt the run; only the first request counts.
     pub(crate) fn give(&self, cut: Cut) {
-        let code = match cut {
-            Cut::Running => 1,
-            Cut::Asleep => 2,
-            Cut::Memory => 3,
-        };
-        // If there is one already, that one stays.
-        let _ = self
-            .word
-            .compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+        let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
     }
 
-    /// Takes it, once.
+    /// Takes the request; `None` where there is none, or it was taken before.
     pub(crate) fn take(&self) -> Option<Cut> {
-        match self.word.fetch_or(TAKEN, Ordering::AcqRel) {
-            1 => Some(Cut::Running),
-            2 => Some(Cut::Asleep),
-            3 => Some(Cut::Memory),
-            _ => None,
-        }
+        decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Whether it was taken.
+    /// Whether the tracing thread has taken the request.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// What was given.
+    /// Returns the reason for the interrupt, if one was requested, taken or not.
     pub(crate) fn given(&self) -> Option<Cut> {
-        match self.word.load(Ordering::Acquire) & !TAKEN {
-            1 => Some(Cut::Running),
-            2 => Some(Cut::Asleep),
-            3 => Some(Cut::Memory),
-            _ => None,
-        }
+        decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
 }
 
+/// Returns the reason for an interrupt that a number encodes; `None` for 0 and for a request that
+/// was taken.
+fn decode(word: u8) -> Option<Cut> {
+    [Cut::Running, Cut::Asleep, Cut::Memory]
+        .into_iter()
+        .find(|cut| *cut as u8 == word)
+}
+
 impl Tracer<'_> {
-    /// What names the blow-up; `None` where the run has ended before anything could be found out.
+    /// Returns the snapshot that identifies a memory blow-up; `None` where the run ended too early.
     pub(super) fn name_blow_up(&mut self) -> Option<Snapshot> {
-        let tid = self.eater().ok().flatten()?;
+        let tid = self.largest_running_thread().ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfMemory, tid, self.cache);
         let test = Test {
             returns: EATING,
             loops: false,
         };
-        let Ok(Stuck { stack, level, .. }) = self.step_out(halted, stack, test) else {
+        let Ok(StuckCall { stack, level, .. }) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
         // In which function of the runtime it happens to be says nothing.
@@ -155,18 +144,18 @@ impl Tracer<'_> {
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
 
-    /// Takes a crash for what it is in a process that has more memory than it may: the system has
-    /// refused it more, and it gave up before anybody looked how much it has. Whether somebody
-    /// looks in time is chance.
+    /// Changes the event of a crash to "out of memory" if its process exceeds the memory limit: an
+    /// allocation failed and the program gave up before the watchdog looked, which is a matter of
+    /// chance.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
-        if resident_memory(process) > self.order.memory() {
+        if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
         }
     }
 
-    /// The thread that runs, of the process that has the most memory.
-    fn eater(&mut self) -> nix::Result<Option<Pid>> {
-        let threads = self.family.threads();
+    /// Returns the running thread of the process with the most memory.
+    fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
+        let threads = self.threads.threads();
         let processes = threads.iter().map(|(_, process)| *process);
         let Some(process) = processes.max_by_key(|process| resident_memory(*process)) else {
             return Ok(None);
@@ -174,27 +163,23 @@ impl Tracer<'_> {
         if threads.iter().filter(|(_, of)| *of == process).count() == 1 {
             return Ok(Some(process));
         }
-        let busiest = self.culprit(false)?;
-        Ok(busiest
-            .filter(|tid| threads.contains(&(*tid, process)))
-            .or(Some(process)))
+        let busiest = self.hanging_thread(false)?;
+        let busiest = busiest.filter(|tid| threads.contains(&(*tid, process)));
+        Ok(busiest.or(Some(process)))
     }
 }
 
-/// The call that stands for the one at `level`, which is not left any more. Where a function of
-/// it has come and gone in calls inside it, it is the recursion as a whole that takes so long
-/// (backtracking); how deep the last call stands that is left is chance, and so is which of the
-/// functions that call each other it is of. Then the outermost call of these functions stands for
-/// it.
+/// Returns the level that represents the endless call at `level`. Where the same function has come
+/// and gone in calls inside it, the recursion as a whole takes so long (backtracking), and which of
+/// its calls is under way is chance. The outermost call of the recursive functions is returned
+/// then.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {
         return level;
     };
-    let inside: HashSet<_> = levels[..level]
-        .iter()
-        .filter_map(|level| level.function())
-        .collect();
+    let inside = levels[..level].iter();
+    let inside: HashSet<_> = inside.filter_map(|level| level.function()).collect();
     if !inside.contains(&function) {
         return level;
     }
@@ -210,13 +195,13 @@ mod tests {
 
     #[test]
     fn the_first_order_counts_and_is_taken_once() {
-        let order = Order::within(0);
-        order.give(Cut::Memory);
-        order.give(Cut::Running);
-        assert!(!order.is_taken());
-        assert_eq!(order.take(), Some(Cut::Memory));
-        assert_eq!(order.take(), None);
-        assert!(order.is_taken());
-        assert_eq!(order.given(), Some(Cut::Memory));
+        let request = CutOffRequest::within(0);
+        request.give(Cut::Memory);
+        request.give(Cut::Running);
+        assert!(!request.is_taken());
+        assert_eq!(request.take(), Some(Cut::Memory));
+        assert_eq!(request.take(), None);
+        assert!(request.is_taken());
+        assert_eq!(request.given(), Some(Cut::Memory));
     }
 }

@@ -1,58 +1,56 @@
-//! The stack of a thread that was interrupted: which calls are under way in it.
+//! The call stack of an interrupted thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use crate::exported::exported_names;
-use crate::hang::trap::Breakpoint;
-use crate::maps::Maps;
-use crate::memory::{Memory, ProcessMemory};
+use crate::called_functions::exported_names;
+use crate::hang::breakpoint::Breakpoint;
+use crate::memory::Memory;
 use crate::modules::ModuleCache;
-use crate::modules::Source;
-use crate::reading::frame;
 use crate::registers::Registers;
 use crate::snapshot::{End, Event, RawFrame, Snapshot};
+use crate::snapshot_reader::frame;
 use crate::unwind::{From, Place, Step, walk_up_to};
 
-/// The most calls that are looked at: a recursion that takes long without using up its stack is
-/// seen to its beginning.
+/// Maximum number of frames that are read. Enough to see a long recursion as a whole.
 const MOST: usize = 4096;
 
-/// The most calls that are kept of those inside the one that names a hang.
+/// Maximum number of frames that a record keeps of those inside the call that identifies a hang.
 const INSIDE: usize = 32;
 
-/// One call that is under way.
+/// One active call of a thread's stack.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
-    /// Where it goes on.
+    /// Program counter and stack pointer at which the call continues.
     pub place: Place,
-    /// `None` outside of all modules.
+    /// Module and function of the call; `None` outside of all modules.
     pub frame: Option<RawFrame>,
 }
 
 impl Level {
-    /// Module and start of the function.
+    /// Returns module and start of the function.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);
         Some((frame.module.clone(), start))
     }
 
-    /// The program counter, or the return address − 1.
+    /// Returns the program counter; for a caller, the return address − 1.
     pub fn address(&self) -> u64 {
         self.step.address
     }
 
-    /// A breakpoint at `pc`, which another place of its function is, in the stopped thread `tid`.
+    /// Sets a breakpoint at `pc`, another address of the same function, in the stopped thread
+    /// `tid`.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
     }
 
-    /// Takes in that it goes on at `pc` now.
+    /// Updates the call after its thread has run to `pc`.
     pub fn moved_to(&mut self, pc: u64) {
         if let Some(frame) = &mut self.frame {
             let distance = pc.wrapping_sub(self.step.address);
@@ -61,18 +59,18 @@ impl Level {
         (self.step.address, self.place.pc) = (pc, pc);
     }
 
-    /// Whether it is of the user's own code.
+    /// Whether the call is of user code.
     pub fn is_own(&self) -> bool {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Whether a call has led here, so that its return address stands on the stack.
+    /// Whether the frame is a caller, so that its return address is on the stack.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }
 }
 
-/// The calls that are under way in a thread, innermost first.
+/// The active calls of a thread, innermost first, and its registers.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     pub levels: Vec<Level>,
@@ -84,13 +82,11 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Reads it off a stopped thread.
+    /// Reads the stack of a stopped thread.
     pub fn of(tid: Pid, cache: &mut ModuleCache) -> Option<Stack> {
         let began = Instant::now();
         let registers = Registers::of(tid).ok()?;
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, registers.sp);
-        let layout = cache.layout(&Source::Live(tid), &maps, &mut memory);
+        let (mut memory, layout) = cache.live(tid, registers.sp);
         let walk = walk_up_to(MOST, From::registers(&registers), layout, &mut memory);
         let levels = walk.steps.iter().zip(&walk.places);
         let levels = levels.map(|(step, place)| Level {
@@ -108,8 +104,8 @@ impl Stack {
         })
     }
 
-    /// What is known of the thread `tid`, with the calls from `level` outwards: those inside it
-    /// come and go.
+    /// Returns a snapshot of thread `tid` whose frames begin at `level`. The calls inside `level`
+    /// are recorded separately, because they change all the time.
     pub fn snapshot(
         &self,
         level: usize,
@@ -122,9 +118,7 @@ impl Stack {
         let known = left.iter().filter(|level| level.frame.is_some());
         let steps: Vec<Step> = known.clone().map(|level| level.step).collect();
         let mut frames: Vec<RawFrame> = known.filter_map(|level| level.frame.clone()).collect();
-        let maps = Maps::of(tid);
-        let mut memory = ProcessMemory::new(tid, self.registers.sp);
-        let layout = cache.layout(&Source::Live(tid), &maps, &mut memory);
+        let (mut memory, layout) = cache.live(tid, self.registers.sp);
         let names = exported_names(&steps, &frames, layout, &mut memory);
         for (frame, name) in frames.iter_mut().zip(names) {
             frame.exported = name;

@@ -1,103 +1,99 @@
-//! The step-out test: of the calls that are under way, the innermost one that does not return, and
-//! of the loops of its function the innermost one that is not left.
+//! The step-out test: finds the innermost active call that does not return, and the innermost loop
+//! of its function that does not end.
 
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::outermost;
 use crate::capture::Tracer;
-use crate::hang::loops::Loop;
-use crate::hang::loops::Loops;
-use crate::hang::stack::Level;
-use crate::hang::stack::Stack;
-use crate::hang::threads::ActiveTime;
-use crate::hang::threads::Halted;
-use crate::hang::threads::Scheduled;
-use crate::hang::trap::Breakpoint;
-use crate::hang::trap::Trap;
+use crate::hang::breakpoint::{Breakpoint, Trap};
+use crate::hang::loops::{Loop, Loops};
+use crate::hang::outermost;
+use crate::hang::stack::{Level, Stack};
+use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
-/// Active time in which a call that is not the loop returns.
+/// Active time in which a call that is not endless returns.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// A thread that runs for less than one part in so many of that waits.
+/// A thread counts as waiting if it runs for less than one part in so many of the active time.
 const WAITS: u32 = 8;
-/// The same where each millisecond costs memory: long against one allocation, short against what
-/// a machine has.
+/// Active time in which a call returns in a memory blow-up: long compared to one allocation, short
+/// enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
-/// Active time of the whole test.
+/// Maximum active time of the whole test.
 const ALL: Duration = Duration::from_secs(1);
-/// The most calls that are left.
+/// Maximum number of returns and loop exits that are awaited.
 const HOPS: usize = 40;
-/// How often a breakpoint may be met by deeper calls before it counts as never met by the one
-/// that is waited for: meeting it takes long.
+/// Number of times that deeper calls may hit a breakpoint, which is slow; then the awaited call
+/// counts as endless.
 const PASSES: u32 = 500;
-/// How often deeper calls of a function may leave their loops before these are watched no more.
+/// Number of times that deeper calls of the same function may leave the watched loop; then loop
+/// exits are no longer watched.
 const STRAYS: u32 = 100;
-/// How often a stack is read again that could not be read to its end.
+/// Maximum number of attempts to read a stack completely.
 const READINGS: u32 = 5;
-/// Time between two of these readings.
+/// Time between two of these attempts.
 const BETWEEN: Duration = Duration::from_millis(2);
 
-/// What became of what is waited for.
-enum Left {
-    /// The call was left; the thread is stopped behind it.
-    Call(Halted),
-    /// The loop was, while the call goes on: the thread is stopped here.
-    Loop(Halted, u64),
-    /// Neither was. The thread is stopped, if it can be.
-    No(Option<Halted>),
+/// How the wait for a return or a loop exit ended.
+enum WaitResult {
+    /// The call returned; the thread is stopped after it.
+    Call(StoppedThread),
+    /// The loop was left at this address, inside the same call; the thread is stopped there.
+    Loop(StoppedThread, u64),
+    /// Neither happened in time. The thread is stopped; `None` if it could not be stopped.
+    No(Option<StoppedThread>),
 }
 
-/// How a thread is tested.
+/// Parameters of the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Active time that a call has to return in.
+    /// Active time in which a call must return.
     pub returns: Duration,
-    /// Whether loops are told apart.
+    /// Whether endless loops are searched for.
     pub loops: bool,
 }
 
-/// Where a thread stands that does not come on.
-pub(super) struct Stuck {
-    /// Its calls.
+/// The call that does not return.
+pub(super) struct StuckCall {
+    /// Stack of the thread that hangs.
     pub stack: Stack,
-    /// The innermost one that is not left.
+    /// Index in the stack of the call that does not return.
     pub level: usize,
-    /// The loop in it that is not left.
+    /// Loop in the function of the call that does not end, if there is one.
     pub endless: Option<Loop>,
 }
 
-/// A thread in which a call, and a loop of its function, are waited for.
+/// State of a wait for the return of a call, or the exit of a loop, in one thread.
 struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Behind the loop.
+    /// Breakpoints at the exits of the loop.
     exits: Vec<Breakpoint>,
-    /// Other threads that have met a breakpoint.
+    /// Other threads that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
-    /// The breakpoint that the thread makes one step over.
+    /// The breakpoint that the thread is single-stepped over.
     steps: Option<Breakpoint>,
     passes: u32,
-    /// Deeper calls of the function that have left their loop.
+    /// Number of loop exits by deeper calls of the same function.
     strays: u32,
 }
 
-/// What a thread has met.
-enum Met {
-    /// The return of the call.
+/// The trap that a thread hit.
+enum TrapHit {
+    /// The awaited call returned.
     Return,
-    /// This place behind the loop.
+    /// The awaited loop was left at this address.
     Exit(u64),
 }
 
 impl Tracer<'_> {
-    /// What names the hang; `None` where the run has ended before anything could be found out.
+    /// Returns the snapshot that identifies a hang; `None` where the run ended too early.
     pub(super) fn name_hang(&mut self, asleep: bool) -> Option<Snapshot> {
-        let tid = self.culprit(asleep).ok().flatten()?;
+        let tid = self.hanging_thread(asleep).ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfTime, tid, self.cache);
         if asleep {
@@ -128,21 +124,20 @@ impl Tracer<'_> {
         Some(snapshot)
     }
 
-    /// The innermost call of a stopped thread that is not left in the time that calls are given to
-    /// return, and the stack that it is counted in.
+    /// Finds the innermost call of a stopped thread that does not return within `test.returns`.
     ///
     /// # Errors
     /// When the thread or the run has ended.
     pub(super) fn step_out(
         &mut self,
-        mut halted: Halted,
+        mut halted: StoppedThread,
         stack: Stack,
         test: Test,
-    ) -> nix::Result<Stuck> {
+    ) -> nix::Result<StuckCall> {
         let tid = halted.tid;
         let mut time = ActiveTime::of(tid);
         let mut loops = self.loops_at(stack.levels.first(), tid, test);
-        let mut stuck = Stuck::at_the_innermost_call(stack);
+        let mut stuck = StuckCall::at_innermost(stack);
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
                 // From outside the frames whose stack could not be read it may look better.
@@ -164,23 +159,23 @@ impl Tracer<'_> {
                 .filter_map(|exit| here.breakpoint(tid, *exit))
                 .collect();
             match self.wait(halted, &trap, exits, &mut time, test.returns)? {
-                Left::Call(at) => {
+                WaitResult::Call(at) => {
                     (halted, stuck.level) = (at, stuck.level + 1);
                     loops = self.loops_at(stuck.stack.levels.get(stuck.level), tid, test);
                 }
-                Left::Loop(at, pc) => {
+                WaitResult::Loop(at, pc) => {
                     halted = at;
                     stuck.stack.levels[stuck.level].moved_to(pc);
                 }
                 // It may have come to another loop of this call since it was looked at.
-                Left::No(Some(at))
+                WaitResult::No(Some(at))
                     if endless.is_none()
                         && self.look_again(&mut stuck, tid, &caller)
                         && !loops.around(stuck.address()).is_empty() =>
                 {
                     halted = at;
                 }
-                Left::No(_) => {
+                WaitResult::No(_) => {
                     stuck.endless = endless;
                     break;
                 }
@@ -192,7 +187,7 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// The loops around where a call stands; none where a test asks for none.
+    /// Returns the loops around a call; empty where the test does not search for loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
@@ -200,9 +195,9 @@ impl Tracer<'_> {
             .unwrap_or_default()
     }
 
-    /// Reads the stack of a stopped thread again, up to the call below `caller`; gives whether that
-    /// is still there.
-    fn look_again(&mut self, stuck: &mut Stuck, tid: Pid, caller: &Level) -> bool {
+    /// Reads the stack of a stopped thread again, up to the call below `caller`; false if `caller`
+    /// has returned.
+    fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;
         };
@@ -214,8 +209,8 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops the thread where more can be read of its stack than where it stands, if possible.
-    pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(Halted, Stack)> {
+    /// Stops a thread, if possible at a point where its stack can be read completely.
+    pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {
             let halted = self.halt(tid)?;
@@ -229,22 +224,22 @@ impl Tracer<'_> {
         }
     }
 
-    /// Lets a thread go on until a call, or a loop in it, is left, or has had its time.
+    /// Resumes a thread until a call returns, a loop is left, or the time is over.
     ///
     /// # Errors
     /// When the thread or the run has ended.
     fn wait(
         &mut self,
-        halted: Halted,
+        halted: StoppedThread,
         trap: &Trap,
         exits: Vec<Breakpoint>,
         time: &mut ActiveTime,
         returns: Duration,
-    ) -> nix::Result<Left> {
+    ) -> nix::Result<WaitResult> {
         let tid = halted.tid;
         let mut waiting = Waiting {
             tid,
-            process: self.family.process(tid),
+            process: self.threads.process(tid),
             trap,
             exits,
             held: Vec::new(),
@@ -256,7 +251,7 @@ impl Tracer<'_> {
         let end = time.look() + returns;
         halted.resume();
         let left = self.await_any(&mut waiting, time, end)?;
-        if !matches!(left, Left::No(None)) {
+        if !matches!(left, WaitResult::No(None)) {
             waiting.clear();
         }
         Ok(left)
@@ -267,34 +262,34 @@ impl Tracer<'_> {
         waiting: &mut Waiting<'_>,
         time: &mut ActiveTime,
         end: Duration,
-    ) -> nix::Result<Left> {
+    ) -> nix::Result<WaitResult> {
         let tid = waiting.tid;
         while waiting.passes < PASSES {
             match self.next_event()? {
                 None if time.look() >= end => break,
                 None => {}
                 Some((thread, status)) if !libc::WIFSTOPPED(status) => {
-                    self.happened(thread, status);
+                    self.handle_event(thread, status);
                     if thread == tid {
                         return Err(Errno::ESRCH);
                     }
                 }
                 Some((thread, status)) => {
-                    let halted = Halted { tid, signal: 0 };
+                    let halted = StoppedThread { tid, signal: 0 };
                     match self.meets(waiting, thread, status) {
-                        Some(Met::Return) => return Ok(Left::Call(halted)),
-                        Some(Met::Exit(pc)) => return Ok(Left::Loop(halted, pc)),
+                        Some(TrapHit::Return) => return Ok(WaitResult::Call(halted)),
+                        Some(TrapHit::Exit(pc)) => return Ok(WaitResult::Loop(halted, pc)),
                         None => {}
                     }
                 }
             }
         }
-        Ok(Left::No(self.halt(tid).ok()))
+        Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Takes a stop of any thread: gives what the one that is waited for has met, else lets it go
-    /// on.
-    fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<Met> {
+    /// Handles a stop of any thread: returns the trap that the awaited thread hit, else resumes the
+    /// thread.
+    fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
             && trapped
@@ -305,20 +300,19 @@ impl Tracer<'_> {
             if !left {
                 resume(libc::PTRACE_CONT, thread, 0);
             }
-            return left.then_some(Met::Return);
+            return left.then_some(TrapHit::Return);
         }
         if trapped && let Some(breakpoint) = waiting.breakpoint_met(thread) {
-            return waiting.met(&breakpoint, thread, self.family.process(thread));
+            return waiting.met(&breakpoint, thread, self.threads.process(thread));
         }
         let stepped = waiting.steps.filter(|_| thread == waiting.tid);
         let Some(breakpoint) = stepped else {
-            self.happened(thread, status);
+            self.handle_event(thread, status);
             return None;
         };
-        let signal = if trapped {
-            0
-        } else {
-            self.pending(thread, status)
+        let signal = match trapped {
+            true => 0,
+            false => self.pending(thread, status),
         };
         if signal == 0 {
             waiting.steps = None;
@@ -332,21 +326,22 @@ impl Tracer<'_> {
     }
 }
 
-impl Stuck {
-    fn at_the_innermost_call(stack: Stack) -> Stuck {
-        Stuck {
+impl StuckCall {
+    /// Assumes that the innermost call of `stack` does not return.
+    fn at_innermost(stack: Stack) -> StuckCall {
+        StuckCall {
             stack,
             level: 0,
             endless: None,
         }
     }
 
-    /// Whether the stack was read up to the frame of this call, and there was more of it.
+    /// Whether the stack could be read only up to this call, although there are more frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// The call that is waited for, and its caller.
+    /// Returns the awaited call and its caller.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -359,7 +354,7 @@ impl Stuck {
 }
 
 impl Waiting<'_> {
-    /// Takes all traps away from the stopped thread.
+    /// Removes all traps from the stopped thread and resumes the held threads.
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();
@@ -374,7 +369,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// The breakpoint that a stopped thread has met.
+    /// Returns the breakpoint that a stopped thread hit.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),
@@ -384,14 +379,14 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// A thread has met the breakpoint, and stands before it.
-    fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<Met> {
+    /// Handles the hit of a breakpoint; the thread stands before the breakpoint.
+    fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
             if breakpoint.is_left(thread) {
                 return Some(match is_exit {
-                    true => Met::Exit(breakpoint.place.pc),
-                    false => Met::Return,
+                    true => TrapHit::Exit(breakpoint.place.pc),
+                    false => TrapHit::Return,
                 });
             }
             // A deeper call of the same function.
@@ -420,7 +415,7 @@ impl Waiting<'_> {
     }
 }
 
-/// The loop by offsets in the module of its call.
+/// Converts the addresses of a loop to offsets in its module.
 fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);
@@ -430,7 +425,7 @@ fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     })
 }
 
-/// Whether a thread was stopped by the watch on its memory.
+/// Whether the watchpoint stopped a thread.
 fn by_watch(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)

@@ -1,6 +1,6 @@
-//! The threads of a run that is cut off: which of them hangs (the one that uses the processor;
-//! where none does, the one that the first thread waits for in the end), how long each has run
-//! (wall clocks lie on a busy machine), and how one is stopped while the rest goes on.
+//! The threads of an interrupted run: which thread hangs (the one that uses the processor; if none
+//! does, the one that the first thread waits for), how long each has been active, and how a single
+//! thread is stopped.
 
 use std::time::{Duration, Instant};
 
@@ -11,23 +11,23 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use ddfuzz_exec::tracing::{poll, resume};
 
-/// CPU time by which a thread that runs is told from one that does not.
+/// CPU time from which a thread counts as running, while the hanging thread is searched.
 const TELLING: Duration = Duration::from_millis(20);
-/// What runs at all, but only now and then, stays below this.
+/// CPU time below which a thread counts as idle, while the hanging thread is searched.
 const NOTHING: Duration = Duration::from_millis(2);
-/// The longest time that is looked at it, in wall time: on a busy machine nobody may run for long.
+/// Maximum wall time in which the threads' CPU time is observed to find the hanging thread.
 const LONGEST: Duration = Duration::from_millis(300);
-/// No more is waited if nobody has run by then.
+/// Wall time after which the search for a running thread ends if none has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// Threads that use the processor at least one fourth as much as the busiest one run as well.
+/// Threads that use at least one part in so many of the busiest thread's CPU time count as running.
 const SHARE: u32 = 4;
-/// A chain of those who wait is not followed further.
+/// Maximum length of a chain of waiting threads that is followed.
 const MOST: usize = 64;
 
 impl Tracer<'_> {
-    /// The thread that hangs; `None` where there is none any more. `asleep`: nothing runs.
-    pub(super) fn culprit(&mut self, asleep: bool) -> nix::Result<Option<Pid>> {
-        let threads = self.family.threads();
+    /// Returns the thread that hangs; `None` where all have ended. With `asleep`, no thread runs.
+    pub(super) fn hanging_thread(&mut self, asleep: bool) -> nix::Result<Option<Pid>> {
+        let threads = self.threads.threads();
         if threads.len() <= 1 {
             return Ok(threads.first().map(|(tid, _)| *tid));
         }
@@ -38,14 +38,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// Of the threads that run the one that was started last: who waits actively is older than
-    /// what it waits for.
+    /// Returns the running thread that was started last: a thread that waits actively (spins) is
+    /// older than the thread that it waits for.
     fn busiest(&mut self) -> nix::Result<Option<Pid>> {
         let began = Instant::now();
-        let before: Vec<(Pid, Duration)> = self
-            .family
-            .threads()
-            .into_iter()
+        let threads = self.threads.threads().into_iter();
+        let before: Vec<(Pid, Duration)> = threads
             .map(|(tid, _)| (tid, Scheduled::of(tid).cpu))
             .collect();
         loop {
@@ -64,14 +62,11 @@ impl Tracer<'_> {
         }
     }
 
-    /// From the first thread of the program along those who wait for another thread or for a
-    /// child.
+    /// Follows the chain of threads that wait for another thread or a child, from the program's
+    /// first thread to its end.
     fn last_waited_for(&mut self) -> nix::Result<Pid> {
-        let mut at = self
-            .family
-            .threads()
-            .first()
-            .map_or(self.pid, |(tid, _)| *tid);
+        let threads = self.threads.threads();
+        let mut at = threads.first().map_or(self.pid, |(tid, _)| *tid);
         for _ in 0..MOST {
             let halted = self.halt(at)?;
             let next = self.waits_for(at);
@@ -84,27 +79,25 @@ impl Tracer<'_> {
         Ok(at)
     }
 
-    /// Whom a stopped thread waits for, as its system call tells: another thread of its process
-    /// to end, or the youngest process below it.
+    /// Returns what a stopped thread waits for, by its system call: another thread of its process
+    /// (`pthread_join`), or its youngest child process.
     #[cfg(target_arch = "x86_64")]
     fn waits_for(&self, tid: Pid) -> Option<Pid> {
         let registers = nix::sys::ptrace::getregs(tid).ok()?;
-        let threads = self.family.threads();
+        let threads = self.threads.threads();
         let process = threads.iter().find(|(it, _)| *it == tid)?.1;
         match i64::try_from(registers.orig_rax).ok()? {
             // `pthread_join` waits for the thread's id, which the kernel clears, to change.
             libc::SYS_futex => {
                 let awaited = Pid::from_raw(i32::try_from(registers.rdx).ok()?);
-                threads
-                    .iter()
-                    .find(|(it, of)| *it == awaited && *of == process && *it != tid)
-                    .map(|(it, _)| *it)
+                let known = threads.contains(&(awaited, process)) && awaited != tid;
+                known.then_some(awaited)
             }
-            libc::SYS_wait4 | libc::SYS_waitid => threads
-                .iter()
-                .rev()
-                .find(|(it, of)| it == of && ddfuzz_exec::is_child(*it, process))
-                .map(|(it, _)| *it),
+            libc::SYS_wait4 | libc::SYS_waitid => {
+                let mut processes = threads.iter().rev().filter(|(it, of)| it == of);
+                let child = processes.find(|(it, _)| ddfuzz_exec::is_child(*it, process));
+                child.map(|(it, _)| *it)
+            }
             _ => None,
         }
     }
@@ -115,30 +108,36 @@ impl Tracer<'_> {
     }
 }
 
-/// How long nothing happens before it is looked again whether something has.
+/// Time between two polls for events.
 const PAUSE: Duration = Duration::from_micros(100);
+<<<<<<< HEAD
 /// A thread that does not stop by then hangs in the kernel. In wall time: it is only for those.
 const PROOF_TIME_FACTOR: Duration = Duration::from_secs(2);
 /// One that waits for a processor has so much more time.
+=======
+/// Wall time after which a thread that does not stop counts as stuck in the kernel.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Wall time that a thread has to stop if it waits for a processor.
+>>>>>>> h18-triage
 const SCHEDULED: Duration = Duration::from_secs(10);
 
-/// A stopped thread.
+/// A thread in ptrace-stop, with the signal to deliver when it is resumed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Halted {
+pub(super) struct StoppedThread {
     pub tid: Pid,
-    /// The signal that it gets when it goes on; 0 for none.
+    /// Signal that the thread receives when it is resumed; 0 for none.
     pub signal: i32,
 }
 
-impl Halted {
-    /// Lets it go on.
+impl StoppedThread {
+    /// Resumes the thread.
     pub fn resume(self) {
         resume(libc::PTRACE_CONT, self.tid, self.signal);
     }
 }
 
 impl Tracer<'_> {
-    /// The next event of the run, if there is one within a moment.
+    /// Returns the next event of the run, or `None` after a short pause.
     ///
     /// # Errors
     /// `ECHILD` where the run has ended.
@@ -150,15 +149,15 @@ impl Tracer<'_> {
         Ok(event)
     }
 
-    /// Lets the run go on for some time.
+    /// Lets the run continue for `time`.
     ///
     /// # Errors
-    /// `ECHILD` where it has ended.
+    /// `ECHILD` where the run has ended.
     pub(super) fn let_run(&mut self, time: Duration) -> nix::Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
             if let Some((tid, status)) = self.next_event()? {
-                self.happened(tid, status);
+                self.handle_event(tid, status);
             }
         }
         Ok(())
@@ -167,8 +166,9 @@ impl Tracer<'_> {
     /// Stops one thread.
     ///
     /// # Errors
-    /// `ESRCH` where it is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not stop.
-    pub(super) fn halt(&mut self, tid: Pid) -> nix::Result<Halted> {
+    /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not
+    /// stop.
+    pub(super) fn halt(&mut self, tid: Pid) -> nix::Result<StoppedThread> {
         ptrace::interrupt(tid)?;
         let began = Instant::now();
         loop {
@@ -181,16 +181,16 @@ impl Tracer<'_> {
             };
             if thread == tid && libc::WIFSTOPPED(status) {
                 let signal = self.pending(tid, status);
-                return Ok(Halted { tid, signal });
+                return Ok(StoppedThread { tid, signal });
             }
-            self.happened(thread, status);
+            self.handle_event(thread, status);
             if thread == tid {
                 return Err(Errno::ESRCH);
             }
         }
     }
 
-    /// The signal that a stopped thread is about to get, if it is one.
+    /// Returns the signal that a stopped thread is about to receive; 0 for none.
     pub(super) fn pending(&self, tid: Pid, status: i32) -> i32 {
         match status >> 16 {
             0 if !self.is_interrupt(tid, status) => libc::WSTOPSIG(status),
@@ -199,17 +199,17 @@ impl Tracer<'_> {
     }
 }
 
-/// What the scheduler says of a thread.
+/// CPU time and waiting time of a thread, from the kernel's scheduler statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// CPU time that it has used.
+    /// CPU time used.
     pub cpu: Duration,
-    /// Time that it has waited for a processor.
+    /// Time spent waiting for a processor.
     waited: Duration,
 }
 
 impl Scheduled {
-    /// Looks; zeros of a thread that is gone.
+    /// Reads the scheduler statistics of thread `tid`; zero for a thread that has ended.
     pub fn of(tid: Pid) -> Scheduled {
         match std::fs::read_to_string(format!("/proc/{tid}/schedstat")) {
             Ok(line) => Scheduled::parse(&line).unwrap_or_default(),
@@ -231,7 +231,7 @@ impl Scheduled {
     }
 }
 
-/// What the kernel counts in coarse steps.
+/// Reads the CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
 fn ticks(tid: Pid) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
     let rest = stat.get(stat.rfind(')')? + 2..)?;
@@ -240,15 +240,15 @@ fn ticks(tid: Pid) -> Option<Duration> {
     Some(Duration::from_millis(count * 10))
 }
 
-/// Whether it waits for something else than a processor.
+/// Whether a thread waits for something other than a processor.
 pub(crate) fn sleeps(tid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
     state.is_some_and(|state| state.starts_with(['S', 'D']))
 }
 
-/// The time that a thread was running, or asleep by its own will: that in which a busy machine
-/// kept it from running does not count.
+/// Measures the time that a thread ran or slept by its own will. Time spent waiting for a processor
+/// on a busy machine does not count.
 #[derive(Debug)]
 pub(super) struct ActiveTime {
     tid: Pid,
@@ -258,7 +258,7 @@ pub(super) struct ActiveTime {
 }
 
 impl ActiveTime {
-    /// Begins to count.
+    /// Starts to measure the active time of thread `tid`.
     pub fn of(tid: Pid) -> ActiveTime {
         ActiveTime {
             tid,
@@ -268,7 +268,7 @@ impl ActiveTime {
         }
     }
 
-    /// Looks, and says how much it is so far.
+    /// Updates and returns the active time so far.
     pub fn look(&mut self) -> Duration {
         let (now, at) = (Scheduled::of(self.tid), Instant::now());
         let cpu = now.cpu.saturating_sub(self.before.cpu);
@@ -281,7 +281,8 @@ impl ActiveTime {
         self.active
     }
 
-    /// Goes on counting from here: the thread was stopped by us.
+    /// Continues the measurement after the tracer stopped the thread; the time of the stop does not
+    /// count.
     pub fn go_on(&mut self) {
         (self.before, self.looked) = (Scheduled::of(self.tid), Instant::now());
     }

@@ -1,4 +1,4 @@
-//! Instructions of AArch64, as far as unwinding needs them. Accesses to memory are not decoded.
+//! Decodes the AArch64 instructions that unwinding needs. Memory accesses are not decoded.
 
 use super::{Branch, CallTarget, MainArgument, MemoryAccess};
 use crate::memory::Memory;
@@ -6,7 +6,7 @@ use crate::registers::Registers;
 
 /// `mov x8, #139; svc #0`: the code to which a signal handler returns.
 const SIGRETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4];
-/// Where the kernel puts `x0` in the frame of a signal: behind the siginfo, in the ucontext.
+/// Offset of `x0` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_X0: u64 = 128 + 176 + 8;
 
 fn word(code: &[u8]) -> Option<u32> {
@@ -15,28 +15,24 @@ fn word(code: &[u8]) -> Option<u32> {
 
 /// Whether `before`, the bytes before a return address, end in a call.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
-    let Some(code) = before
-        .len()
-        .checked_sub(4)
-        .and_then(|start| word(&before[start..]))
-    else {
-        return false;
-    };
-    code >> 26 == 0b10_0101 || code & 0xfeff_f000 == 0xd63f_0000
+    let last = before.len().checked_sub(4);
+    let code = last.and_then(|start| word(&before[start..]));
+    code.is_some_and(|code| code >> 26 == 0b10_0101 || code & 0xfeff_f000 == 0xd63f_0000)
 }
 
-/// Whether a signal handler returns to code that begins so.
+/// Whether `code` begins with the code to which a signal handler returns.
 pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
     code.starts_with(&SIGRETURN)
 }
 
-/// The (pc, sp, fp) that a signal interrupted, read off the frame that the kernel pushed.
+/// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
+/// pushed.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut register = |index: u64| memory.word(sp.checked_add(SIGNAL_FRAME_X0 + index * 8)?);
     Some((register(32)?, register(31)?, register(29)?))
 }
 
-/// The return address of a call that has just been made and the stack pointer without it.
+/// Returns the return address of the last call, and the stack pointer without it.
 pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((registers.lr, registers.sp))
 }
@@ -46,17 +42,17 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
     word(code).is_some_and(|code| code & 0xffff_fc1f == 0xd65f_0000)
 }
 
-/// A branch to no address faults behind the branch on this processor, never on it.
+/// Always false: on this processor, a branch to an invalid address faults at the target.
 pub(crate) fn goes_nowhere(_: &[u8], _: &Registers, _: &mut dyn Memory) -> bool {
     false
 }
 
-/// Not decoded on this processor.
+/// Always empty: accesses are not decoded on this processor.
 pub(crate) fn accesses(_code: &[u8], _registers: &Registers) -> Vec<MemoryAccess> {
     Vec::new()
 }
 
-/// Where the call goes that ends in the bytes `before`; `end` is the address behind it.
+/// Returns the target of the call at the end of `before`; `end` is the address after the call.
 pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
     let code = word(&before[before.len().checked_sub(4)?..])?;
     let distance = i64::from((code << 6) as i32 >> 6) * 4;
@@ -64,27 +60,27 @@ pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
         .then(|| CallTarget::Address(end.wrapping_sub(4).wrapping_add_signed(distance)))
 }
 
-/// Not decoded on this processor.
+/// Always `None`: linkage stubs are not decoded on this processor.
 pub(crate) fn stub_slot(_code: &[u8], _address: u64) -> Option<u64> {
     None
 }
 
-/// Not decoded on this processor: the entry is found by its symbol only.
+/// Always `None`: on this processor `main` is found by its symbol only.
 pub(crate) fn main_argument(_code: &[u8], _entry: u64) -> Option<MainArgument> {
     None
 }
 
-/// Not decoded on this processor: every function is taken for one that may return.
+/// Always false: every function counts as one that may return.
 pub(crate) fn only_gives_up(_code: &[u8], _address: u64, _loops: bool) -> bool {
     false
 }
 
-/// Not decoded on this processor: no function is known to have a loop.
+/// Always empty: no loops are found on this processor.
 pub(crate) fn branches(_code: &[u8], _address: u64) -> Vec<Branch> {
     Vec::new()
 }
 
-/// A branch to no address faults behind the branch on this processor, never on it.
+/// Always false: on this processor, a branch to an invalid address faults at the target.
 pub(crate) fn jumps_by_pointer(_code: &[u8]) -> bool {
     false
 }

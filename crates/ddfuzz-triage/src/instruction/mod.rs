@@ -1,4 +1,4 @@
-//! What single machine instructions do: calls, returns, accesses to memory.
+//! Decodes single machine instructions: calls, returns, branches and memory accesses.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -12,45 +12,45 @@ pub(crate) use x86_64::*;
 
 use super::fault::Access;
 
-/// The longest instruction, in bytes.
+/// Maximum length of an instruction, in bytes.
 pub(crate) const LONGEST: usize = 16;
 
-/// What the start-up code hands to the C library as the program's `main`.
+/// The `main` that the start-up code passes to the C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum MainArgument {
-    /// Its address.
+    /// `main` has this address.
     Address(u64),
-    /// The address of the slot that holds its address.
+    /// The memory slot at this address holds the address of `main`.
     Slot(u64),
 }
 
-/// Where a call goes.
+/// Target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum CallTarget {
-    /// To this address.
+    /// The call goes to this address.
     Address(u64),
-    /// To the address in the slot at this address.
+    /// The call goes to the address in the memory slot at this address.
     Slot(u64),
 }
 
-/// Where control goes from a branch.
+/// Where control continues after a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum Goes {
-    /// To this address.
+    /// Control continues at this address.
     To(u64),
-    /// To this address or on.
+    /// Control continues at this address or at the next instruction.
     Either(u64),
-    /// Through a pointer.
+    /// Control continues at an address from a register or memory.
     Anywhere,
-    /// Out of the function.
+    /// Control leaves the function.
     Nowhere,
 }
 
 impl Goes {
-    /// Where it goes, if that is known.
+    /// Returns the target address, where it is known.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
             Goes::To(target) | Goes::Either(target) => Some(target),
@@ -59,24 +59,24 @@ impl Goes {
     }
 }
 
-/// An instruction behind which control need not go on. Calls are none.
+/// An instruction that may transfer control elsewhere, other than a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
-    /// Its address.
+    /// Address of the branch instruction.
     pub at: u64,
-    /// The address behind it.
+    /// Address of the instruction after the branch.
     pub next: u64,
-    /// Where control goes.
+    /// Where control continues after the branch.
     pub goes: Goes,
 }
 
 /// One access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryAccess {
-    /// First byte.
+    /// Address of the first byte accessed.
     pub address: u64,
-    /// How many bytes.
+    /// Number of bytes accessed.
     pub size: u64,
-    /// Read or written.
+    /// Whether memory is read or written.
     pub access: Access,
 }

@@ -1,4 +1,4 @@
-//! Reads an ELF file. It is hostile input: whatever is malformed is left out.
+//! Parses an ELF file. The file is hostile input: malformed parts are skipped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use object::{
     SymbolKind,
 };
 
-use super::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::instruction::{MainArgument, main_argument};
+use crate::module::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::runtime_modules::is_runtime_symbol;
 
-/// The most bytes of a section that are kept.
+/// Maximum size of a section, in bytes.
 const LARGEST_SECTION: u64 = 256 << 20;
 
-/// Where glibc keeps what it aborts for.
+/// Variable in which glibc stores its abort message.
 const ABORT_MESSAGE: &str = "__abort_msg";
 
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
 impl Module {
-    /// Reads the facts of a 64-bit ELF file; `None` where it is something else. `runtime` says
-    /// that it is a runtime module, of which less is needed; the functions named in `dropped` are
-    /// treated like runtime functions.
+    /// Reads the facts of a 64-bit ELF file; `None` for other files. `runtime` marks a runtime
+    /// module, of which less is read; functions named in `dropped` count as runtime functions.
     pub(crate) fn parse<'data, R: ReadRef<'data>>(
         data: R,
         runtime: bool,
@@ -51,11 +50,8 @@ impl Module {
 }
 
 fn hex(bytes: &[u8]) -> Arc<str> {
-    bytes
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>()
-        .into()
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.into()
 }
 
 fn executable_segments<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Vec<Segment> {
@@ -79,59 +75,46 @@ fn has_interpreter<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
 
 fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     let section = |name: &str| {
-        let section = elf
-            .section_by_name(name)
-            .filter(|it| it.size() <= LARGEST_SECTION)?;
+        let section = elf.section_by_name(name)?;
+        let section = Some(section).filter(|it| it.size() <= LARGEST_SECTION)?;
         Some(Section {
             address: section.address(),
             data: section.data().ok()?.into(),
         })
     };
-    let address = |name: &str| {
-        elf.section_by_name(name)
-            .map_or(0, |section| section.address())
-    };
+    let address = |name: &str| elf.section_by_name(name).map_or(0, |it| it.address());
     let (text, got) = (address(".text"), address(".got"));
     if let Some(eh_frame) = section(".eh_frame") {
-        return Some(UnwindTables::new(
-            eh_frame,
-            section(".eh_frame_hdr"),
-            text,
-            got,
-        ));
+        let index = section(".eh_frame_hdr");
+        return Some(UnwindTables::new(eh_frame, index, text, got));
     }
     tables_by_segment(elf)
 }
 
-/// The tables of a file without section headers: the header has a segment of its own and points
-/// to the rest, which ends at the latest where its segment ends.
+/// Reads the unwind tables of a file without section headers: `PT_GNU_EH_FRAME` is the index and
+/// points to the table, which ends at the latest with its segment.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
     let headers = elf.elf_program_headers();
-    let header = headers
-        .iter()
-        .find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
+    let mut all = headers.iter();
+    let header = all.find(|header| header.p_type(endian) == PT_GNU_EH_FRAME)?;
     let eh_frame_hdr = Section {
         address: header.p_vaddr(endian),
         data: header.data(endian, data).ok()?.into(),
     };
     let bases = BaseAddresses::default().set_eh_frame_hdr(eh_frame_hdr.address);
-    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian)
-        .parse(&bases, 8)
-        .ok()?;
+    let parsed = EhFrameHdr::new(&eh_frame_hdr.data, LittleEndian);
+    let parsed = parsed.parse(&bases, 8).ok()?;
     let Pointer::Direct(address) = parsed.eh_frame_ptr() else {
         return None;
     };
-    let rest = headers
-        .iter()
-        .filter(|header| header.p_type(endian) == PT_LOAD)
-        .find_map(|load| {
-            let skip = address.checked_sub(load.p_vaddr(endian))?;
-            load.data(endian, data)
-                .ok()?
-                .get(usize::try_from(skip).ok()?..)
-        })?;
+    let mut loads = headers.iter().filter(|it| it.p_type(endian) == PT_LOAD);
+    let rest = loads.find_map(|load| {
+        let skip = address.checked_sub(load.p_vaddr(endian))?;
+        let data = load.data(endian, data).ok()?;
+        data.get(usize::try_from(skip).ok()?..)
+    })?;
     let eh_frame = Section {
         address,
         data: rest.into(),
@@ -141,19 +124,15 @@ fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Un
 
 fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
     let mut exports = Vec::new();
-    for symbol in elf
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition())
-    {
+    for symbol in elf.dynamic_symbols().filter(|it| it.is_definition()) {
         let Ok(name) = symbol.name() else { continue };
         if name == ABORT_MESSAGE {
             module.abort_message = Some(symbol.address());
         }
         if symbol.kind() == SymbolKind::Text {
             exports.push(named(&symbol, name));
-            module
-                .entries
-                .extend(entry_named(name).map(|entry| (symbol.address(), entry)));
+            let entry = entry_named(name).map(|entry| (symbol.address(), entry));
+            module.entries.extend(entry);
         }
     }
     module.exports = Names::new(exports);
@@ -192,9 +171,8 @@ fn read_symbols<'data, R: ReadRef<'data>>(
         }
         let named = named(&symbol, name);
         module.symbols.push((named.start, named.end));
-        module
-            .entries
-            .extend(entry_named(name).map(|entry| (named.start, entry)));
+        let entry = entry_named(name).map(|entry| (named.start, entry));
+        module.entries.extend(entry);
         if dropped.iter().any(|it| it == name) || is_runtime_symbol(name) {
             linked.push(named);
         }
@@ -211,7 +189,7 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module.linked = Names::new(linked);
 }
 
-/// Reads the slots of imported functions; gives the slots that hold an address of the module
+/// Reads the slots of imported functions. Returns the slots that hold an address in the module
 /// itself, with that address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
@@ -222,10 +200,9 @@ fn read_slots<'data, R: ReadRef<'data>>(
     for (slot, relocation) in elf.dynamic_relocations().into_iter().flatten() {
         match relocation.target() {
             RelocationTarget::Symbol(index) => {
-                let name = symbols
-                    .as_ref()
-                    .and_then(|table| table.symbol_by_index(index).ok())
-                    .and_then(|symbol| symbol.name().ok());
+                let table = symbols.as_ref();
+                let symbol = table.and_then(|table| table.symbol_by_index(index).ok());
+                let name = symbol.and_then(|symbol| symbol.name().ok());
                 module
                     .slots
                     .extend(name.map(|name| (slot, Arc::from(name))));
@@ -238,10 +215,10 @@ fn read_slots<'data, R: ReadRef<'data>>(
     relative
 }
 
-/// Bytes of start-up code that are decoded.
+/// Number of bytes of start-up code that are decoded.
 const START_UP: u64 = 128;
 
-/// Finds `main` by what `_start` hands to the C library, which works on stripped programs too.
+/// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library.
 fn find_main<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,
@@ -268,11 +245,13 @@ fn find_main<'data, R: ReadRef<'data>>(
         None => None,
     };
     let inside = |address: &u64| {
-        module.executable.iter().any(|segment| {
-            address
-                .checked_sub(segment.address)
-                .is_some_and(|skip| skip < segment.size)
-        })
+        let skips = module
+            .executable
+            .iter()
+            .map(|it| (address.checked_sub(it.address), it.size));
+        skips
+            .into_iter()
+            .any(|(skip, size)| skip.is_some_and(|skip| skip < size))
     };
     if let Some(main) = main.filter(inside) {
         module.entries.push((main, Entry::Main));

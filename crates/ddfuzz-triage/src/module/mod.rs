@@ -1,71 +1,69 @@
-//! The facts of one ELF file that keys need.
-
-mod elf;
-mod functions;
-mod names;
+//! Facts of one ELF file that keys need: segments, function ranges, names, entry functions.
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-pub(crate) use functions::{Section, UnwindTables};
-pub(crate) use names::{NamedRange, Names};
+use addr2line::gimli::{
+    BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Pointer, UnwindSection,
+};
 
-/// Where a segment of a file goes in memory.
+mod elf;
+
+/// A segment of a file, and where it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Bytes that it takes from the file.
+    /// Number of bytes of the segment in the file.
     pub size: u64,
-    /// The address that the file gives it.
+    /// Address in the file's own address space.
     pub address: u64,
 }
 
-/// Which kind of entry function.
+/// Kind of an entry function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
-    /// `main`.
+    /// The function is `main`.
     Main,
-    /// The entry of a harness: `target_main` or `LLVMFuzzerTestOneInput`.
+    /// The function is the entry of a fuzzing harness: `target_main` or `LLVMFuzzerTestOneInput`.
     Harness,
 }
 
-/// What is known of one module's file. All addresses are as the file counts them: the load bias
-/// is added where the module is mapped.
+/// Facts of one ELF file. All addresses are in the file's own address space, without the load bias.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// The GNU build id, as hex digits.
+    /// GNU build id, as hex digits.
     pub build_id: Option<Arc<str>>,
-    /// Executable segments.
+    /// Segments of the file that contain code.
     pub executable: Vec<Segment>,
-    /// Unwind tables, where there are any.
+    /// Unwind tables.
     pub unwind: Option<UnwindTables>,
-    /// Entry functions by start.
+    /// Start address and kind of the entry functions (`main`, harness).
     pub entries: Vec<(u64, Entry)>,
-    /// Where the program starts (`_start`), which is the C library's and not the user's.
+    /// Entry point of the program (`_start`), which belongs to the C library.
     pub start: Option<u64>,
-    /// Exported functions.
+    /// Names and addresses of the exported functions.
     pub exports: Names,
-    /// Functions of runtimes that are linked into the module, and those the user wants dropped.
+    /// Runtime functions linked into the module, and functions that the user wants dropped.
     pub linked: Names,
-    /// (start, end) of functions by symbol, for those without an entry in the unwind tables.
+    /// (start, end) of functions by symbol, for functions without unwind table entries.
     pub symbols: Vec<(u64, u64)>,
-    /// Names of the imported functions by the slot that holds their address.
+    /// Names of imported functions by the address of the slot that holds their address.
     pub slots: HashMap<u64, Arc<str>>,
     /// Address of glibc's `__abort_msg`.
     pub abort_message: Option<u64>,
-    /// Whether it is a program that needs no loader.
+    /// Whether the file is a static program, without a loader.
     pub is_static: bool,
-    /// Whether it has a symbol table.
+    /// Whether the file has a symbol table.
     pub has_symbols: bool,
 }
 
 impl Module {
-    /// The load bias of a mapping that begins at `start` and at `offset` of the file.
+    /// Returns the load bias of a mapping at address `start` and file offset `offset`.
     ///
-    /// It is taken from the *executable* segment: the linker rust-lld puts two segments on one
-    /// page of the file, so that the first segment that touches the page gives a wrong bias.
+    /// The executable segment decides: rust-lld puts two segments on one page of the file, so the
+    /// first segment that touches the page would give a wrong bias.
     pub(crate) fn bias(&self, start: u64, offset: u64) -> u64 {
         self.executable
             .iter()
@@ -81,39 +79,224 @@ impl Module {
             })
     }
 
-    /// Start of the function that covers `address`.
+    /// Returns the start of the function that contains `address`.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 
-    /// The function that covers `address`: by the unwind tables, else by symbols.
+    /// Returns the function that contains `address`, by unwind tables, else by symbols.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
-        let by_tables = self
-            .unwind
-            .as_ref()
-            .and_then(|tables| tables.function(address));
-        by_tables.or_else(|| {
-            let behind = self.symbols.partition_point(|(start, _)| *start <= address);
-            let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
-            (address < end).then_some(start..end)
-        })
+        let tables = self.unwind.as_ref();
+        tables
+            .and_then(|tables| tables.function(address))
+            .or_else(|| {
+                let behind = self.symbols.partition_point(|(start, _)| *start <= address);
+                let (start, end) = *self.symbols.get(behind.checked_sub(1)?)?;
+                (address < end).then_some(start..end)
+            })
     }
 
-    /// Which entry function, if any, is the one that starts at `start`.
+    /// Returns the name of the exported or linked runtime function that contains `address`.
+    pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
+        let exported = self.exports.containing(address);
+        let named = exported.or_else(|| self.linked.containing(address))?;
+        Some(named.name.clone())
+    }
+
+    /// Returns the kind of the entry function that starts at `start`, if it is one.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
-        self.entries
-            .iter()
-            .filter(|(at, _)| *at == start)
-            .map(|(_, entry)| *entry)
-            .max()
+        let here = self.entries.iter().filter(|(at, _)| *at == start);
+        here.map(|(_, entry)| *entry).max()
     }
 }
 
-/// Start of the function that covers `address` in an ELF file, both as the file counts
-/// addresses; `None` where the file is no 64-bit ELF file or says nothing of it.
+/// Returns the start of the function that contains `address` in an ELF file; `None` where the file
+/// is not a 64-bit ELF file or does not tell.
 ///
-/// This is the reading that triage does of the modules of a process, for tools and for fuzzing:
-/// ELF files are hostile input.
+/// The file is parsed as triage parses the modules of a process. For tools and for fuzzing: ELF
+/// files are hostile input.
 pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
+}
+
+/// A function's name and range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedRange {
+    /// First address.
+    pub start: u64,
+    /// First address after the function; equal to `start` where its size is unknown.
+    pub end: u64,
+    /// Name of the function at this range.
+    pub name: Arc<str>,
+}
+
+/// Names of address ranges, searchable by address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// Ranges sorted by start, with distinct starts.
+    sorted: Vec<NamedRange>,
+}
+
+impl Names {
+    /// Sorts the names. Of several names of one address, the plainest is kept (fewest leading
+    /// underscores, then shortest, then first), so the result does not depend on their order.
+    pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
+        let plainness = |name: &str| {
+            let underscores = name.len() - name.trim_start_matches('_').len();
+            (underscores, name.len())
+        };
+        names.sort_by(|a, b| {
+            (a.start, plainness(&a.name), &a.name).cmp(&(b.start, plainness(&b.name), &b.name))
+        });
+        names.dedup_by(|later, kept| {
+            let same = later.start == kept.start;
+            if same {
+                kept.end = kept.end.max(later.end);
+            }
+            same
+        });
+        Names { sorted: names }
+    }
+
+    /// Returns the nearest range that starts at or below `address`.
+    pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
+        let behind = self.sorted.partition_point(|named| named.start <= address);
+        self.sorted.get(behind.checked_sub(1)?)
+    }
+
+    /// Returns the range that contains `address`.
+    pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
+        self.nearest(address).filter(|named| address < named.end)
+    }
+}
+
+/// A section of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    /// Address in the file's own address space.
+    pub address: u64,
+    /// Bytes of the section.
+    pub data: Arc<[u8]>,
+}
+
+/// The unwind tables of one module: `.eh_frame` and its index.
+#[derive(Debug)]
+pub(crate) struct UnwindTables {
+    /// The section `.eh_frame`, with one entry per function.
+    pub eh_frame: Section,
+    /// The section `.eh_frame_hdr`, the index of `.eh_frame`; `None` if missing or invalid.
+    pub eh_frame_hdr: Option<Section>,
+    /// Address of `.text`, to which entries may be relative.
+    pub text: u64,
+    /// Address of `.got`, to which entries may be relative.
+    pub got: u64,
+    /// (start, end) of every function in `.eh_frame`; built at the first lookup in a module without
+    /// `.eh_frame_hdr`.
+    index: OnceLock<Vec<(u64, u64)>>,
+}
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+impl UnwindTables {
+    /// Creates the tables. An invalid index is dropped.
+    pub(crate) fn new(
+        eh_frame: Section,
+        eh_frame_hdr: Option<Section>,
+        text: u64,
+        got: u64,
+    ) -> UnwindTables {
+        let mut tables = UnwindTables {
+            eh_frame,
+            eh_frame_hdr,
+            text,
+            got,
+            index: OnceLock::new(),
+        };
+        if tables.has_sound_header().is_none() {
+            tables.eh_frame_hdr = None;
+        }
+        tables
+    }
+
+    /// `Some` if the index is sorted and points into the table. `gimli` assumes both: its
+    /// subtractions overflow otherwise.
+    fn has_sound_header(&self) -> Option<()> {
+        let bases = self.bases();
+        let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
+        let header = header.parse(&bases, 8).ok()?;
+        let Pointer::Direct(start) = header.eh_frame_ptr() else {
+            return None;
+        };
+        let inside = start..start.saturating_add(self.eh_frame.data.len() as u64);
+        let table = header.table().filter(|_| start == self.eh_frame.address)?;
+        let (mut entries, mut last) = (table.iter(&bases), None);
+        while let Some((function, entry)) = entries.next().ok()? {
+            let (Pointer::Direct(function), Pointer::Direct(entry)) = (function, entry) else {
+                return None;
+            };
+            if last > Some(function) || !inside.contains(&entry) {
+                return None;
+            }
+            last = Some(function);
+        }
+        // A lookup reads the first entry even of an empty table.
+        last.map(drop)
+    }
+
+    /// Returns the function that contains `address`.
+    pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
+        match self.by_header(address) {
+            Some(answer) => answer,
+            None => self.by_index(address),
+        }
+    }
+
+    fn bases(&self) -> BaseAddresses {
+        let header = self.eh_frame_hdr.as_ref().map_or(0, |it| it.address);
+        BaseAddresses::default()
+            .set_eh_frame(self.eh_frame.address)
+            .set_eh_frame_hdr(header)
+            .set_text(self.text)
+            .set_got(self.got)
+    }
+
+    fn eh_frame(&self) -> EhFrame<Slice<'_>> {
+        let mut eh_frame = EhFrame::new(&self.eh_frame.data, LittleEndian);
+        eh_frame.set_address_size(8);
+        eh_frame
+    }
+
+    /// Looks `address` up in `.eh_frame_hdr`; the outer `None` means that there is no such index.
+    fn by_header(&self, address: u64) -> Option<Option<Range<u64>>> {
+        let bases = self.bases();
+        let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
+        let header = header.parse(&bases, 8).ok()?;
+        let table = header.table()?;
+        let fde =
+            table.fde_for_address(&self.eh_frame(), &bases, address, EhFrame::cie_from_offset);
+        Some(fde.ok().map(|fde| fde.initial_address()..fde.end_address()))
+    }
+
+    fn by_index(&self, address: u64) -> Option<Range<u64>> {
+        let index = self.index.get_or_init(|| self.build_index());
+        let behind = index.partition_point(|(start, _)| *start <= address);
+        let (start, end) = *index.get(behind.checked_sub(1)?)?;
+        (address < end).then_some(start..end)
+    }
+
+    /// Parses the entries, up to the first malformed one.
+    fn build_index(&self) -> Vec<(u64, u64)> {
+        let (bases, eh_frame) = (self.bases(), self.eh_frame());
+        let mut entries = eh_frame.entries(&bases);
+        let mut index = Vec::new();
+        while let Ok(Some(entry)) = entries.next() {
+            if let CieOrFde::Fde(partial) = entry
+                && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
+            {
+                index.push((fde.initial_address(), fde.end_address()));
+            }
+        }
+        index.sort_unstable();
+        index
+    }
 }

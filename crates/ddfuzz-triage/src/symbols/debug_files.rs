@@ -1,37 +1,40 @@
-//! Debug information that is installed apart from its program.
+//! Debug information outside of the program's own sections.
 //!
-//! Distributions strip their programs and put what they took away into packages of their own:
-//! below `/usr/lib/debug`, by build id, or by the name that the section `.gnu_debuglink` gives.
+//! Distributions strip their programs and install the debug information separately, below
+//! `/usr/lib/debug`, by build id or by the name in the section `.gnu_debuglink`. Some leave a
+//! compressed symbol table in the section `.gnu_debugdata`.
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSection, ReadCache, ReadRef};
+use lzma_rust2::XzReader;
+use object::{Object, ObjectSection, ReadCache, ReadRef, SymbolMap, SymbolMapName};
 
-/// Where a distribution installs debug files.
+/// Folder in which distributions install debug files.
 const INSTALLED: &str = "/usr/lib/debug";
 
-/// The largest section that is read, in bytes.
+/// Maximum size of a section, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// What one ELF file says of its symbols.
+/// Facts about the symbols of one ELF file.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// Whether it holds debug information itself.
+    /// Whether the file contains debug information.
     pub has_lines: bool,
-    /// Its `.gnu_debugdata`: a small symbol table, compressed.
+    /// Contents of `.gnu_debugdata`, a small compressed symbol table.
     pub mini: Option<Vec<u8>>,
     build_id: Option<Vec<u8>>,
-    /// Base name of its debug file (`.gnu_debuglink`).
+    /// Base name of the separate debug file (`.gnu_debuglink`).
     link: Option<PathBuf>,
-    /// Path and build id of the part that its debug information shares with other programs'
+    /// Path and build id of the file with debug information that several programs share
     /// (`.gnu_debugaltlink`).
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// The facts of the ELF file at `path`; `None` where it is none.
+/// Reads the facts of the ELF file at `path`; `None` for other files.
 pub(super) fn facts(path: &Path) -> Option<Facts> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -59,16 +62,16 @@ fn facts_of<'data, R: ReadRef<'data>>(data: R) -> Option<Facts> {
     })
 }
 
-/// The folders in which debug files are looked for.
+/// Folders in which debug files are searched.
 #[derive(Debug)]
 pub(super) struct DebugFiles {
     roots: Vec<PathBuf>,
-    /// What the client of a debug file server has fetched: `BUILDID/debuginfo`.
+    /// Caches of debug file clients (debuginfod): `BUILDID/debuginfo`.
     fetched: Vec<PathBuf>,
 }
 
 impl DebugFiles {
-    /// The distribution's, and what has been fetched by build id before. Nothing is fetched.
+    /// Returns the folders of the distribution and of the debuginfod cache. No file is downloaded.
     pub(super) fn installed() -> DebugFiles {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME")
@@ -85,15 +88,13 @@ impl DebugFiles {
         }
     }
 
-    /// Those below these folders only.
+    /// Returns these folders only.
     pub(super) fn in_folders(roots: Vec<PathBuf>) -> DebugFiles {
-        DebugFiles {
-            roots,
-            fetched: Vec::new(),
-        }
+        let fetched = Vec::new();
+        DebugFiles { roots, fetched }
     }
 
-    /// The debug file of the program at `path`: one of the same build.
+    /// Returns the debug file of the program at `path`, from the same build.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -108,7 +109,8 @@ impl DebugFiles {
         of_same_build.next()
     }
 
-    /// The file with what the debug information in `path` shares with that of other programs.
+    /// Returns the file with the debug information that the file at `path` shares with other
+    /// programs.
     pub(super) fn shared_part_of(&self, path: &Path) -> Option<PathBuf> {
         let (link, id) = facts(path)?.shared?;
         let beside = path.parent()?.join(link);
@@ -126,17 +128,14 @@ impl DebugFiles {
         let name = Path::new(".build-id")
             .join(folder)
             .join(format!("{rest}.debug"));
-        let fetched = self
-            .fetched
-            .iter()
-            .map(|cache| cache.join(&digits).join("debuginfo"));
-        (self.roots.iter().map(|root| root.join(&name)))
-            .chain(fetched)
-            .collect()
+        let fetched = self.fetched.iter();
+        let fetched = fetched.map(|cache| cache.join(&digits).join("debuginfo"));
+        let installed = self.roots.iter().map(|root| root.join(&name));
+        installed.chain(fetched).collect()
     }
 
-    /// Beside the program, in `.debug` beside it, and below the roots as the program lies below
-    /// the root of the file system.
+    /// Returns the candidates for a `.gnu_debuglink`: in the program's folder, in `.debug` there,
+    /// and below the roots at the same path.
     fn by_link(&self, path: &Path, link: &Path) -> Vec<PathBuf> {
         // The name of a file: whoever writes a path there wants us to read something else.
         let (Some(name), Some(folder)) = (link.file_name(), path.parent()) else {
@@ -146,5 +145,40 @@ impl DebugFiles {
         let beside = [folder.join(name), folder.join(".debug").join(name)];
         let apart = (self.roots.iter()).map(|root| root.join(below).join(name));
         beside.into_iter().chain(apart).collect()
+    }
+}
+
+/// Maximum size of the unpacked symbol table, in bytes. The section is hostile input.
+const LARGEST_UNPACKED: u64 = 64 << 20;
+
+/// Function names by address, from the section `.gnu_debugdata`: an ELF file, compressed by xz,
+/// with the functions that are not exported.
+pub(super) struct MiniSymbols {
+    /// (address, name) of each function, ascending by address.
+    names: Vec<(u64, String)>,
+}
+
+impl MiniSymbols {
+    /// Unpacks the section `.gnu_debugdata`; `None` where it is malformed.
+    pub(super) fn read(section: &[u8]) -> Option<MiniSymbols> {
+        let mut image = Vec::new();
+        let mut unpacked = XzReader::new(section, true).take(LARGEST_UNPACKED + 1);
+        unpacked.read_to_end(&mut image).ok()?;
+        if image.len() as u64 > LARGEST_UNPACKED {
+            return None;
+        }
+        let map: SymbolMap<SymbolMapName<'_>> = object::File::parse(&*image).ok()?.symbol_map();
+        let names = map.symbols().iter();
+        let names = names.map(|symbol| (symbol.address(), symbol.name().to_owned()));
+        Some(MiniSymbols {
+            names: names.collect(),
+        })
+    }
+
+    /// Returns the name of the function at or before `address`.
+    pub(super) fn name(&self, address: u64) -> Option<&str> {
+        let behind = self.names.partition_point(|(start, _)| *start <= address);
+        let (_, name) = self.names.get(behind.checked_sub(1)?)?;
+        Some(name)
     }
 }

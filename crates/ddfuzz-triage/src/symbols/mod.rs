@@ -1,11 +1,7 @@
-//! Names and lines of frames, for records only: keys never depend on them.
+//! Names and source lines of frames, for records only: keys do not depend on them.
 //!
-//! They are looked for in the module's own file, in a debug file of its build that is installed
-//! apart from it, and in the small symbol table that some distributions leave in stripped
-//! programs.
-
-mod debug_files;
-mod mini;
+//! They come from the module's file, from a separate debug file of the same build, and from the
+//! small symbol table that some distributions leave in stripped programs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,52 +11,54 @@ use std::time::SystemTime;
 use addr2line::Loader;
 use addr2line::gimli::DwLang;
 
-use super::Frame;
-use super::snapshot::RawFrame;
-use debug_files::{DebugFiles, Facts};
-use mini::MiniSymbols;
+use crate::Frame;
+use crate::snapshot::RawFrame;
+use crate::symbols::debug_files::{DebugFiles, Facts, MiniSymbols};
 
-/// What symbols and debug information say of one frame.
+mod debug_files;
+
+/// Names and source lines of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Demangled name of the function.
     pub name: Option<String>,
-    /// `file:line` of the innermost function: of the first one that was inlined there, else of the
-    /// one that has the name.
+    /// `file:line` of the innermost function: of the first inlined function, else of the function
+    /// `name`.
     pub line: Option<String>,
-    /// Demangled names of the functions that were inlined there, innermost first.
+    /// Demangled names of the functions inlined at the address, innermost first.
     pub inlined: Vec<String>,
-    /// Where functions were inlined: `file:line` of each of them, innermost first, and behind these
-    /// that of the function that has the name.
+    /// Where functions are inlined: `file:line` of each of them, innermost first, then that of the
+    /// function `name`.
     pub lines: Vec<Option<String>>,
 }
 
-/// Modules whose symbols are kept in memory at a time.
+/// Maximum number of modules whose symbols are kept in memory.
 const MODULES: usize = 64;
-/// Places that are kept of them.
+/// Maximum number of cached addresses.
 const PLACES: usize = 64 << 10;
 
-/// What tells one version of a file from another: a program may be built anew between two crashes.
+/// Path and modification time of a file. A program may be rebuilt between two crashes.
 type Version = (Arc<Path>, Option<SystemTime>);
 
-/// Reads symbols and debug information of modules, each file once, and only when one of its frames
-/// is asked for.
+/// Looks up symbols and debug information of modules. Each file is read once, when one of its
+/// frames is looked up first.
 pub struct Symbolizer {
     debug_files: DebugFiles,
     modules: HashMap<Version, Sources>,
-    /// By module, offset, and whether debug files apart were looked into.
+    /// Cache by module, offset, and whether separate debug files were searched.
     places: HashMap<(Version, u64, bool), Place>,
 }
 
 impl Default for Symbolizer {
-    /// One that looks for debug files where distributions install them.
+    /// Creates a symbolizer that searches debug files where distributions install them.
     fn default() -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::installed())
     }
 }
 
 impl Symbolizer {
-    /// One that looks for debug files in the folders `roots`, laid out as `/usr/lib/debug` is.
+    /// Creates a symbolizer that searches debug files in the folders `roots`, which are structured
+    /// like `/usr/lib/debug`.
     pub fn looking_in(roots: Vec<PathBuf>) -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::in_folders(roots))
     }
@@ -73,25 +71,20 @@ impl Symbolizer {
         }
     }
 
-    /// What is known of the code at `offset` (from the load bias, in bytes) of the module in the
-    /// file `path`.
+    /// Looks up the code at `offset` (from the load bias, in bytes) of the module in the file
+    /// `path`.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
         self.look_up(path, offset, true)
     }
 
-    /// The same from the module's own file alone: enough for a runtime, whose debug files are large.
-    pub(crate) fn place_in_file(&mut self, path: &Arc<Path>, offset: u64) -> Place {
-        self.look_up(path, offset, false)
-    }
-
-    /// The frames with their names and lines.
+    /// Adds function names and source lines to unwound frames.
     pub(crate) fn frames(&mut self, frames: &[RawFrame]) -> Vec<Frame> {
         frames.iter().map(|frame| self.frame(frame)).collect()
     }
 
     fn frame(&mut self, raw: &RawFrame) -> Frame {
         let place = raw.path.as_ref().map(|path| match raw.runtime {
-            true => self.place_in_file(path, raw.offset),
+            true => self.look_up(path, raw.offset, false),
             false => self.place(path, raw.offset),
         });
         let place = place.unwrap_or_default();
@@ -111,8 +104,8 @@ impl Symbolizer {
         }
     }
 
-    /// Gives a frame the names and lines of a loop, of which these `pieces` are the code: those of
-    /// the innermost function that holds all of it, in the first of its lines.
+    /// Sets names and lines of a frame to those of a loop with the basic blocks `pieces`: the
+    /// innermost function that contains all of them, at their first line.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
         let Some(path) = &raw.path else {
             return;
@@ -127,8 +120,8 @@ impl Symbolizer {
         }
     }
 
-    /// Of the function that starts at `start`, and of those inlined into it, the one that declares
-    /// something in this line of its source; without a line the first one itself.
+    /// Returns the function that declares a variable in source line `line`: the function that
+    /// starts at `start`, or one inlined into it. Without a line, the function at `start`.
     pub(crate) fn declaring(
         &mut self,
         path: &Arc<Path>,
@@ -146,6 +139,8 @@ impl Symbolizer {
         })
     }
 
+    /// Looks up the code at `offset`; with `apart` in a separate debug file too. Debug files of
+    /// runtimes are large and not used.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if offset > u64::MAX / 2 {
@@ -167,10 +162,8 @@ impl Symbolizer {
         if self.modules.len() >= MODULES && !self.modules.contains_key(version) {
             self.modules.clear();
         }
-        let sources = self
-            .modules
-            .entry(version.clone())
-            .or_insert_with(|| Sources::of(&version.0));
+        let sources = self.modules.entry(version.clone());
+        let sources = sources.or_insert_with(|| Sources::of(&version.0));
         if apart && !sources.sought_apart {
             sources.seek_apart(&version.0, &self.debug_files);
         }
@@ -183,23 +176,23 @@ fn version(path: &Arc<Path>) -> Version {
     (path.clone(), modified.ok())
 }
 
-/// A function that declares something.
+/// The function that declares a variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaring {
-    /// Its demangled name.
+    /// Demangled name of the function.
     pub name: Option<String>,
-    /// The file that it is in.
+    /// Source file of the function.
     pub file: Option<String>,
 }
 
-/// Where the names of one module stand, the richest first.
+/// The sources of the names of one module.
 struct Sources {
     facts: Option<Facts>,
-    /// Its debug file, if that is one apart.
+    /// The debug file that is installed separately, if one was found.
     apart: Option<Loader>,
-    /// Whether that has been looked for.
+    /// Whether a separate debug file was searched for.
     sought_apart: bool,
-    /// Its own file.
+    /// Debug information and symbols in the module's own file.
     own: Option<Loader>,
     mini: Option<MiniSymbols>,
 }
@@ -211,9 +204,7 @@ impl Sources {
             apart: None,
             sought_apart: false,
             own: Loader::new(path).ok(),
-            mini: facts
-                .as_ref()
-                .and_then(|facts| MiniSymbols::read(facts.mini.as_ref()?)),
+            mini: (facts.as_ref()).and_then(|it| MiniSymbols::read(it.mini.as_ref()?)),
             facts,
         }
     }
@@ -248,7 +239,7 @@ impl Sources {
     }
 }
 
-/// One of the functions that an address belongs to, as debug information has it.
+/// One function at an address, as debug information describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Level {
     name: Option<String>,
@@ -257,7 +248,7 @@ struct Level {
 }
 
 impl Place {
-    /// That of the functions inlined at an address, innermost first, and the one that holds them.
+    /// Combines the functions at an address, innermost first, the containing function last.
     fn of_levels(levels: Vec<Level>) -> Place {
         let mut lines: Vec<Option<String>> = levels.iter().map(Level::place).collect();
         let mut names: Vec<Option<String>> = levels.into_iter().map(|level| level.name).collect();
@@ -276,14 +267,14 @@ impl Place {
 }
 
 impl Level {
-    /// `file:line`, where both are known.
+    /// Returns `file:line`, where both are known.
     fn place(&self) -> Option<String> {
         Some(format!("{}:{}", self.file.as_ref()?, self.line?))
     }
 }
 
-/// The functions that `offset` belongs to, innermost first; `None` where the file has no debug
-/// information of it.
+/// Returns the functions at `offset`, innermost first; `None` where the file has no debug
+/// information there.
 fn levels(loader: &Loader, offset: u64) -> Option<Vec<Level>> {
     let mut levels = levels_as_told(loader, offset);
     if levels.first()?.line.is_none()
@@ -314,12 +305,12 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
     levels
 }
 
-/// How much code is searched for a line, in bytes on each side.
+/// Number of bytes before and after an instruction without a source line in which a line is
+/// searched.
 const NEAR: u64 = 1024;
 
-/// The innermost of `levels` with a line, where the compiler gives its instruction none (line 0):
-/// that of the nearest instruction before it, else behind it, that is of the same function, inlined
-/// by the same call.
+/// Returns the innermost level of `levels` with a line, where the compiler gave the instruction
+/// line 0: the line of the nearest instruction of the same inlined call, before it if possible.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
@@ -333,8 +324,8 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     })
 }
 
-/// The functions that all of `pieces` belong to, innermost first, each in the first line that any
-/// of the pieces has in it.
+/// Returns the functions that contain all `pieces`, innermost first, each with the first line of
+/// any of the pieces in it.
 fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
     // What the compiler makes up has no line, and may be counted to any of the functions.
@@ -362,21 +353,19 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     Some(common)
 }
 
-/// The longest function that is looked through for a line, in bytes.
+/// Number of bytes of a function in which the declaration of a variable is searched.
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
-/// Of the function that starts at `start`, and of those inlined into it, the one that declares
-/// something in `line`: a declaration stands before what is made of it.
+/// Returns the function that declares a variable in `line`, among the function at `start` and those
+/// inlined into it. A declaration precedes the code that uses it.
 fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring> {
     let of = |level: &Level| Declaring {
         name: level.name.clone(),
         file: level.file.clone(),
     };
     let holder = levels_as_told(loader, start).pop()?;
-    let line = u32::try_from(line.unwrap_or_default())
-        .ok()
-        .filter(|line| *line > 0);
-    let Some(line) = line else {
+    let line = line.and_then(|line| u32::try_from(line).ok());
+    let Some(line) = line.filter(|line| *line > 0) else {
         return Some(of(&holder));
     };
     let rows = loader.find_location_range(start, start.saturating_add(LONGEST_FUNCTION));
@@ -405,7 +394,7 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
     }
 }
 
-/// The name as its language writes it.
+/// Demangles a symbol of any language.
 fn demangle(symbol: &str) -> String {
     addr2line::demangle_auto(symbol.into(), None::<DwLang>).into_owned()
 }

@@ -99,7 +99,7 @@ impl Reproducer {
 
     /// Returns whether the crash is a leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
-        self.class.sanitizer() == Some(Sanitizer::Lsan)
+        self.class.is_leak()
     }
 }
 

@@ -1,0 +1,186 @@
+//! Who called whom at the top of a stack: names of the runtime functions there, functions that a
+//! tail call removed from the stack, and functions such as `die()` that only end the program.
+
+use std::sync::Arc;
+
+use crate::instruction::{CallTarget, LONGEST, only_gives_up, stub_slot};
+use crate::memory::Memory;
+use crate::modules::Layout;
+use crate::snapshot::{Control, Event, RawFrame, Trust};
+use crate::snapshot_reader::frame;
+use crate::unwind::{Step, called_before};
+
+/// Returns the exported names of the runtime frames on top of the stack, innermost first.
+///
+/// The outermost runtime frame may be a processor-specific variant (`__strlen_avx2` here,
+/// `__strlen_evex` there) that is not exported. Its name is then the import that its caller calls,
+/// else the nearest exported name below its address.
+pub(crate) fn exported_names(
+    steps: &[Step],
+    frames: &[RawFrame],
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> Vec<Option<Arc<str>>> {
+    let count = frames.iter().take_while(|frame| frame.runtime).count();
+    let mut names: Vec<Option<Arc<str>>> = steps[..count]
+        .iter()
+        .map(|step| exact_name(*step, layout))
+        .collect();
+    if let Some(outermost @ None) = names.last_mut() {
+        let asked = steps
+            .get(count)
+            .and_then(|caller| called_name(*caller, layout, memory));
+        *outermost = asked.or_else(|| nearest_name(steps[count - 1], layout));
+    }
+    names
+}
+
+fn exact_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
+    let region = layout.region(step.address)?;
+    region
+        .module
+        .runtime_name(step.address.wrapping_sub(region.bias))
+}
+
+fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
+    let region = layout.region(step.address)?;
+    let offset = step.address.wrapping_sub(region.bias);
+    Some(region.module.exports.nearest(offset)?.name.clone())
+}
+
+/// Returns the name of the imported function that the call before the caller's return address goes
+/// to.
+fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Arc<str>> {
+    let region = layout.region(caller.address)?;
+    let slot = match called_before(caller.address.checked_add(1)?, layout, memory)? {
+        CallTarget::Slot(slot) => slot,
+        CallTarget::Address(stub) => stub_slot(&memory.bytes(stub, LONGEST), stub)?,
+    };
+    let slots = &region.module.slots;
+    slots.get(&slot.wrapping_sub(region.bias)).cloned()
+}
+
+/// Inserts the frame of a user function that ended in a tail call, `free(p)` or `hook()`, into the
+/// runtime or to an invalid address. Such a function leaves no frame, so the bug would be named by
+/// each of its callers. The call before the return address still tells which function was called;
+/// only the start of the function is known.
+pub(crate) fn recover_tail_call(
+    frames: &mut Vec<RawFrame>,
+    steps: &mut Vec<Step>,
+    control: Control,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) {
+    let Some(first) = frames.iter().position(|frame| !frame.runtime) else {
+        return;
+    };
+    // Another function of the user's is on the stack itself.
+    let left_no_frame = first > 0 || control == Control::WildCall;
+    let Some(caller) = steps.get(first).filter(|step| {
+        left_no_frame && step.trust == Trust::Call && frames[first].function_start.is_some()
+    }) else {
+        return;
+    };
+    let Some(step) = called(*caller, layout, memory) else {
+        return;
+    };
+    if let Some(missing) = frame(step, layout) {
+        frames.insert(first, missing);
+        steps.insert(first, step);
+    }
+}
+
+/// Returns the start of the user function that the call before the return address of `caller` goes
+/// to.
+fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
+    let behind_call = caller.address.checked_add(1)?;
+    let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
+        return None;
+    };
+    let region = layout.region(start)?;
+    let function = region.module.function(start.wrapping_sub(region.bias))?;
+    let is_start = function.start.wrapping_add(region.bias) == start;
+    let is_stub = stub_slot(&memory.bytes(start, LONGEST), start).is_some();
+    (is_start && !is_stub && !region.is_runtime(start)).then_some(Step {
+        address: start,
+        trust: Trust::Tail,
+    })
+}
+
+/// Maximum length in bytes of a function that counts as one that only ends the program.
+const LONGEST_FUNCTION: u64 = 1024;
+
+/// Maximum number of frames above `abort` in a static, stripped C library.
+const DEEPEST: usize = 5;
+
+/// Whether a crash with this event may have come from a function that only ends the program
+/// (`die`). A memory fault cannot.
+pub(crate) fn may_give_up(event: Event) -> bool {
+    match event {
+        Event::Signal { number, .. } => {
+            matches!(number, libc::SIGABRT | libc::SIGILL | libc::SIGTRAP)
+        }
+        Event::Exit(_) => true,
+        Event::OutOfTime | Event::OutOfMemory => false,
+    }
+}
+
+/// Marks the innermost user frames whose function only ends the program: `die()`, `fatal()`,
+/// `usage()`. Many bugs end in such a function, and only its caller tells them apart. Where the
+/// runtime is `opaque` (static and stripped), its `abort` and what `abort` calls are marked too.
+pub(crate) fn mark_giving_up(
+    frames: &mut [RawFrame],
+    steps: &[Step],
+    opaque: bool,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) {
+    let Some(first) = frames.iter().position(|frame| !frame.runtime) else {
+        return;
+    };
+    let mut gives_up = |at: usize, loops: bool| match (steps.get(at), steps.get(at + 1)) {
+        (Some(callee), Some(caller)) => is_giving_up(*callee, *caller, loops, layout, memory),
+        _ => false,
+    };
+    // A library's own `abort` tries again and again.
+    let abort = (first..first + DEEPEST).find(|at| opaque && gives_up(*at, true));
+    let mut next = abort.map_or(first, |abort| abort + 1);
+    while next < frames.len() && gives_up(next, false) {
+        next += 1;
+    }
+    for frame in frames.iter_mut().take(next).skip(first) {
+        frame.gives_up = true;
+    }
+}
+
+/// Whether `callee` is in a function that only ends the program and that `caller` called directly.
+/// The machine code decides, with or without symbols: the function cannot return and has no loop. A
+/// cold part that the compiler split off a function is jumped to, so it does not count.
+fn is_giving_up(
+    callee: Step,
+    caller: Step,
+    loops: bool,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> bool {
+    let function = || {
+        let region = layout.region(callee.address)?;
+        let offset = callee.address.wrapping_sub(region.bias);
+        let function = region.module.function(offset)?;
+        let length = function.end.checked_sub(function.start)?;
+        let start = function.start.wrapping_add(region.bias);
+        (length <= LONGEST_FUNCTION && !region.is_runtime(callee.address))
+            .then_some((start, length as usize))
+    };
+    let Some((start, length)) = function() else {
+        return false;
+    };
+    let Some(behind_call) = caller.address.checked_add(1) else {
+        return false;
+    };
+    if called_before(behind_call, layout, memory) != Some(CallTarget::Address(start)) {
+        return false;
+    }
+    let code = memory.bytes(start, length);
+    code.len() == length && only_gives_up(&code, start, loops)
+}

@@ -1,0 +1,325 @@
+//! Reads a snapshot from the copy that a dying process makes of itself in shared memory (crash-
+//! keys.md, "Capture", 2), where ptrace is refused. The snapshot is computed as for a traced
+//! process, from other memory.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Instant;
+
+use crate::memory::{Mapping, Maps, Memory};
+use crate::modules::{ModuleCache, Source};
+use crate::registers::Registers;
+use crate::snapshot::{Event, Snapshot};
+<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
+use crate::tracee::Untraced;
+use ddfuzz_exec::{CrashSnapshots, Ended};
+=======
+use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermath};
+use ddfuzz_exec::{Copies, Ended};
+>>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+
+/// Returns how a run ended, by the first process that died of a crash, and the snapshot from the
+/// copy of that process; without a copy, `ended`, as the run was seen to end.
+pub(crate) fn read_copies(
+    copies: &CrashSnapshots,
+    ended: Ended,
+    cache: &mut ModuleCache,
+) -> (Ended, Option<Box<Snapshot>>) {
+    let mut slots: Vec<Slot> = (0..copies.slots())
+        .filter_map(|number| Slot::read(copies, number))
+        .collect();
+    slots.sort_by_key(|slot| slot.number);
+    let deadly = slots.iter().find(|slot| slot.deadly.is_some());
+    // A target that has forbidden itself the calls by which the copy is made dies of those.
+    let signal = deadly.and_then(|slot| slot.deadly);
+    let ended = signal.map_or(ended, Ended::Signal);
+    if !matches!(ended, Ended::Signal(_)) || !ended.is_crash(None) {
+        return (ended, None);
+    }
+    let process = deadly.or(slots.last()).map(|slot| slot.process);
+    cache.know_copied_target(copies.target());
+    let of_process = slots.iter().filter(|slot| Some(slot.process) == process);
+    (ended, last(copies, of_process, cache).map(Box::new))
+}
+
+/// Returns the snapshot of the last copy that is not a mere consequence of the copy before.
+fn last<'a>(
+    copies: &CrashSnapshots,
+    slots: impl Iterator<Item = &'a Slot>,
+    cache: &mut ModuleCache,
+) -> Option<Snapshot> {
+    let mut last: Option<(&Slot, Snapshot)> = None;
+    let mut dies = false;
+    for slot in slots {
+        dies |= slot.deadly.is_some();
+        let snapshot = interpret_slot(copies, slot, cache);
+        let follows = last.as_ref().is_some_and(|(before, earlier)| {
+            before.thread == slot.thread && is_aftermath(earlier, &snapshot)
+        });
+        if !follows {
+            last = Some((slot, snapshot));
+        }
+    }
+    last.map(|(slot, snapshot)| Snapshot {
+        // Of a signal that the target handled, nobody knows whether it died of that.
+        torn: !slot.whole || !dies,
+        ..snapshot
+    })
+}
+
+fn interpret_slot(copies: &CrashSnapshots, slot: &Slot, cache: &mut ModuleCache) -> Snapshot {
+    let began = Instant::now();
+    let (number, code) = (slot.signal, slot.code);
+    let cause = Cause {
+        event: Event::Signal { number, code },
+        address: has_address(slot.signal, slot.code).then_some(slot.address),
+    };
+    let maps = Maps::parse(&slot.maps);
+    let mut memory = CopiedMemory {
+        copies,
+        slot,
+        maps: &maps,
+        files: HashMap::new(),
+    };
+    let source = Source::Copied {
+        entry: slot.entry,
+        executable: slot.executable,
+    };
+    let stopped = Stopped {
+        registers: slot.registers.clone(),
+        maps: &maps,
+        source: &source,
+    };
+    let snapshot = interpret(cause, stopped, &mut memory, cache);
+    Snapshot {
+        took: began.elapsed(),
+        ..snapshot
+    }
+}
+
+<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
+/// What can still be read of a process.
+pub(super) struct CopiedMemory<'a> {
+    copies: &'a CrashSnapshots,
+=======
+/// The readable memory of a copied process: its copied windows, and the code of its mapped files.
+struct CopiedMemory<'a> {
+    copies: &'a Copies,
+>>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+    slot: &'a Slot,
+    maps: &'a Maps,
+    /// Open files by the first address of their mapping; `None` where the file cannot be read.
+    files: HashMap<u64, Option<Code>>,
+}
+
+/// The file that holds the code of a mapping.
+struct Code {
+    file: File,
+    /// Offset in the file at which the mapping begins, in bytes.
+    at: u64,
+}
+
+impl CopiedMemory<'_> {
+<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
+    /// The memory of one copy.
+    pub(super) fn new<'a>(
+        copies: &'a CrashSnapshots,
+        slot: &'a Slot,
+        maps: &'a Maps,
+    ) -> CopiedMemory<'a> {
+        CopiedMemory {
+            copies,
+            slot,
+            maps,
+            files: HashMap::new(),
+        }
+    }
+
+=======
+>>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+    fn read_window(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut windows = self.slot.windows.iter();
+        let Some(window) = windows.find(|window| window.range.contains(&address)) else {
+            return 0;
+        };
+        let left = usize::try_from(window.range.end - address).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let Some(at) = window.at.checked_add(address - window.range.start) else {
+            return 0;
+        };
+        self.copies.read(self.slot.index, at, &mut buffer[..length])
+    }
+
+    /// Reads executable memory from the mapped file. Other parts of a file may have changed in
+    /// memory.
+    fn read_code(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let maps = self.maps;
+        let mapping = maps.find(address);
+        let Some(mapping) = mapping.filter(|it| it.executable && !it.writable) else {
+            return 0;
+        };
+        let code = self.files.entry(mapping.start);
+        let Some(Code { file, at }) = code.or_insert_with(|| code_of(mapping)) else {
+            return 0;
+        };
+        let left = usize::try_from(mapping.end - address).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let place = at.checked_add(address - mapping.start);
+        place.map_or(0, |place| {
+            file.read_at(&mut buffer[..length], place).unwrap_or(0)
+        })
+    }
+}
+
+impl Memory for CopiedMemory<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some(at) = address.checked_add(filled as u64) else {
+                break;
+            };
+            let rest = &mut buffer[filled..];
+            let count = match self.read_window(at, rest) {
+                0 => self.read_code(at, rest),
+                count => count,
+            };
+            if count == 0 {
+                break;
+            }
+            filled += count;
+        }
+        filled
+    }
+}
+
+fn code_of(mapping: &Mapping) -> Option<Code> {
+    if mapping.path.as_os_str() == "[vdso]" {
+        return own_vdso();
+    }
+    if !mapping.is_file() {
+        return None;
+    }
+    let path = mapping.file_path();
+    let facts = std::fs::metadata(&path).ok().filter(|it| it.is_file())?;
+    let same = facts.ino() == mapping.inode || path == mapping.path;
+    let file = same.then(|| File::open(&path).ok()).flatten()?;
+    Some(Code {
+        file,
+        at: mapping.offset,
+    })
+}
+
+/// Returns the vDSO of this process. It has no file, and is the same in all processes.
+fn own_vdso() -> Option<Code> {
+    let maps = Maps::of(nix::unistd::Pid::this());
+    let vdso = maps.iter().find(|it| it.path.as_os_str() == "[vdso]")?;
+    Some(Code {
+        file: File::open("/proc/self/mem").ok()?,
+        at: vdso.start,
+    })
+}
+
+/// Offset of the registers in a slot of shared memory, in bytes. This and the following offsets and
+/// sizes are those of `copy.h` in ddfuzz-exec.
+const REGISTERS: usize = 64;
+const MAPS: usize = 224;
+const WINDOWS: usize = 240;
+const WINDOW: usize = 24;
+const MOST_WINDOWS: u64 = 48;
+const HEAD: usize = WINDOWS + 8 + MOST_WINDOWS as usize * WINDOW;
+/// Maximum number of bytes of the memory map that are read.
+const LONGEST_MAPS: u64 = 1 << 20;
+
+/// A copied range of memory.
+#[derive(Clone, Debug)]
+struct Window {
+    /// Addresses in the process from which the bytes were copied.
+    range: Range<u64>,
+    /// Offset of the copied bytes in the slot.
+    at: u64,
+}
+
+/// One copy of a process, made at one signal.
+#[derive(Clone, Debug)]
+struct Slot {
+    /// Index of the copy's slot in the shared memory.
+    index: u64,
+    /// Sequence number of the copy in the run, from 1.
+    number: u64,
+    /// Process id of the process that made the copy; 0 if the process died before it wrote the id.
+    process: i32,
+    thread: i32,
+    signal: i32,
+    code: i32,
+    address: u64,
+    /// Address of the program's entry point.
+    entry: u64,
+    /// Device and inode of the program.
+    executable: (u64, u64),
+    /// Signal that certainly kills the process; `None` where that is uncertain.
+    deadly: Option<i32>,
+    /// Whether the process copied all of its state before it died.
+    whole: bool,
+    registers: Registers,
+    /// Text of `/proc/PID/maps`.
+    maps: Vec<u8>,
+    windows: Vec<Window>,
+}
+
+impl Slot {
+<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
+    /// The copy in the slot of this index; `None` where there is none.
+    pub(super) fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
+=======
+    /// Reads the slot at `index`; `None` where it is empty.
+    fn read(copies: &Copies, index: u64) -> Option<Slot> {
+>>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+        let mut head = [0; HEAD];
+        if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {
+            return None;
+        }
+        let registers: [u64; 20] = std::array::from_fn(|at| word(&head, REGISTERS + 8 * at));
+        let length = word(&head, MAPS + 8).min(LONGEST_MAPS);
+        let mut maps = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = copies.read(index, word(&head, MAPS), &mut maps);
+        maps.truncate(read);
+        let count = word(&head, WINDOWS).min(MOST_WINDOWS) as usize;
+        let windows = (0..count).filter_map(|number| {
+            let at = WINDOWS + 8 + number * WINDOW;
+            let start = word(&head, at);
+            let end = start.checked_add(word(&head, at + 8))?;
+            Some(Window {
+                range: start..end,
+                at: word(&head, at + 16),
+            })
+        });
+        Some(Slot {
+            index,
+            number: word(&head, 0),
+            process: half(&head, 8),
+            thread: half(&head, 12),
+            signal: half(&head, 16),
+            code: half(&head, 20),
+            address: word(&head, 24),
+            entry: word(&head, 32),
+            executable: (word(&head, 40), word(&head, 48)),
+            deadly: Some(half(&head, 56)).filter(|it| Ended::Signal(*it).is_crash(None)),
+            whole: half(&head, 60) != 0,
+            registers: Registers::from_copy(&registers),
+            maps,
+            windows: windows.collect(),
+        })
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+fn half(bytes: &[u8], at: usize) -> i32 {
+    i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

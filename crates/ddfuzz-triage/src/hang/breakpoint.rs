@@ -1,0 +1,169 @@
+//! Detects that a call returns: by a hardware watchpoint on its return address, else by a
+//! breakpoint where it returns to.
+//!
+//! The watchpoint distinguishes one call of a recursive function from the others, sees exceptions
+//! and `longjmp`, and slows down nothing else. The breakpoint is used where no watchpoint can be
+//! set, and for code that a signal interrupted.
+
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+use crate::hang::stack::Level;
+use crate::registers::Registers;
+use crate::unwind::Place;
+
+#[cfg(target_arch = "x86_64")]
+mod processor {
+    /// The breakpoint instruction, and the distance of the program counter behind it after the
+    /// trap.
+    pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
+    /// Distance of the return address below the caller's stack pointer, in bytes.
+    pub const SLOT: u64 = 8;
+
+    pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
+        registers.rip = pc;
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod processor {
+    /// The breakpoint instruction, and the distance of the program counter behind it after the
+    /// trap.
+    pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
+
+    pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
+        registers.pc = pc;
+    }
+}
+
+/// Watchpoint or breakpoint that detects the return of a call.
+#[derive(Debug)]
+pub(super) enum Trap {
+    /// A hardware watchpoint on the return address of the call.
+    Watch(Place),
+    /// A breakpoint at the code that the call returns to.
+    Breakpoint(Breakpoint),
+}
+
+impl Trap {
+    /// Sets a trap for the return to `caller` in the stopped thread `tid`.
+    pub fn set(tid: Pid, caller: &Level) -> nix::Result<Trap> {
+        if caller.has_called() && watch(tid, Some(caller.place)).is_ok() {
+            return Ok(Trap::Watch(caller.place));
+        }
+        Breakpoint::plant(tid, caller.place).map(Trap::Breakpoint)
+    }
+
+    /// Removes the trap from the stopped thread `tid`.
+    pub fn remove(&self, tid: Pid) {
+        match self {
+            Trap::Watch(_) => drop(watch(tid, None)),
+            Trap::Breakpoint(breakpoint) => breakpoint.lift(tid),
+        }
+    }
+
+    /// Whether the thread that hit the watchpoint has left the call, by a return, a jump or a tail
+    /// call. An access that only reads or overwrites the return address has not.
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_left(tid: Pid, place: Place) -> bool {
+        // By its return, a jump out of it, or by another call in its place.
+        ptrace::getregs(tid).is_ok_and(|registers| registers.rsp + processor::SLOT >= place.sp)
+    }
+
+    /// Always false: this processor has no watchpoint support here.
+    #[cfg(target_arch = "aarch64")]
+    pub fn is_left(_: Pid, _: Place) -> bool {
+        false
+    }
+}
+
+/// A breakpoint in the code of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Breakpoint {
+    pub place: Place,
+    before: libc::c_long,
+}
+
+impl Breakpoint {
+    /// Writes a breakpoint into the code of the stopped thread `tid`.
+    pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
+        let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
+        let breakpoint = Breakpoint { place, before };
+        breakpoint.put_back(tid)?;
+        Ok(breakpoint)
+    }
+
+    /// Writes the breakpoint instruction again, after it was removed by `lift`.
+    pub fn put_back(&self, tid: Pid) -> nix::Result<()> {
+        let (instruction, _) = processor::BREAKPOINT;
+        self.write(tid, instruction)
+    }
+
+    /// Writes `code` at the breakpoint's address and leaves the bytes behind it unchanged.
+    fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
+        let at = self.place.pc as ptrace::AddressType;
+        let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
+        bytes[..code.len()].copy_from_slice(code);
+        ptrace::write(tid, at, libc::c_long::from_ne_bytes(bytes))
+    }
+
+    /// Whether the thread that hit the breakpoint has left the call, and not a deeper one.
+    pub fn is_left(&self, tid: Pid) -> bool {
+        Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
+    }
+
+    /// Removes the breakpoint and restores the original code.
+    pub fn lift(&self, tid: Pid) {
+        let (instruction, _) = processor::BREAKPOINT;
+        // A thread that was killed meanwhile has no code any more.
+        let _ = self.write(tid, &self.before.to_ne_bytes()[..instruction.len()]);
+    }
+
+    /// Whether the stopped thread hit this breakpoint; if so, resets its program counter to the
+    /// breakpoint.
+    pub fn was_met(&self, tid: Pid) -> bool {
+        let Ok(mut registers) = ptrace::getregs(tid) else {
+            return false;
+        };
+        let (_, behind) = processor::BREAKPOINT;
+        if pc_of(&registers) != self.place.pc.wrapping_add(behind) {
+            return false;
+        }
+        processor::set_pc(&mut registers, self.place.pc);
+        ptrace::setregs(tid, registers).is_ok()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn pc_of(registers: &libc::user_regs_struct) -> u64 {
+    registers.rip
+}
+
+#[cfg(target_arch = "aarch64")]
+fn pc_of(registers: &libc::user_regs_struct) -> u64 {
+    registers.pc
+}
+
+/// Sets a hardware watchpoint on the return address of the call whose caller continues at `place`;
+/// `None` removes the watchpoint.
+#[cfg(target_arch = "x86_64")]
+fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
+    /// Debug register 7: watchpoint 0 is enabled locally, for reads and writes of eight bytes.
+    const ENABLED: libc::c_long = 1 | 0b1011 << 16;
+    let register = |number: usize| {
+        let registers = std::mem::offset_of!(libc::user, u_debugreg);
+        (registers + number * size_of::<u64>()) as ptrace::AddressType
+    };
+    ptrace::write_user(tid, register(7), 0)?;
+    if let Some(place) = place {
+        let slot = place.sp.wrapping_sub(processor::SLOT);
+        ptrace::write_user(tid, register(0), slot.cast_signed())?;
+        ptrace::write_user(tid, register(7), ENABLED)?;
+    }
+    Ok(())
+}
+
+#[cfg(target_arch = "aarch64")]
+fn watch(_: Pid, _: Option<Place>) -> nix::Result<()> {
+    Err(nix::errno::Errno::ENOSYS)
+}

@@ -1,0 +1,301 @@
+//! Finds where in its code a program reads its input, by the stacks of its reads.
+//!
+//! The run is traced from system call to system call. At each call that reads the input, the stack
+//! is unwound as for a crash, so stripped and static programs work. For programs with buffered
+//! input, the stack is that of the refill.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, mpsc};
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
+
+use crate::modules::ModuleCache;
+use crate::registers::Registers;
+use crate::snapshot_reader::frame;
+use crate::unwind::{From, walk_up_to};
+use ddfuzz_exec::tracing::{resume, wait};
+use ddfuzz_exec::{ExecError, Run, Traced, lives};
+
+/// One call stack, innermost frame first: module (`exe` for the main executable) and offset from
+/// its load bias in bytes. At most [`DEPTH`] frames of the program's own modules.
+pub type ReadStack = Vec<(Arc<str>, u64)>;
+
+/// Maximum number of frames of the stack of one read.
+pub const DEPTH: usize = 8;
+
+/// The reads of one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Stacks in the order of the reads; equal neighbours are stored once.
+    pub stacks: Vec<ReadStack>,
+    /// Whether tracing ended early because there were too many reads or other system calls.
+    pub cut: bool,
+}
+
+/// Traces runs to find the stacks of their reads.
+pub struct ReadStacks {
+    cache: ModuleCache,
+    /// Whether the system has refused ptrace, so that it is not tried again.
+    refused: bool,
+}
+
+impl Default for ReadStacks {
+    fn default() -> ReadStacks {
+        ReadStacks {
+            cache: ModuleCache::new(Vec::new()),
+            refused: false,
+        }
+    }
+}
+
+impl ReadStacks {
+    /// Releases a waiting run and traces it to its end. The reads are `None` where the system
+    /// refuses to trace, and where no file holds the input.
+    ///
+    /// # Errors
+    /// When the server is gone, or the run cannot be waited for.
+    pub fn follow(&mut self, run: &mut Traced) -> Result<(Run, Option<Reads>), ExecError> {
+        let inputs = run.input_files();
+        if self.refused || inputs.is_empty() {
+            run.release()?;
+            return Ok((run.wait_for_run()?, None));
+        }
+        let (pid, executes) = (run.pid(), run.executes());
+        let (sender, seized) = mpsc::channel();
+        let cache = &mut self.cache;
+        let mut refused = false;
+        let followed = std::thread::scope(|scope| {
+            // A thread of its own: what it waits for is what it traces, and when it ends the
+            // kernel kills whatever it still traces.
+            let tracer = scope.spawn(move || match Tracer::seize(pid, executes, inputs, cache) {
+                Ok(tracer) => {
+                    // Nobody listens only if the thread that started this one is gone.
+                    let _ = sender.send(Ok(()));
+                    Some(tracer.follow())
+                }
+                Err(error) => {
+                    let _ = sender.send(Err(error));
+                    None
+                }
+            });
+            match seized.recv() {
+                Ok(Ok(())) => {}
+                // Of a process that somebody has killed meanwhile, the refusal says nothing.
+                Ok(Err(Errno::EPERM | Errno::ENOSYS)) => refused = lives(pid),
+                Ok(Err(error)) => return Err(tracing(error.into())),
+                Err(_) => return Err(tracing(io::ErrorKind::BrokenPipe.into())),
+            }
+            run.release()?;
+            let ended = run.wait_for_run()?;
+            let reads = tracer.join();
+            let reads = reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((ended, reads))
+        });
+        self.refused |= refused;
+        followed
+    }
+}
+
+fn tracing(source: io::Error) -> ExecError {
+    ExecError::System {
+        what: "tracing the reads of a target".to_owned(),
+        source,
+    }
+}
+
+/// Maximum number of reads of the input that are examined.
+const READS: u32 = 256;
+/// Maximum number of system calls that are traced in a run.
+const CALLS: u32 = 4096;
+/// Maximum number of frames that are unwound per stack.
+const WALKED: usize = 64;
+
+/// A traced run and its reads so far.
+pub(super) struct Tracer<'a> {
+    pid: Pid,
+    cache: &'a mut ModuleCache,
+    /// Device and inode of the files that hold the input.
+    inputs: Vec<(u64, u64)>,
+    /// Whether the process has executed the target's program.
+    executed: bool,
+    /// Number of reads of the input so far.
+    looked_at: u32,
+    calls: u32,
+    reads: Reads,
+}
+
+impl<'a> Tracer<'a> {
+    /// Starts to trace `pid`. With `executes`, the process waits before its `execve`; otherwise it
+    /// already is the target.
+    ///
+    /// # Errors
+    /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    pub(super) fn seize(
+        pid: Pid,
+        executes: bool,
+        inputs: Vec<(u64, u64)>,
+        cache: &'a mut ModuleCache,
+    ) -> nix::Result<Tracer<'a>> {
+        let options = Options::PTRACE_O_EXITKILL
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_TRACESYSGOOD;
+        ptrace::seize(pid, options)?;
+        if !executes {
+            cache.know_target(pid);
+            // It goes on from this stop to its first system call.
+            ptrace::interrupt(pid)?;
+        }
+        Ok(Tracer {
+            pid,
+            cache,
+            inputs,
+            executed: !executes,
+            looked_at: 0,
+            calls: 0,
+            reads: Reads::default(),
+        })
+    }
+
+    /// Lets the process and its descendants run, delivers every signal, and returns when the
+    /// process has ended.
+    pub(super) fn follow(mut self) -> Reads {
+        while let Ok((tid, status)) = wait() {
+            if libc::WIFSTOPPED(status) {
+                self.stopped(tid, status);
+            } else if tid == self.pid {
+                break;
+            }
+        }
+        self.reads
+    }
+
+    fn stopped(&mut self, tid: Pid, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 if signal == libc::SIGTRAP | 0x80 => {
+                self.call(tid);
+                self.go_on(tid, 0);
+            }
+            0 => self.go_on(tid, signal),
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                // The target stopped itself: it stays so until it is continued or killed.
+                resume(libc::PTRACE_LISTEN, tid, 0);
+            }
+            libc::PTRACE_EVENT_EXEC => {
+                if tid == self.pid && !self.executed {
+                    self.executed = true;
+                    self.cache.know_target(tid);
+                }
+                self.go_on(tid, 0);
+            }
+            _ => self.go_on(tid, 0),
+        }
+    }
+
+    /// Resumes a thread: to its next system call, as long as calls are examined.
+    fn go_on(&self, tid: Pid, signal: i32) {
+        let request = match self.executed && !self.reads.cut {
+            true => libc::PTRACE_SYSCALL,
+            false => libc::PTRACE_CONT,
+        };
+        resume(request, tid, signal);
+    }
+
+    /// Handles the entry or exit of a system call.
+    fn call(&mut self, tid: Pid) {
+        let Some(source) = source_of(tid) else {
+            return;
+        };
+        self.calls += 1;
+        if self.calls > CALLS {
+            self.reads.cut = true;
+            return;
+        }
+        let Some(descriptor) = source else {
+            return;
+        };
+        let file = std::fs::metadata(format!("/proc/{tid}/fd/{descriptor}"));
+        let of_input =
+            |facts: &std::fs::Metadata| self.inputs.contains(&(facts.dev(), facts.ino()));
+        if !file.is_ok_and(|facts| of_input(&facts)) {
+            return;
+        }
+        self.looked_at += 1;
+        if self.looked_at > READS {
+            self.reads.cut = true;
+            return;
+        }
+        let stack = self.stack(tid);
+        if self.reads.stacks.last() != Some(&stack) {
+            self.reads.stacks.push(stack);
+        }
+    }
+
+    /// Returns the innermost frames of the program's own modules.
+    fn stack(&mut self, tid: Pid) -> ReadStack {
+        let Ok(registers) = Registers::of(tid) else {
+            return ReadStack::new();
+        };
+        let (mut memory, layout) = self.cache.live(tid, registers.sp);
+        let walk = walk_up_to(WALKED, From::registers(&registers), layout, &mut memory);
+        let frames = walk.steps.iter().filter_map(|step| frame(*step, layout));
+        let own = frames.filter(|frame| !frame.runtime).take(DEPTH);
+        own.map(|frame| (frame.module, frame.offset)).collect()
+    }
+}
+
+/// Returns the descriptor that the system call of a thread reads from, if any; the outer `None`
+/// means that the thread does not enter a call.
+fn source_of(tid: Pid) -> Option<Option<i32>> {
+    let info = ptrace::syscall_info(tid).ok()?;
+    if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+        return None;
+    }
+    // SAFETY: at the entry of a call, as `op` says, this is what the union holds.
+    let entry = unsafe { info.u.entry };
+    Some(source(entry.nr, entry.args))
+}
+
+/// Returns the descriptor that a system call reads or maps; `None` for other calls.
+pub(super) fn source(number: u64, args: [u64; 6]) -> Option<i32> {
+    let first = args[0];
+    let descriptor = match i64::try_from(number).ok()? {
+        libc::SYS_read
+        | libc::SYS_pread64
+        | libc::SYS_readv
+        | libc::SYS_preadv
+        | libc::SYS_preadv2
+        | libc::SYS_splice
+        | libc::SYS_copy_file_range => first,
+        libc::SYS_sendfile => args[1],
+        libc::SYS_mmap if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => args[4],
+        _ => return None,
+    };
+    // The kernel looks at its lower half only.
+    let descriptor = descriptor as u32 as i32;
+    (descriptor >= 0).then_some(descriptor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_take_bytes_name_where_from() {
+        let anonymous = libc::MAP_ANONYMOUS as u64;
+        let read = |number: i64, args| source(number as u64, args);
+        assert_eq!(read(libc::SYS_read, [0, 1, 2, 3, 4, 5]), Some(0));
+        assert_eq!(read(libc::SYS_sendfile, [1, 7, 0, 9, 0, 0]), Some(7));
+        assert_eq!(read(libc::SYS_mmap, [0, 9, 1, 2, 5, 0]), Some(5));
+        assert_eq!(read(libc::SYS_mmap, [0, 9, 1, anonymous, 5, 0]), None);
+        assert_eq!(read(libc::SYS_write, [1, 0, 0, 0, 0, 0]), None);
+        assert_eq!(read(libc::SYS_read, [0xffff_ffff, 0, 0, 0, 0, 0]), None);
+    }
+}

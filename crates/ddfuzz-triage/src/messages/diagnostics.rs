@@ -1,0 +1,239 @@
+//! The messages that a run printed about its end: which of them explains it, and the one message
+//! that people are shown.
+
+use crate::Class;
+use crate::messages::{
+    Abort, GoPanic, Report, ReportAccess, RustPanic, Tool, abort, go_panic, lines, report,
+    rust_panic,
+};
+use ddfuzz_exec::{Ended, RUST_PANIC, Said};
+use ddfuzz_model::files::printable;
+
+/// The message that explains why the program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FatalMessage {
+    /// A sanitizer wrote a report.
+    Report(Box<Report>),
+    /// Rust's panic hook printed a panic message.
+    RustPanic(RustPanic),
+    /// Go's runtime printed a panic or fatal error.
+    GoPanic(GoPanic),
+}
+
+/// The messages that a run printed about its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    /// Sanitizer report or panic; `None` where there is neither.
+    pub fatal: Option<FatalMessage>,
+    /// Abort message of a C or C++ library.
+    pub abort: Option<Abort>,
+    /// The recorded end of stderr.
+    pub stderr: Vec<u8>,
+    /// Whether the report came through the sanitizer's own report file, so that the program cannot
+    /// have printed it by chance.
+    filed: bool,
+}
+
+impl Diagnostics {
+    /// Parses the output of a run that ended with `ended`.
+    pub fn of(ended: Ended, said: Said) -> Diagnostics {
+        let aborted = ended == Ended::Signal(libc::SIGABRT);
+        let filed = report(&said.report);
+        let mut diagnostics = Diagnostics {
+            filed: filed.is_some(),
+            ..Diagnostics::default()
+        };
+        let written = || report(&said.stderr).filter(|_| aborted).filter(is_sure);
+        diagnostics.fatal = filed
+            .or_else(written)
+            .map(|report| FatalMessage::Report(Box::new(report)));
+        let panicked = aborted || ended == Ended::Exit(RUST_PANIC);
+        if diagnostics.fatal.is_none() && panicked {
+            diagnostics.fatal = rust_panic(&said.stderr).map(FatalMessage::RustPanic);
+        }
+        if diagnostics.fatal.is_none() && aborted {
+            diagnostics.fatal = go_panic(&said.stderr).map(FatalMessage::GoPanic);
+        }
+        diagnostics.abort = abort(&said.stderr).filter(|_| aborted);
+        diagnostics.stderr = said.stderr;
+        diagnostics
+    }
+
+    /// Whether the run crashed (crash-keys.md, "What a crash is"). `crash_exit` is the exit status
+    /// that counts as a crash.
+    pub fn is_crash(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
+        let said = match (&self.fatal, ended) {
+            (Some(FatalMessage::Report(_)), Ended::Exit(_)) => self.filed,
+            (Some(FatalMessage::RustPanic(_)), Ended::Exit(_)) => true,
+            _ => false,
+        };
+        said || ended.is_crash(crash_exit)
+    }
+
+    /// Returns the message to show: of a panic, the first line of a report, a failed assertion, or
+    /// an abort reason. `aborts` is the abort message in the C library's memory. `None` where
+    /// nothing was printed.
+    pub fn message(&self, ended: Ended, class: &Class, aborts: Option<&str>) -> Option<String> {
+        let gives_up = ended == Ended::Signal(libc::SIGABRT)
+            || matches!(class.0.as_str(), "trap" | "ill")
+            || class.exit_status().is_some();
+        let text = match &self.fatal {
+            Some(FatalMessage::RustPanic(panic)) => panic.message.clone(),
+            Some(FatalMessage::GoPanic(panic)) => panic.message.clone(),
+            Some(FatalMessage::Report(report)) if report.signal_class() != Some("abrt") => {
+                of_report(report)
+            }
+            _ => {
+                let what = self.abort.as_ref().and_then(|abort| abort.what.as_deref());
+                match (aborts, what) {
+                    (Some(aborts), Some(what)) => format!("{}: {what}", aborts.trim()),
+                    (Some(aborts), None) => aborts.to_owned(),
+                    (None, _) if gives_up => last_error_line(&self.stderr)?,
+                    (None, _) => return None,
+                }
+            }
+        };
+        message(&text)
+    }
+
+    /// Returns the sanitizer's report, if there is one.
+    pub fn report(&self) -> Option<&Report> {
+        match &self.fatal {
+            Some(FatalMessage::Report(report)) => Some(report),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a text on stderr certainly is a report: other programs print "runtime error" too.
+fn is_sure(report: &Report) -> bool {
+    report.tool != Tool::Ubsan || !report.stack.is_empty()
+}
+
+/// Maximum number of lines of a message.
+const LINES: usize = 16;
+/// Maximum number of characters of a line.
+const LINE: usize = 400;
+/// Maximum number of characters of a message.
+const LONGEST: usize = 2000;
+/// Number of lines at the end of stderr in which an error line is searched.
+const LAST: usize = 8;
+
+/// Words of an error line, in lower case.
+#[rustfmt::skip]
+const ALARMS: [&str; 16] = [
+    "abort", "assert", "bad ", "bug", "cannot", "check", "corrupt", "error", "exception", "fail",
+    "fatal", "impossible", "invalid", "overflow", "panic", "unexpected",
+];
+
+/// Prefixes of lines that libFuzzer and sanitizers print around a crash.
+#[rustfmt::skip]
+const NOISE: [&str; 10] = [
+    "==", "#", "INFO: ", "NOTE: ", "SUMMARY: ", "Running: ", "Executed ", "MS: ", "Base64: ",
+    "artifact_prefix",
+];
+
+/// Makes a text safe to show: control and format characters are escaped, and the length and number
+/// of lines are bounded. `None` where nothing is left.
+pub fn message(text: &str) -> Option<String> {
+    let mut kept = String::new();
+    let mut all = text.trim().lines();
+    for line in all.by_ref().take(LINES) {
+        if !kept.is_empty() {
+            kept.push('\n');
+        }
+        let line = line.trim_end().replace('\t', "    ");
+        kept.push_str(&shortened(&printable(&line), LINE));
+    }
+    if all.next().is_some() {
+        kept.push_str("\n…");
+    }
+    (!kept.is_empty()).then(|| shortened(&kept, LONGEST))
+}
+
+/// Cuts a text to `most` characters and marks the cut by `…`.
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most - 1) {
+        Some((end, last)) if end + last.len_utf8() < text.len() => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
+    }
+}
+
+/// Describes a sanitizer's report in one line: its first line without process ids, addresses and
+/// registers, then the access or the leak.
+pub fn of_report(report: &Report) -> String {
+    let headline = match report.headline.as_str() {
+        "" => format!("{}: {}", report.tool.name(), report.kind),
+        headline => headline.to_owned(),
+    };
+    let access = match report.access {
+        Some(ReportAccess::Read) => "READ",
+        Some(ReportAccess::Write) => "WRITE",
+        None => "",
+    };
+    match (access, report.size) {
+        ("", Some(size)) if report.tool == Tool::Lsan => {
+            let kind = report.kind.replace('-', " ");
+            format!("{headline}, {kind} of {size} bytes")
+        }
+        ("", _) => headline,
+        (access, Some(size)) => format!("{headline}, {access} of size {size}"),
+        (access, None) => format!("{headline}, {access}"),
+    }
+}
+
+/// Returns the last line at the end of stderr that contains a usual word of errors; `None` where no
+/// line does.
+pub fn last_error_line(stderr: &[u8]) -> Option<String> {
+    let said: Vec<String> = lines(stderr)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = said.iter().rev().take(LAST);
+    let mut alarming = last.filter(|line| {
+        let lower = line.trim_start().to_lowercase();
+        let is_noise = NOISE
+            .iter()
+            .any(|begin| line.trim_start().starts_with(begin));
+        !is_noise && ALARMS.iter().any(|word| lower.contains(word))
+    });
+    alarming.next().map(|line| line.trim().to_owned())
+}
+
+/// Returns the text of a failed assertion, the part in ``Assertion `…' failed``, without numbers.
+/// `said` is the message of the C library, or stderr.
+pub fn assertion(said: &str) -> Option<String> {
+    let begin = said.rfind("Assertion `")? + "Assertion `".len();
+    let rest = &said[begin..];
+    let end = rest.find("' failed").unwrap_or(rest.len());
+    Some(without_numbers(&rest[..end]))
+}
+
+/// Returns the last line that is not blank, without numbers.
+pub fn last_line(said: &str) -> Option<String> {
+    said.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .map(without_numbers)
+}
+
+/// Removes decimal and `0x` numbers, which often are addresses or lengths.
+pub fn without_numbers(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let hex = rest
+            .strip_prefix("0x")
+            .filter(|digits| digits.starts_with(|digit: char| digit.is_ascii_hexdigit()));
+        rest = match hex {
+            Some(digits) => digits.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()),
+            None if first.is_ascii_digit() => {
+                rest.trim_start_matches(|digit: char| digit.is_ascii_digit())
+            }
+            None => {
+                result.push(first);
+                &rest[first.len_utf8()..]
+            }
+        };
+    }
+    result
+}

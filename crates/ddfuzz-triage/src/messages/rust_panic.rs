@@ -1,0 +1,180 @@
+//! Parses Rust panics, and the backtraces that follow them.
+
+use crate::messages::{cut, lines};
+
+/// A panic of a Rust program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RustPanic {
+    /// `FILE:LINE:COLUMN`, with the path that the compiler was given.
+    pub location: String,
+    /// The panic message, up to 16 lines.
+    pub message: String,
+}
+
+/// Maximum length of a panic location, in bytes.
+const LONGEST: usize = 1024;
+/// Maximum length of a panic message, in bytes.
+const LONGEST_MESSAGE: usize = 4096;
+/// Maximum number of lines of a panic message that are recorded.
+const MESSAGE_LINES: usize = 16;
+
+const SAID: &str = " panicked at ";
+
+/// Returns the first panic in stderr; `None` where there is none. Later panics follow from the
+/// first: in a destructor during unwinding, or in a thread that joins the panicked one.
+pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
+    let mut lines = lines(stderr);
+    while let Some(line) = lines.next() {
+        let Some(rest) = begin(&line) else { continue };
+        // Since Rust 1.73: the location, and the message in the lines behind it.
+        if let Some(location) = rest.strip_suffix(':').filter(|it| is_location(it)) {
+            return Some(RustPanic {
+                location: cut(location, LONGEST).to_owned(),
+                message: message("", lines),
+            });
+        }
+        // Before: `'message', location`, where the message may have several lines.
+        if let Some(panic) = old_form(rest, lines.clone()) {
+            return Some(panic);
+        }
+    }
+    None
+}
+
+/// Returns the text after `thread 'NAME' (ID) panicked at `, if the line contains it.
+fn begin(line: &str) -> Option<&str> {
+    let at = line.find("thread '")?;
+    let behind = line[at..].find(SAID)?;
+    Some(line[at + behind + SAID.len()..].trim_end())
+}
+
+fn old_form(first: &str, rest: impl Iterator<Item = String>) -> Option<RustPanic> {
+    let first = first.strip_prefix('\'')?;
+    let mut text = String::new();
+    for line in std::iter::once(first.to_owned()).chain(rest.take(MESSAGE_LINES)) {
+        text.push_str(&line);
+        if let Some((message, location)) = text.rsplit_once("', ")
+            && is_location(location)
+        {
+            return Some(RustPanic {
+                location: cut(location, LONGEST).to_owned(),
+                message: cut(message, LONGEST_MESSAGE).to_owned(),
+            });
+        }
+        text.push('\n');
+    }
+    None
+}
+
+fn message(first: &str, rest: impl Iterator<Item = String>) -> String {
+    let mut text = first.to_owned();
+    for line in rest.take(MESSAGE_LINES) {
+        let ends = line.starts_with("stack backtrace:")
+            || line.starts_with("note: run with `RUST_BACKTRACE")
+            || line.contains(SAID);
+        if ends {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    cut(text.trim_end(), LONGEST_MESSAGE).to_owned()
+}
+
+/// Whether a text is `FILE:LINE:COLUMN`.
+fn is_location(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let number = |part: Option<&str>| part.is_some_and(is_number);
+    let mut parts = text.rsplitn(3, ':');
+    number(parts.next()) && number(parts.next()) && parts.next().is_some_and(|it| !it.is_empty())
+}
+
+/// Whether a source file belongs to Rust's standard library.
+pub fn is_std_file(file: &str) -> bool {
+    const PARTS: [&str; 4] = [
+        "library/core/",
+        "library/alloc/",
+        "library/std/",
+        "library/panic_unwind/",
+    ];
+    file.starts_with("/rustc/")
+        || PARTS.iter().any(|part| {
+            let at = file.find(part);
+            at.is_some_and(|at| at == 0 || file[..at].ends_with('/'))
+        })
+}
+
+/// Cuts the path of a location to its last three parts, which do not depend on where the program
+/// was built.
+pub fn short_location(location: &str) -> String {
+    let mut parts: Vec<&str> = location.rsplitn(4, '/').take(3).collect();
+    parts.reverse();
+    parts.join("/").trim_start_matches("./").to_owned()
+}
+
+/// Returns the first frame outside the standard library in the backtrace on stderr: its
+/// `FILE:LINE:COLUMN`, else its function; `None` where it has neither.
+pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
+    let mut lines = lines(stderr).skip_while(|line| !line.starts_with("stack backtrace:"));
+    lines.next()?;
+    let mut function: Option<String> = None;
+    for line in lines {
+        let line = line.trim();
+        if let Some(file) = line.strip_prefix("at ") {
+            let is_own = function.take_if(|_| !is_std_file(file)).is_some();
+            if is_own && is_location(file) {
+                return Some(cut(file, LONGEST).to_owned());
+            }
+            function = None;
+            continue;
+        }
+        // The frame before had no location.
+        if let Some(name) = function.take() {
+            return Some(name);
+        }
+        let Some((number, name)) = line.split_once(": ") else {
+            break;
+        };
+        if number.parse::<u32>().is_err() {
+            break;
+        }
+        let name = name.trim_start();
+        function =
+            (!is_std_function(name) && name != "<unknown>").then(|| cut(name, LONGEST).to_owned());
+    }
+    function
+}
+
+/// Whether a function belongs to the standard library, by its demangled name.
+pub(crate) fn is_std_function(name: &str) -> bool {
+    let Some(inner) = name.strip_prefix('<') else {
+        return is_std_path(name);
+    };
+    // `<TYPE as TRAIT>::function`: whose code it is, either of both can tell.
+    match inner.split_once(" as ") {
+        Some((of, of_trait)) => is_std_path(of_trait) && (is_std_path(of) || !of.contains("::")),
+        None => is_std_path(inner),
+    }
+}
+
+fn is_std_path(path: &str) -> bool {
+    const CRATES: [&str; 6] = [
+        "std::",
+        "core::",
+        "alloc::",
+        "__rustc::",
+        "rust_",
+        "__rust_",
+    ];
+    // With hashes shown: `core[c1f1a4ba060b9bfa]::fmt`.
+    let path = path.trim_start_matches(['<', '&', '*', '[']);
+    let plain = match (path.find('['), path.find("]::")) {
+        (Some(open), Some(close)) if open < close => {
+            format!("{}{}", &path[..open], &path[close + 1..])
+        }
+        _ => path.to_owned(),
+    };
+    CRATES.iter().any(|begin| plain.starts_with(begin))
+}

@@ -1,0 +1,371 @@
+//! Parses reports of AddressSanitizer, HWAddressSanitizer, UndefinedBehaviorSanitizer,
+//! MemorySanitizer, ThreadSanitizer and LeakSanitizer, as the runtimes of gcc and clang print them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Address;
+use crate::messages::{cut, lines, number};
+use crate::reported_object::{ObjectKind, ObjectLine, ReportObject, parse_object_line};
+use header::{Header, header, word};
+
+mod header;
+
+pub use ddfuzz_exec::Sanitizer as Tool;
+
+/// Kind of the access in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReportAccess {
+    /// The access read memory.
+    Read,
+    /// The access wrote memory.
+    Write,
+}
+
+/// A report of a sanitizer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The sanitizer that wrote the report.
+    pub tool: Tool,
+    /// Kind of the error in the sanitizer's words: `heap-buffer-overflow`, `SEGV`; for
+    /// UndefinedBehaviorSanitizer the check as in `-fsanitize=CHECK`.
+    pub kind: String,
+    /// Whether memory was read or written; `None` where the report is about no access.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<ReportAccess>,
+    /// First line without process id, addresses and registers: `AddressSanitizer:
+    /// heap-buffer-overflow`, `runtime error: signed integer overflow: …`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
+    /// Number of bytes accessed, allocated, or leaked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// `FILE:LINE:COLUMN`, where the report begins with a location.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// First stack of the report, innermost frame first: where the error happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<ReportFrame>,
+    /// Stack of the allocation of the memory (for an uninitialized value, of its creation).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allocated: Vec<ReportFrame>,
+    /// Stack of the `free` of the memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub freed: Vec<ReportFrame>,
+    /// The accessed object; records store it outside the report.
+    #[serde(skip)]
+    pub object: Option<ReportObject>,
+}
+
+/// Kinds of reports about deadly signals, and the class of a program without the sanitizer.
+const SIGNALS: [(&str, &str); 7] = [
+    ("SEGV", "segv"),
+    ("BUS", "bus"),
+    ("FPE", "fpe"),
+    ("ILL", "ill"),
+    ("ABRT", "abrt"),
+    ("TRAP", "trap"),
+    ("stack-overflow", "stackoverflow"),
+];
+
+impl Report {
+    /// Whether one allocation exceeded the user's limit but not what a sanitizer can allocate at
+    /// all. libFuzzer reports such an allocation as out of memory.
+    pub fn is_over_limit(&self) -> bool {
+        let most: u64 = match self.tool {
+            Tool::Msan => 8 << 30,
+            _ => 1 << 40,
+        };
+        self.kind == "allocation-size-too-big" && self.size.is_some_and(|size| size <= most)
+    }
+
+    /// Returns the class of the same crash without the sanitizer, where the report is about a
+    /// signal.
+    pub fn signal_class(&self) -> Option<&'static str> {
+        let found = SIGNALS.iter().find(|(kind, _)| *kind == self.kind);
+        found.map(|(_, class)| *class)
+    }
+}
+
+/// Maximum number of frames of one stack.
+const MOST_FRAMES: usize = 256;
+
+/// Returns the first report in a program's output; `None` where there is none.
+pub fn report(text: &[u8]) -> Option<Report> {
+    let mut reading: Option<Reading> = None;
+    for line in lines(text) {
+        match (&mut reading, header(&line)) {
+            (None, Some(header)) => reading = Some(Reading::of(header)),
+            (None, None) => {}
+            // Of the second report nothing is asked.
+            (Some(reading), Some(_)) if reading.is_over() => break,
+            (Some(reading), _) => reading.line(&line),
+        }
+    }
+    reading.map(Reading::finish)
+}
+
+/// The stack of the report that the next frames belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    First,
+    Allocated,
+    Freed,
+    /// The frame of the function that contains the object.
+    Holder,
+    Other,
+}
+
+/// State of the parser.
+struct Reading {
+    report: Report,
+    part: Part,
+    /// Frame of the function whose variable is accessed.
+    holder: Option<ReportFrame>,
+    /// Whether the last line was a frame.
+    in_stack: bool,
+    /// Whether the kind is a guess from unknown words.
+    guessed: bool,
+}
+
+impl Reading {
+    fn of(header: Header) -> Reading {
+        Reading {
+            report: Report {
+                tool: header.tool,
+                kind: header.kind,
+                headline: header.headline,
+                access: None,
+                size: header.size,
+                location: header.location,
+                stack: Vec::new(),
+                allocated: Vec::new(),
+                freed: Vec::new(),
+                object: None,
+            },
+            part: Part::First,
+            holder: None,
+            in_stack: false,
+            guessed: header.guessed,
+        }
+    }
+
+    /// Whether a further header line starts a second report. Some sanitizers print the header twice
+    /// before the first stack.
+    fn is_over(&self) -> bool {
+        !self.report.stack.is_empty()
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some((number, frame)) = numbered(line) {
+            return self.frame(number, frame);
+        }
+        if self.in_stack {
+            self.in_stack = false;
+            self.part = Part::Other;
+        }
+        let trimmed = line.trim_start();
+        if let Some(said) = parse_object_line(trimmed) {
+            self.object(said);
+        } else if trimmed.starts_with("freed by thread") {
+            self.part = Part::Freed;
+        } else if trimmed.starts_with("allocated by thread")
+            || trimmed.starts_with("previously allocated by thread")
+            || trimmed.starts_with("Uninitialized value was created by")
+        {
+            self.part = Part::Allocated;
+        } else if let Some(kind) = self.summary(trimmed) {
+            self.report.kind = kind;
+            self.guessed = false;
+        } else if self.report.tool == Tool::Lsan {
+            self.leak(trimmed);
+        } else if self.report.access.is_none() && self.report.stack.is_empty() {
+            self.access(trimmed);
+        }
+    }
+
+    fn frame(&mut self, number: u64, frame: ReportFrame) {
+        if self.in_stack && number == 0 {
+            self.part = Part::Other; // two stacks without a word between them
+        }
+        self.in_stack = true;
+        let stack = match self.part {
+            Part::First => &mut self.report.stack,
+            Part::Allocated => &mut self.report.allocated,
+            Part::Freed => &mut self.report.freed,
+            Part::Holder => return self.holder = self.holder.take().or(Some(frame)),
+            Part::Other => return,
+        };
+        if stack.len() < MOST_FRAMES {
+            stack.push(frame);
+        }
+    }
+
+    /// Records the object; of several, such as adjacent global variables, the nearest one.
+    fn object(&mut self, said: ObjectLine) {
+        let object = match said {
+            ObjectLine::InFrame => return self.part = Part::Holder,
+            ObjectLine::Object(object) => *object,
+        };
+        let known = self.report.object.as_ref();
+        if known.is_none_or(|known| object.distance() < known.distance()) {
+            self.report.object = Some(object);
+        }
+    }
+
+    /// Returns the kind in the last line, where the words of the first line are unknown.
+    fn summary(&self, line: &str) -> Option<String> {
+        let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
+        let (_, rest) = rest.split_once("Sanitizer: ")?;
+        word(rest)
+    }
+
+    /// Parses `Direct leak of 10 byte(s) in 1 object(s) allocated from:`. The first direct leak is
+    /// recorded, else the first indirect one, which may be part of a cycle.
+    fn leak(&mut self, line: &str) {
+        let (kind, rest) = match line.split_once(" leak of ") {
+            Some(("Direct", rest)) => ("direct-leak", rest),
+            Some(("Indirect", rest)) => ("indirect-leak", rest),
+            _ => return,
+        };
+        let first = self.report.stack.is_empty() && self.report.size.is_none();
+        let better = kind == "direct-leak" && self.report.kind == "indirect-leak";
+        if first || better {
+            self.report.stack.clear();
+            self.report.kind = kind.to_owned();
+            self.report.size = number(rest);
+            self.part = Part::First;
+        }
+    }
+
+    /// Parses `READ of size 4 at …` and `The signal is caused by a WRITE memory access.`
+    fn access(&mut self, line: &str) {
+        let words = || line.split_whitespace();
+        let signal = line
+            .split_once("The signal is caused by a ")
+            .map(|(_, rest)| rest);
+        let size = line.split_once(" of size ").map(|(_, rest)| rest);
+        if signal.is_none() && size.is_none() {
+            return;
+        }
+        let named = signal.map_or_else(
+            || words().take(3).collect::<Vec<_>>(),
+            |signal| signal.split_whitespace().take(1).collect(),
+        );
+        let is = |name: &str| named.iter().any(|word| word.eq_ignore_ascii_case(name));
+        if is("write") {
+            self.report.access = Some(ReportAccess::Write);
+        } else if is("read") {
+            self.report.access = Some(ReportAccess::Read);
+        }
+        self.report.size = self.report.size.or(size.and_then(number));
+    }
+
+    fn finish(mut self) -> Report {
+        if let Some(object) = &mut self.report.object
+            && object.kind == ObjectKind::Stack
+        {
+            object.frame = self.holder;
+        }
+        self.report
+    }
+}
+
+/// One frame of a stack in a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportFrame {
+    /// Address of the code in the process; for a caller, the return address − 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+    /// Path of the module, or its base name, as in the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Offset of the code from the module's load bias, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Address>,
+    /// Name of the function, where the report is symbolized.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// `file:line:column`, where the report is symbolized.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+impl ReportFrame {
+    /// Returns the base name of the module.
+    pub fn base_name(&self) -> Option<&str> {
+        let module = self.module.as_deref()?;
+        Some(module.rsplit('/').next().unwrap_or(module))
+    }
+}
+
+/// Maximum length of a name or path, in bytes.
+const LONGEST: usize = 1024;
+
+/// Parses a line that begins with `#N `; `None` for other lines.
+fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
+    let rest = line.trim_start().strip_prefix('#')?;
+    let end = rest.find(' ')?;
+    let number = rest[..end].parse().ok()?;
+    Some((number, parse_frame(rest[end..].trim())))
+}
+
+/// Parses a frame after its number:
+///
+/// ```text
+/// 0x55d0  (/path/module+0x1234) (BuildId: 00ff)     not symbolized
+/// 0x55d0 in function(int) /path/file.c:3:4          symbolized
+/// 0x55d0 in function (/path/module+0x1234)          symbolized without debug information
+/// function /path/file.c:3:4 (module+0x1234)         ThreadSanitizer; `<null>` if unknown
+/// ```
+fn parse_frame(text: &str) -> ReportFrame {
+    let mut frame = ReportFrame::default();
+    let mut rest = text;
+    if let Some(hex) = rest.strip_prefix("0x") {
+        let end = hex.find(' ').unwrap_or(hex.len());
+        if let Ok(address) = u64::from_str_radix(&hex[..end], 16) {
+            frame.address = Some(Address(address));
+            rest = hex[end..].trim_start();
+        }
+    }
+    if let Some(at) = rest.rfind(" (BuildId: ") {
+        rest = rest[..at].trim_end();
+    }
+    if let Some((before, module, offset)) = parse_module(rest) {
+        frame.module = Some(cut(module, LONGEST).to_owned());
+        frame.offset = Some(Address(offset));
+        rest = before.trim_end();
+    }
+    let rest = rest.strip_prefix("in ").unwrap_or(rest).trim();
+    let (function, line) = match rest.rsplit_once(' ') {
+        Some((function, line)) if is_place(line) => (function.trim(), Some(line)),
+        // A location that is missing is `<null>`, too.
+        Some((function, "<null>")) => (function.trim(), None),
+        _ => (rest, None),
+    };
+    let known = |text: &str| !text.is_empty() && text != "<null>";
+    frame.function = known(function).then(|| cut(function, LONGEST).to_owned());
+    frame.line = line.map(|line| cut(line, LONGEST).to_owned());
+    frame
+}
+
+/// Parses `… (MODULE+0xOFFSET)` at the end of a frame. A path may contain spaces and parentheses:
+/// it begins at the first ` (/`, else at the last `(`.
+fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
+    let inner = text.strip_suffix(')')?;
+    let (head, offset) = inner.rsplit_once("+0x")?;
+    let offset = u64::from_str_radix(offset, 16).ok()?;
+    let begin = match head.find("(/") {
+        Some(at) if at == 0 || head[..at].ends_with(' ') => at,
+        _ => head.rfind('(')?,
+    };
+    Some((&head[..begin], &head[begin + 1..], offset))
+}
+
+/// Whether a word is `FILE:LINE` or `FILE:LINE:COLUMN`.
+fn is_place(word: &str) -> bool {
+    word.rsplit_once(':').is_some_and(|(file, number)| {
+        !file.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}

@@ -1,0 +1,291 @@
+//! The object (stack variable, heap block or global) that an AddressSanitizer report is about: how
+//! it is parsed from the report, and how records describe it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Address;
+use crate::messages::{Report, ReportFrame, cut, number};
+use crate::site::site_of_frames;
+use crate::snapshot::{Owner, RawFrame};
+use crate::{Symbolizer, short_function};
+
+/// The object that a sanitizer's report is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// Kind of the object.
+    pub kind: ObjectKind,
+    /// Size of the object, in bytes.
+    pub size: u64,
+    /// Start of the access, in bytes from the start of the object.
+    pub offset: i64,
+    /// Name of the variable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
+    /// Function that declares the variable or allocates the block; without symbols, module and
+    /// offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// File that declares the variable or allocates the block, as in the debug information.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line in that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Module of `address`; `exe` for the main executable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Start of the function that declares the variable, or the call that allocates the block, in
+    /// bytes from the module's load bias.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+}
+
+/// Example: ``32 bytes into the 32-byte buffer `name` of set_name``
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let far = self.offset.unsigned_abs();
+        let unit = match far {
+            1 => "byte",
+            _ => "bytes",
+        };
+        let direction = match self.offset < 0 {
+            true => "before",
+            false => "into",
+        };
+        write!(f, "{far} {unit} {direction} the {}-byte ", self.size)?;
+        let variable = self.variable.as_deref().unwrap_or("?");
+        let function = self.function.as_deref().map(short_function);
+        match (self.kind, function) {
+            (ObjectKind::Stack, Some(function)) => write!(f, "buffer `{variable}` of {function}"),
+            (ObjectKind::Stack, None) => write!(f, "buffer `{variable}`"),
+            (ObjectKind::Global, _) => write!(f, "global buffer `{variable}`"),
+            (ObjectKind::Heap, Some(function)) => write!(f, "heap block allocated by {function}"),
+            (ObjectKind::Heap, None) => write!(f, "heap block"),
+        }
+    }
+}
+
+/// Describes the object of `report`, whose owner is known by its frames.
+pub(crate) fn object(
+    report: Option<&Report>,
+    owner: Option<&Owner>,
+    symbolizer: &mut Symbolizer,
+) -> Option<Object> {
+    let reported = report?.object.as_ref()?;
+    let mut object = Object {
+        kind: reported.kind,
+        size: reported.size,
+        offset: reported.offset,
+        variable: reported.variable.as_deref().map(plain),
+        function: None,
+        file: reported.file.clone(),
+        line: reported.line,
+        module: None,
+        address: None,
+    };
+    match (reported.kind, owner) {
+        (ObjectKind::Stack, Some(owner)) => object.of_function(reported, owner, symbolizer),
+        (ObjectKind::Heap, Some(owner)) => object.of_allocation(owner, symbolizer),
+        (ObjectKind::Global, _) | (_, None) => {}
+    }
+    Some(object)
+}
+
+impl Object {
+    fn of_function(&mut self, reported: &ReportObject, owner: &Owner, symbolizer: &mut Symbolizer) {
+        let Some(frame) = owner.frames.first() else {
+            return;
+        };
+        self.is_at(frame, frame.function_start.unwrap_or(frame.offset));
+        if let (Some(path), Some(start)) = (&frame.path, frame.function_start) {
+            let declaring = symbolizer.declaring(path, start, reported.line);
+            self.function = declaring.name.or(self.function.take());
+            self.file = declaring.file;
+        } else if let Some(name) = &frame.exported {
+            self.function = Some(name.to_string());
+        }
+    }
+
+    fn of_allocation(&mut self, owner: &Owner, symbolizer: &mut Symbolizer) {
+        let Some(call) = owner.frames.iter().find(|frame| !frame.runtime) else {
+            return;
+        };
+        self.is_at(call, call.offset);
+        let frames = symbolizer.frames(&owner.frames);
+        let Some(site) = site_of_frames(&frames) else {
+            return;
+        };
+        self.function = site.function.or(self.function.take());
+        let place = site.source.as_deref().and_then(|it| it.rsplit_once(':'));
+        if let Some((file, line)) = place {
+            (self.file, self.line) = (Some(file.to_owned()), line.parse().ok());
+        }
+    }
+
+    fn is_at(&mut self, frame: &RawFrame, address: u64) {
+        self.module = Some(frame.module.to_string());
+        self.address = Some(Address(address));
+        self.function = Some(format!("{}+{address:#x}", frame.module));
+    }
+}
+
+/// Returns the variable's name in the source. clang adds suffixes to names in inlined functions
+/// (`name.i1.i`).
+fn plain(variable: &str) -> String {
+    let plain = variable.split('.').next().unwrap_or_default();
+    let known = if plain.is_empty() { variable } else { plain };
+    known.to_owned()
+}
+
+/// Kind of a reported object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// The object is a variable in the frame of a function.
+    Stack,
+    /// The object is a block of the heap.
+    Heap,
+    /// The object is a global variable.
+    Global,
+}
+
+/// The accessed object, as the report describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportObject {
+    /// Kind of the object.
+    pub kind: ObjectKind,
+    /// Size of the object, in bytes.
+    pub size: u64,
+    /// Start of the access, in bytes from the start of the object.
+    pub offset: i64,
+    /// Name of the variable.
+    pub variable: Option<String>,
+    /// Position of a stack variable in its function's frame, in bytes.
+    pub begin: Option<u64>,
+    /// Line that declares the variable.
+    pub line: Option<u64>,
+    /// File that declares a global variable, as the compiler was given it.
+    pub file: Option<String>,
+    /// A stack frame of the function that declares the variable.
+    pub frame: Option<ReportFrame>,
+}
+
+/// Maximum distance in bytes of an access that overflows or underflows an object. A farther access
+/// comes from a wild index and may meet any object.
+const NEAR: u64 = 32;
+
+impl ReportObject {
+    /// Whether the access begins in the object or close to it.
+    pub fn is_near(&self) -> bool {
+        self.distance() <= NEAR
+    }
+
+    /// Returns the distance of the access from the object, in bytes; 0 inside and directly after
+    /// it.
+    pub(crate) fn distance(&self) -> u64 {
+        match u64::try_from(self.offset) {
+            Ok(offset) => offset.saturating_sub(self.size),
+            Err(_) => self.offset.unsigned_abs(),
+        }
+    }
+
+    fn new(kind: ObjectKind, size: u64, offset: i64) -> ReportObject {
+        ReportObject {
+            kind,
+            size,
+            offset,
+            variable: None,
+            begin: None,
+            line: None,
+            file: None,
+            frame: None,
+        }
+    }
+}
+
+/// Maximum length of a name, in bytes.
+const LONGEST: usize = 256;
+
+/// A line of a report about the accessed object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ObjectLine {
+    /// The object is a variable of the function in the next frame of the report.
+    InFrame,
+    /// The line describes the accessed object: size, name, distance.
+    Object(Box<ReportObject>),
+}
+
+/// Parses a line about the accessed object; `None` for other lines.
+pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
+    if line.starts_with("Address ") && line.contains(" is located in stack of ") {
+        return line.contains(" in frame").then_some(ObjectLine::InFrame);
+    }
+    if line.starts_with('[') {
+        return variable(line).map(Box::new).map(ObjectLine::Object);
+    }
+    let (_, rest) = line.split_once(" is located ")?;
+    let object = match rest.split_once(" global variable '") {
+        Some((where_to, rest)) => global(where_to, rest),
+        None => block(rest),
+    };
+    object.map(Box::new).map(ObjectLine::Object)
+}
+
+/// Parses `[32, 64) 'name' (line 26) <== Memory access at offset 64 overflows this variable`.
+fn variable(line: &str) -> Option<ReportObject> {
+    let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
+    let (named, access) = rest.split_once(" <== Memory access at offset ")?;
+    let (begin, end) = range.split_once(", ")?;
+    let (begin, end) = (number(begin)?, number(end)?);
+    let offset = i64::try_from(number(access)?).ok()?;
+    let (name, behind) = named.rsplit_once('\'')?;
+    let object = ReportObject::new(
+        ObjectKind::Stack,
+        end.checked_sub(begin)?,
+        offset.checked_sub_unsigned(begin)?,
+    );
+    Some(ReportObject {
+        variable: Some(cut(name, LONGEST).to_owned()),
+        begin: Some(begin),
+        line: behind.trim().strip_prefix("(line ").and_then(number),
+        ..object
+    })
+}
+
+/// Parses `0 bytes to the right of`, followed by `table' defined in 'obj.c:7:5' (0x55d0) of size
+/// 16`.
+fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
+    let (name, rest) = rest.split_once("' defined in '")?;
+    let (place, rest) = rest.split_once('\'')?;
+    let size = number(rest.split_once(" of size ")?.1)?;
+    let object = ReportObject::new(ObjectKind::Global, size, offset(where_to, size)?);
+    let mut parts = place.splitn(2, ':');
+    Some(ReportObject {
+        variable: Some(cut(name, LONGEST).to_owned()),
+        file: parts.next().map(|file| cut(file, LONGEST).to_owned()),
+        line: parts.next().and_then(number),
+        ..object
+    })
+}
+
+/// Parses `0 bytes to the right of 10-byte region [0x602000000010,0x60200000001a)`.
+fn block(text: &str) -> Option<ReportObject> {
+    let (before, _) = text.split_once("-byte region [")?;
+    let (where_to, size) = before.rsplit_once(' ')?;
+    let size = number(size)?;
+    let offset = offset(where_to, size)?;
+    Some(ReportObject::new(ObjectKind::Heap, size, offset))
+}
+
+/// Returns the start of the access, in bytes from the start of an object of this size. LLVM up to
+/// 16 prints "to the right of", later versions "after".
+fn offset(where_to: &str, size: u64) -> Option<i64> {
+    let (far, where_to) = where_to.split_once(" bytes ")?;
+    let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);
+    match where_to.trim_end() {
+        "to the right of" | "after" => size.checked_add(far),
+        "to the left of" | "before" => Some(-far),
+        "inside of" => Some(far),
+        _ => None,
+    }
+}

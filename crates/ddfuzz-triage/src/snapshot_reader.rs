@@ -1,0 +1,343 @@
+//! Reads a snapshot of a stopped thread, or of the copy of one: registers, fault, and stack, also
+//! where control flow left the code by a wild call or a smashed stack.
+
+use std::time::Instant;
+
+use nix::unistd::Pid;
+
+use crate::called_functions::{exported_names, mark_giving_up, may_give_up, recover_tail_call};
+use crate::fault::{Access, Address, AddressClass, Fault, address_class, is_canonical};
+use crate::instruction::{
+    LONGEST, MemoryAccess, accesses, goes_nowhere, is_return, jumps_by_pointer, pushed_return,
+};
+use crate::memory::{Maps, Memory, ProcessMemory};
+use crate::modules::{Layout, ModuleCache, Region, Source};
+use crate::registers::Registers;
+use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
+use crate::unwind::{From, Step, Walk, is_return_address, walk};
+
+/// The event that stopped a thread, with the fault address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cause {
+    /// The signal, exit or exceeded limit that stopped the thread.
+    pub event: Event,
+    /// Fault address, for a signal that the processor raised.
+    pub address: Option<u64>,
+}
+
+/// `si_code` of a signal that the kernel raised without an address.
+pub(crate) const SI_KERNEL: i32 = 0x80;
+
+/// Whether `si_addr` of this signal is the address at which the processor raised it.
+pub(crate) fn has_address(signal: i32, code: i32) -> bool {
+    let faults = matches!(
+        signal,
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP
+    );
+    faults && code > 0 && code != SI_KERNEL
+}
+
+/// Registers and memory map of a stopped thread, live or copied.
+pub(crate) struct Stopped<'a> {
+    /// Registers of the thread.
+    pub registers: Registers,
+    /// Memory map of its process.
+    pub maps: &'a Maps,
+    /// The process, whose modules are read.
+    pub source: &'a Source,
+}
+
+/// Reads a snapshot of the stopped thread `tid`.
+pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
+    let began = Instant::now();
+    let Ok(registers) = Registers::of(tid) else {
+        return Snapshot::bare(cause.event);
+    };
+    let maps = Maps::of(tid);
+    let mut memory = ProcessMemory::new(tid, registers.sp);
+    let stopped = Stopped {
+        registers,
+        maps: &maps,
+        source: &Source::Live(tid),
+    };
+    let snapshot = interpret(cause, stopped, &mut memory, cache);
+    Snapshot {
+        took: began.elapsed(),
+        ..snapshot
+    }
+}
+
+/// Reads a snapshot of a stopped thread, or of the copy of one, from `memory`.
+pub(crate) fn interpret(
+    cause: Cause,
+    stopped: Stopped<'_>,
+    memory: &mut dyn Memory,
+    cache: &mut ModuleCache,
+) -> Snapshot {
+    let mut snapshot = Snapshot::bare(cause.event);
+    let Stopped {
+        registers,
+        maps,
+        source,
+    } = stopped;
+    if maps.is_empty() {
+        // The process does not let itself be read (`PR_SET_DUMPABLE`): there is the header alone.
+        let fault = fault(cause, Control::Sound, &registers, &[], maps);
+        return Snapshot {
+            fault: Fault {
+                class: fault.class.filter(|class| *class == AddressClass::Null),
+                ..fault
+            },
+            registers,
+            torn: true,
+            ..snapshot
+        };
+    }
+    let layout = cache.layout(source, maps, memory);
+    snapshot.code = memory.bytes(registers.pc, LONGEST);
+    let (control, mut walk) = walk_back(cause, &registers, &snapshot.code, maps, layout, memory);
+    snapshot.control = control;
+    // Code made at run time lies outside all modules and has no stable name.
+    walk.steps
+        .retain(|step| layout.region(step.address).is_some());
+    snapshot.frames = walk
+        .steps
+        .iter()
+        .filter_map(|step| frame(*step, layout))
+        .collect();
+    snapshot.end = walk.end;
+    snapshot.interrupted = walk.interrupted;
+    let names = exported_names(&walk.steps, &snapshot.frames, layout, memory);
+    for (frame, name) in snapshot.frames.iter_mut().zip(names) {
+        frame.exported = name;
+    }
+    snapshot.fault = fault(cause, control, &registers, &snapshot.code, maps);
+    snapshot.abort_message = abort_message(cause.event, layout, memory);
+    snapshot.opaque_runtime = layout.has_opaque_runtime();
+    let frames = &mut snapshot.frames;
+    recover_tail_call(frames, &mut walk.steps, control, layout, memory);
+    if may_give_up(cause.event) {
+        mark_giving_up(frames, &walk.steps, snapshot.opaque_runtime, layout, memory);
+    }
+    snapshot.registers = registers;
+    snapshot
+}
+
+/// Determines how control came to the program counter, and walks the stack accordingly.
+fn walk_back(
+    cause: Cause,
+    registers: &Registers,
+    code: &[u8],
+    maps: &Maps,
+    layout: &mut Layout,
+    memory: &mut dyn Memory,
+) -> (Control, Walk) {
+    let here = From::registers(registers);
+    let faulted = matches!(cause.event,
+        Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
+    if !faulted {
+        return (Control::Sound, walk(here, layout, memory));
+    }
+    if !maps.is_executable(registers.pc) {
+        return walk_from_nowhere(registers, layout, memory);
+    }
+    let control = if is_return(code) {
+        Control::Smashed
+    } else if goes_nowhere(code, registers, memory) {
+        // A call in the place of a return leaves no frame of its function: not where the processor
+        // faults behind the jump, and so neither where it faults on it.
+        let from = jumps_by_pointer(code)
+            .then(|| caller(registers, layout, memory))
+            .flatten();
+        return (
+            Control::WildCall,
+            walk(from.unwrap_or(here), layout, memory),
+        );
+    } else {
+        Control::Sound
+    };
+    (control, walk(here, layout, memory))
+}
+
+/// Walks the stack of a thread whose program counter is not in code.
+fn walk_from_nowhere(
+    registers: &Registers,
+    layout: &mut Layout,
+    memory: &mut dyn Memory,
+) -> (Control, Walk) {
+    if let Some(caller) = caller(registers, layout, memory) {
+        return (Control::WildCall, walk(caller, layout, memory));
+    }
+    match victim(registers, layout, memory) {
+        Some(found) => {
+            let (address, trust) = (found - 1, Trust::Scan);
+            let steps = vec![Step { address, trust }];
+            (
+                Control::Smashed,
+                Walk {
+                    steps,
+                    end: End::Smashed,
+                    ..Walk::default()
+                },
+            )
+        }
+        None => (
+            Control::WildCall,
+            Walk {
+                end: End::Untrusted,
+                ..Walk::default()
+            },
+        ),
+    }
+}
+
+/// Converts a step of a walk to a frame; `None` outside of all modules.
+pub(crate) fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
+    let region: &Region = layout.region(step.address)?;
+    let module = &region.module;
+    let offset = step.address.wrapping_sub(region.bias);
+    let function_start = module.function_start(offset);
+    let starts =
+        step.trust == Trust::Call && function_start.is_some_and(|it| module.start == Some(it));
+    Some(RawFrame {
+        module: region.name.clone(),
+        offset,
+        function_start,
+        trust: step.trust,
+        runtime: starts || region.is_runtime(step.address),
+        entry: function_start.and_then(|start| module.entry(start)),
+        gives_up: false,
+        exported: None,
+        build_id: module.build_id.clone(),
+        path: region.path.clone(),
+    })
+}
+
+fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], maps: &Maps) -> Fault {
+    let Event::Signal {
+        number: libc::SIGSEGV | libc::SIGBUS,
+        code: origin,
+    } = cause.event
+    else {
+        let address = cause.address.map(Address);
+        return Fault {
+            address,
+            ..Fault::default()
+        };
+    };
+    if origin <= 0 {
+        return Fault::default();
+    }
+    let touched = accesses(code, registers);
+    if origin == SI_KERNEL {
+        return fault_without_address(control, &touched);
+    }
+    let Some(address) = cause.address else {
+        return Fault::default();
+    };
+    let access = if address == registers.pc {
+        Some(Access::Execute)
+    } else {
+        access_to(address, &touched)
+    };
+    let class = address_class(address, registers.sp, maps);
+    Fault {
+        address: Some(Address(address)),
+        class: Some(class),
+        access,
+    }
+}
+
+/// Returns the fault of an access whose address the kernel does not tell: the non-canonical address
+/// in the instruction. A misaligned access faults in the same way.
+fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
+    let invalid = |address: Option<u64>, access| Fault {
+        address: address.map(Address),
+        class: Some(AddressClass::NonCanonical),
+        access: Some(access),
+    };
+    if control != Control::Sound {
+        return invalid(None, Access::Execute);
+    }
+    let found = touched.iter().find(|it| !is_canonical(it.address));
+    found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
+}
+
+/// Returns how an instruction with the accesses `touched` accessed `address`.
+fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
+    let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
+    match (touched.iter().find(holds), touched) {
+        (Some(exact), _) => Some(exact.access),
+        (None, [single]) => Some(single.access),
+        _ => None,
+    }
+}
+
+/// Maximum length of the C library's abort message, in bytes.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// Reads glibc's abort message: `__abort_msg` points to a length and a text.
+fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Option<String> {
+    let Event::Signal {
+        number: libc::SIGABRT,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let mut regions = layout.regions().iter();
+    let pointer = regions.find_map(|it| Some(it.module.abort_message?.wrapping_add(it.bias)))?;
+    let message = memory.word(pointer).filter(|message| *message != 0)?;
+    let bytes = memory.bytes(message.checked_add(4)?, LONGEST_MESSAGE);
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(text).trim_end().to_owned())
+}
+
+/// Whether the later stop of a thread is a consequence of the earlier one: the target's signal
+/// handler raises, aborts or crashes; or it raised the same signal again and returned; or the
+/// kernel could not deliver the first signal (no stack left) and kills the process.
+pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
+    let in_handler = later.interrupted.contains(&earlier.registers.pc);
+    let again = earlier.registers.pc == later.registers.pc
+        && earlier.registers.sp == later.registers.sp
+        && matches!(later.event, Event::Signal { code, .. } if code <= 0 || code == SI_KERNEL);
+    in_handler || again
+}
+
+/// Returns where to walk from if the program counter is not in code: at the caller, if the top of
+/// the stack is a return address.
+pub(crate) fn caller(
+    registers: &Registers,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> Option<From> {
+    let (address, sp) = pushed_return(registers, memory)?;
+    is_return_address(address, layout, memory).then_some(From {
+        address,
+        trust: Trust::Call,
+        sp,
+        fp: registers.fp,
+        lr: 0,
+    })
+}
+
+/// Number of bytes below the stack pointer that are searched for return addresses.
+const DEAD_STACK: u64 = 64 << 10;
+
+/// Returns the first return address into user code below the stack pointer. The function that
+/// returned to an invalid address left it there with its last call, so it identifies the function
+/// whose frame was overwritten.
+pub(crate) fn victim(
+    registers: &Registers,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> Option<u64> {
+    let top = registers.sp & !7;
+    (1..=DEAD_STACK / 8).find_map(|words| {
+        let address = memory.word(top.checked_sub(words * 8)?)?;
+        let own = layout
+            .region(address)
+            .is_some_and(|region| !region.is_runtime(address - 1));
+        (own && is_return_address(address, layout, memory)).then_some(address)
+    })
+}

@@ -1,0 +1,272 @@
+//! Traces one run to its end, and interrupts it when it exceeds a limit of time or memory.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::time::ClockId;
+use nix::unistd::Pid;
+
+use crate::capture::{Trace, Tracer};
+use crate::hang::{COOKIE, Cut, CutOffRequest, sleeps};
+use crate::modules::ModuleCache;
+use crate::snapshot::{Event, Snapshot};
+use crate::tracee::{Start, Tracee};
+use ddfuzz_exec::{
+    Ended, ExecError, Limits, SchedulingDelay, is_runnable, switches, tree_cpu, tree_exceeds,
+};
+
+/// Message of the tracing thread to the watchdog.
+enum News {
+    Seized(nix::Result<()>),
+    Ended(nix::Result<Trace>),
+}
+
+/// Traces a process to its end; `None` where the system refuses ptrace.
+pub(super) fn follow(
+    tracee: &mut dyn Tracee,
+    start: &dyn Start,
+    cache: &mut ModuleCache,
+) -> Result<Option<Trace>, ExecError> {
+    let (pid, executes) = (tracee.pid(), tracee.executes());
+    let crash_exit = start.crash_exit();
+    let held = PidFd::new(pid).map_err(|source| system("holding the target's process", source))?;
+    let request = CutOffRequest::within(start.limits().memory);
+    let requested = &request;
+    let (sender, news) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // A thread of its own: what it waits for is what it traces, and when it ends the kernel
+        // kills whatever it still traces.
+        scope.spawn(
+            move || match Tracer::seize(pid, executes, crash_exit, cache, requested) {
+                Ok(tracer) => {
+                    // Nobody listens only if the thread that started this one is gone.
+                    let _ = sender.send(News::Seized(Ok(())));
+                    let _ = sender.send(News::Ended(tracer.follow()));
+                }
+                Err(error) => drop(sender.send(News::Seized(Err(error)))),
+            },
+        );
+        match news.recv() {
+            Ok(News::Seized(Ok(()))) => {}
+            Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
+            Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
+            _ => return Err(tracer_is_gone()),
+        }
+        if let Err(error) = tracee.release() {
+            held.kill();
+            return Err(error);
+        }
+        collect(&news, &held, start.limits(), &request).map(Some)
+    })
+}
+
+/// Waits for the end of a traced process and returns its trace, with a snapshot only if it explains
+/// the end.
+fn collect(
+    news: &mpsc::Receiver<News>,
+    held: &PidFd,
+    limits: Limits,
+    request: &CutOffRequest,
+) -> Result<Trace, ExecError> {
+    let (last, killed) = await_end(news, held, limits, request);
+    let mut trace = match last {
+        Some(News::Ended(Ok(trace))) => trace,
+        Some(News::Ended(Err(error))) => {
+            return Err(system("waiting for the target", error.into()));
+        }
+        _ => return Err(tracer_is_gone()),
+    };
+    if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
+        trace.ended = match request.given() {
+            Some(Cut::Memory) => Ended::OutOfMemory,
+            _ => Ended::Timeout,
+        };
+    }
+    let ended = trace.ended;
+    trace.snapshot = trace.snapshot.filter(|it| explains(it, ended));
+    Ok(trace)
+}
+
+/// Whether a snapshot belongs to the end of the run. An exit is not explained by a signal that the
+/// target handled.
+fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
+    match (snapshot.event, ended) {
+        (Event::Signal { .. }, Ended::Signal(_)) => true,
+        (Event::Exit(status), Ended::Exit(ended)) => status == ended,
+        (Event::OutOfTime, Ended::Timeout) | (Event::OutOfMemory, Ended::OutOfMemory) => true,
+        _ => false,
+    }
+}
+
+fn tracer_is_gone() -> ExecError {
+    system("tracing the target", io::ErrorKind::BrokenPipe.into())
+}
+
+fn system(what: &str, source: io::Error) -> ExecError {
+    ExecError::System {
+        what: what.to_owned(),
+        source,
+    }
+}
+
+/// A process with its file descriptor (pidfd), which unlike its id is never reused.
+pub(crate) struct PidFd {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl PidFd {
+    /// Opens a pidfd of a live process.
+    ///
+    /// # Errors
+    /// When the process is gone or no descriptor is left.
+    pub(crate) fn new(pid: Pid) -> std::io::Result<PidFd> {
+        // SAFETY: the call takes two numbers and gives a new descriptor or an error.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if descriptor < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and owned by nobody else.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+        Ok(PidFd { pid, descriptor })
+    }
+
+    /// Kills the process; does nothing if it has ended.
+    pub(crate) fn kill(&self) {
+        // SAFETY: the call takes numbers and a null pointer, which stands for no details.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.descriptor.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            );
+        }
+    }
+
+    /// Sends the `SIGSTOP` that makes the tracer find out where the run is; does nothing if the
+    /// process has ended.
+    fn interrupt(&self) {
+        // SAFETY: all of it may be zero, and the system takes no more than what is filled in.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        (info.si_signo, info.si_code) = (libc::SIGSTOP, libc::SI_QUEUE);
+        let words = (&raw mut info).cast::<usize>();
+        // SAFETY: a queued signal's value stands behind three numbers (padded to two words), and
+        // behind those the sender's process and user, one word: within the structure.
+        unsafe { words.add(3).write(COOKIE) };
+        // SAFETY: the call takes numbers and a pointer to a whole structure.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.descriptor.as_raw_fd(),
+                libc::SIGSTOP,
+                &raw const info,
+                0,
+            );
+        }
+    }
+
+    /// Returns the CPU time used; 0 once the process has ended.
+    fn cpu(&self) -> Duration {
+        let time = ClockId::pid_cpu_clock_id(self.pid).and_then(|clock| clock.now());
+        time.map(Duration::from).unwrap_or_default()
+    }
+}
+
+/// Minimum and maximum time between two checks of the limits.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+
+/// A run whose threads have not run for this long counts as asleep.
+const ASLEEP: Duration = Duration::from_millis(150);
+/// Time in which a run that hangs in the kernel must react to the interrupt.
+const NOTICED: Duration = Duration::from_secs(1);
+/// Time in which a run that waits for a processor must react to the interrupt, on a busy machine.
+const SCHEDULED: Duration = Duration::from_secs(20);
+/// Wall time that the tracer has to find the call that hangs; then the process is killed. The
+/// search itself takes one second of active time.
+const FOUND: Duration = Duration::from_secs(30);
+
+/// Waits for the message `done`, and interrupts a process that exceeds a limit. Returns the
+/// message, `None` if the tracer is gone, and whether the process was killed because the tracer
+/// took too long.
+pub(crate) fn await_end<T>(
+    done: &Receiver<T>,
+    process: &PidFd,
+    limits: Limits,
+    request: &CutOffRequest,
+) -> (Option<T>, bool) {
+    let began = Instant::now();
+    let mut starved = SchedulingDelay::new(process.pid, began);
+    loop {
+        let wall_left = limits.wall.saturating_sub(began.elapsed());
+        // A quick end, which is the rule, is not looked at.
+        let looked_at = began.elapsed() > LOOKS.1;
+        let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
+        let tree = match looked_at {
+            true => tree_cpu(process.pid),
+            false => Duration::ZERO,
+        };
+        let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
+        if looked_at && tree_exceeds(process.pid, limits.memory) {
+            return cut_off(done, process, request, Cut::Memory);
+        }
+        if cpu_left.is_zero() {
+            return cut_off(done, process, request, Cut::Running);
+        }
+        if wall_is_over {
+            let before = switches(process.pid);
+            match done.recv_timeout(ASLEEP) {
+                Ok(message) => return (Some(message), false),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return (None, false),
+            }
+            let asleep = !is_runnable(process.pid) && before == switches(process.pid);
+            let cut = if asleep { Cut::Asleep } else { Cut::Running };
+            return cut_off(done, process, request, cut);
+        }
+        // Threads use CPU time faster than the wall clock runs, so look before it can be over.
+        let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
+        match done.recv_timeout(pause) {
+            Ok(message) => return (Some(message), false),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (None, false),
+        }
+    }
+}
+
+/// Makes the tracer find out where the run is, and end it; kills the process if that takes too
+/// long.
+fn cut_off<T>(
+    done: &Receiver<T>,
+    process: &PidFd,
+    request: &CutOffRequest,
+    cut: Cut,
+) -> (Option<T>, bool) {
+    request.give(cut);
+    let began = Instant::now();
+    let mut killed = false;
+    loop {
+        let elapsed = began.elapsed();
+        let over = match request.is_taken() {
+            true => elapsed >= FOUND,
+            false => elapsed >= SCHEDULED || elapsed >= NOTICED && sleeps(process.pid),
+        };
+        if over {
+            process.kill();
+            killed = true;
+        } else if !request.is_taken() {
+            // A signal may be lost: the target's own `SIGCONT` takes it away.
+            process.interrupt();
+        }
+        match done.recv_timeout(LOOKS.0) {
+            Ok(message) => return (Some(message), killed),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (None, killed),
+        }
+    }
+}
