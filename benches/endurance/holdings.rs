@@ -38,7 +38,8 @@ impl Holdings {
         let began = Instant::now();
         std::thread::sleep(Duration::from_millis(50));
         while let Some(first) = first {
-            if descendants().len() as u64 == first.processes || began.elapsed() > PROOF_TIME_FACTOR {
+            if descendants().len() as u64 == first.processes || began.elapsed() > PROOF_TIME_FACTOR
+            {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));

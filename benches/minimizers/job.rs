@@ -10,7 +10,7 @@ use crate::families::Case;
 use crate::measure::{Finished, run};
 use crate::peers::Peer;
 use crate::programs::{Driver, compile};
-use crate::row::{Row, MinimizeStatus};
+use crate::row::{MinimizeStatus, Row};
 
 /// A folder of its own with the input and the programs.
 pub struct Job<'a> {

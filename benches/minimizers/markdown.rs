@@ -2,7 +2,7 @@
 
 use crate::families::{Set, family};
 use crate::options::Options;
-use crate::row::{Measured, Row, MinimizeStatus, keeps_promise};
+use crate::row::{Measured, MinimizeStatus, Row, keeps_promise};
 use crate::table::time;
 
 /// The page's head.

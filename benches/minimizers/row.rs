@@ -64,7 +64,10 @@ impl Row {
     }
 
     fn is_proved(&self) -> bool {
-        matches!(self.result, Some((_, MinimizeStatus::Minimal { proved: true })))
+        matches!(
+            self.result,
+            Some((_, MinimizeStatus::Minimal { proved: true }))
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::families::{Case, Set, family};
-use crate::row::{Measured, Row, MinimizeStatus, keeps_promise};
+use crate::row::{Measured, MinimizeStatus, Row, keeps_promise};
 
 /// The lines above a case.
 pub fn head(case: &Case) -> String {

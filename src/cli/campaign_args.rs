@@ -136,7 +136,7 @@ impl SeedArgs {
 }
 
 /// Formats how many seeds were read, and how many files were skipped for which reason.
-fn seeds_summary(count: u64, left_out: LeftOut) -> String {
+fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     let mut text = size::counted(count, "seed");
     for (files, why) in [
         (left_out.too_long, "longer than --max-len"),

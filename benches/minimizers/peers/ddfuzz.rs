@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Peer;
 use crate::job::Job;
 use crate::programs::Driver;
-use crate::row::{Row, MinimizeStatus};
+use crate::row::{MinimizeStatus, Row};
 
 /// The program of this build.
 const DDFUZZ: &str = env!("CARGO_BIN_EXE_ddfuzz");
@@ -80,7 +80,9 @@ impl Peer for Ddfuzz {
         if let Some((_, MinimizeStatus::Minimal { proved })) = &mut row.result {
             *proved = claim != "best-so-far";
         }
-        if claim != "best-so-far" && !matches!(row.result, Some((_, MinimizeStatus::Minimal { .. }))) {
+        if claim != "best-so-far"
+            && !matches!(row.result, Some((_, MinimizeStatus::Minimal { .. })))
+        {
             row.note = Some(format!("claims {claim}, which is false"));
             return Ok(());
         }

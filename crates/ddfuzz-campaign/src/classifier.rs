@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::{CampaignError, CrashSink, Report, campaign_state::lock};
-use ddfuzz_exec::{Copies, Ended, ExecError, Executor, Target, Way};
+use ddfuzz_exec::{CrashSnapshots, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
@@ -105,13 +105,16 @@ impl RunClassifier {
                 }
                 Classified::Crash(crash)
             }
-            Verdict::Flaky { .. } => Classified::Flaky(Box::new(Crash {
-                // What a shared process remembers of them may be why it died.
-                preceding: executor.preceding().into_iter().map(Base64).collect(),
-                ..self
-                    .triager
-                    .record_from_copies(ended, executor.copies().as_deref())
-            })),
+            Verdict::Flaky { .. } => {
+                let preceding = executor.preceding().into_iter().map(Base64).collect();
+                let copies = executor.copies();
+                Classified::Flaky(Box::new(flaky_record(
+                    &mut self.triager,
+                    ended,
+                    copies.as_deref(),
+                    preceding,
+                )))
+            }
         })
     }
 }
@@ -127,12 +130,12 @@ fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
-    copies: Option<&Copies>,
+    copies: Option<&CrashSnapshots>,
     preceding: Vec<Base64>,
 ) -> Crash {
     Crash {
         preceding,
-        ..triager.left_behind(ended, copies)
+        ..triager.record_from_copies(ended, copies)
     }
 }
 
@@ -329,7 +332,7 @@ pub struct FailedRun {
     /// How the run ended, by signal, exit status or limit.
     pub ended: Option<Ended>,
     /// Snapshots that the dying process has taken of itself.
-    pub copies: Option<Arc<Copies>>,
+    pub copies: Option<Arc<CrashSnapshots>>,
     /// Inputs that the same process had run before, oldest first.
     pub preceding: Vec<Base64>,
 }

@@ -456,9 +456,7 @@ impl Minimizing {
 
 /// Reads the entry `id` of the output directory; an error if there is none.
 fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError> {
-    let missing = || StoreError::NoSuch {
-        path: id.folder(store.reader().root()),
-    };
+    let missing = || StoreError::NoSuch(id.folder(store.reader().root()));
     store.reader().entry(id)?.ok_or_else(missing)
 }
 

@@ -118,13 +118,8 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-<<<<<<< HEAD
-/// The kept file at this path, in the output directory or in the cleaned corpus.
-fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
-=======
 /// Returns the kept file at this path, in the output directory or in the cleaned corpus.
-fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a Kept> {
->>>>>>> h18-corpus
+fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
     let corpus = result.corpus.first().filter(|_| result.in_place);

@@ -12,13 +12,8 @@ use crate::memory::{Mapping, Maps, Memory};
 use crate::modules::{ModuleCache, Source};
 use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
-<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
-use crate::tracee::Untraced;
-use ddfuzz_exec::{CrashSnapshots, Ended};
-=======
 use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermath};
-use ddfuzz_exec::{Copies, Ended};
->>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+use ddfuzz_exec::{CrashSnapshots, Ended};
 
 /// Returns how a run ended, by the first process that died of a crash, and the snapshot from the
 /// copy of that process; without a copy, `ended`, as the run was seen to end.
@@ -99,15 +94,9 @@ fn interpret_slot(copies: &CrashSnapshots, slot: &Slot, cache: &mut ModuleCache)
     }
 }
 
-<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
-/// What can still be read of a process.
-pub(super) struct CopiedMemory<'a> {
-    copies: &'a CrashSnapshots,
-=======
 /// The readable memory of a copied process: its copied windows, and the code of its mapped files.
 struct CopiedMemory<'a> {
-    copies: &'a Copies,
->>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+    copies: &'a CrashSnapshots,
     slot: &'a Slot,
     maps: &'a Maps,
     /// Open files by the first address of their mapping; `None` where the file cannot be read.
@@ -122,23 +111,6 @@ struct Code {
 }
 
 impl CopiedMemory<'_> {
-<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
-    /// The memory of one copy.
-    pub(super) fn new<'a>(
-        copies: &'a CrashSnapshots,
-        slot: &'a Slot,
-        maps: &'a Maps,
-    ) -> CopiedMemory<'a> {
-        CopiedMemory {
-            copies,
-            slot,
-            maps,
-            files: HashMap::new(),
-        }
-    }
-
-=======
->>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
     fn read_window(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut windows = self.slot.windows.iter();
         let Some(window) = windows.find(|window| window.range.contains(&address)) else {
@@ -269,13 +241,8 @@ struct Slot {
 }
 
 impl Slot {
-<<<<<<< HEAD:crates/ddfuzz-triage/src/copied.rs
-    /// The copy in the slot of this index; `None` where there is none.
-    pub(super) fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
-=======
     /// Reads the slot at `index`; `None` where it is empty.
-    fn read(copies: &Copies, index: u64) -> Option<Slot> {
->>>>>>> h18-triage:crates/ddfuzz-triage/src/crash_copy.rs
+    fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
         let mut head = [0; HEAD];
         if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {
             return None;

@@ -34,11 +34,7 @@ impl Registers {
             .collect()
     }
 
-<<<<<<< HEAD
-    /// Of a copy, in the order of `crates/ddfuzz-exec/runtime/snapshot.h`.
-=======
-    /// Converts copied registers, in the order of `crates/ddfuzz-exec/runtime/copy.h`.
->>>>>>> h18-triage
+    /// Converts copied registers, in the order of `crates/ddfuzz-exec/runtime/snapshot.h`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [

@@ -33,16 +33,10 @@ pub trait Tracee {
     /// Returns the last 4 KiB of stderr; complete only after the process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
-<<<<<<< HEAD
-    /// What it said while it died; complete only once no process of the run is left.
-    fn said(&mut self) -> CrashMessages {
-        CrashMessages {
-=======
     /// Returns the output of the dying process; complete only after all processes of the run have
     /// ended.
-    fn said(&mut self) -> Said {
-        Said {
->>>>>>> h18-triage
+    fn said(&mut self) -> CrashMessages {
+        CrashMessages {
             stderr: self.stderr_tail(),
             report: Vec::new(),
         }
@@ -54,17 +48,10 @@ pub trait Tracee {
 pub struct Untraced {
     /// How the run ended.
     pub ended: Ended,
-<<<<<<< HEAD
-    /// What it said while it died.
-    pub said: CrashMessages,
-    /// Where it has left copies of itself, where it can.
-    pub copies: Option<Arc<CrashSnapshots>>,
-=======
     /// What the run printed: end of stderr, and sanitizer report.
-    pub said: Said,
-    /// Copies that dying processes made of themselves, where the target supports that.
-    pub copies: Option<Arc<Copies>>,
->>>>>>> h18-triage
+    pub said: CrashMessages,
+    /// CrashSnapshots that dying processes made of themselves, where the target supports that.
+    pub copies: Option<Arc<CrashSnapshots>>,
 }
 
 /// Starts the target for triage, one run at a time.

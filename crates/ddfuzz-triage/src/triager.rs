@@ -14,13 +14,9 @@ use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
 use crate::snapshot::Snapshot;
 use crate::tracee::Start;
-<<<<<<< HEAD
-use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
-=======
 use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
-use ddfuzz_exec::{Again, Copies, Ended, ExecError, Said, Sanitizer, lives};
->>>>>>> h18-triage
+use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
 
 /// Number of runs after which an input that does not crash counts as flaky.
 const TRIES: u32 = 3;
@@ -257,17 +253,10 @@ impl Triager {
         record(classified, None, &facts, &mut Symbolizer::default())
     }
 
-<<<<<<< HEAD
-    /// The record of a crash that did not come again, by the copy of itself that the process has
-    /// left; without one, as [`unwatched`](Triager::unwatched).
-    pub fn left_behind(&mut self, ended: Ended, copies: Option<&CrashSnapshots>) -> Crash {
-        let read = copies.map(|copies| copied::read_copies(copies, ended, &mut self.cache));
-=======
     /// Returns the record of a crash that did not happen again, from the copy that the process made
     /// of itself; without a copy, as [`untraced_record`](Triager::untraced_record).
-    pub fn record_from_copies(&mut self, ended: Ended, copies: Option<&Copies>) -> Crash {
+    pub fn record_from_copies(&mut self, ended: Ended, copies: Option<&CrashSnapshots>) -> Crash {
         let read = copies.map(|copies| crash_copy::read_copies(copies, ended, &mut self.cache));
->>>>>>> h18-triage
         let Some((ended, Some(snapshot))) = read else {
             return self.untraced_record(ended);
         };
@@ -300,17 +289,10 @@ impl Triager {
 
     fn classify(&mut self, run: &Finished, input: &[u8]) -> Result<Classified, ExecError> {
         let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
-<<<<<<< HEAD
-        let class = classify_told(snapshot, run.ended, &run.told);
-        let again = match &run.told.words {
-            Some(Words::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
-                self.start.run_again(input, RerunReason::Backtrace)?
-=======
         let class = classify_run(snapshot, run.ended, &run.diagnostics);
         let again = match &run.diagnostics.fatal {
             Some(FatalMessage::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
-                self.start.run_again(input, Again::Backtrace)?
->>>>>>> h18-triage
+                self.start.run_again(input, RerunReason::Backtrace)?
             }
             _ => None,
         };

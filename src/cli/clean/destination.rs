@@ -117,13 +117,8 @@ pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
     delete: bool,
-<<<<<<< HEAD:src/cli/clean/places.rs
-    /// Where the kept files are.
-    place: CleanPaths,
-=======
     /// Files of the output directory.
-    place: Place,
->>>>>>> h18-cli:src/cli/clean/destination.rs
+    place: CleanPaths,
 }
 
 impl ReplacedCorpus {

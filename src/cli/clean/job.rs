@@ -15,8 +15,10 @@ use crate::campaign::{Minimizing, Variants};
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
-use crate::corpus::health::Quarantining;
-use crate::corpus::{Cleaning, Doing, Place, Ruler, Trim, TrimBy, Watcher, clean};
+use crate::corpus::quarantine::QuarantineSettings;
+use crate::corpus::{
+    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, Watcher, clean,
+};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::cargo::libfuzzer::{FuzzerOutput, Process, Scratch, TerminalUse, flag};
-use crate::corpus::{Merged, Ruler};
+use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
 /// Factor from the target's time limit to libFuzzer's limit for one input; the result is at least
 /// [`LEAST_SECONDS`]. It is large because other processes share the processor.
-const PATIENCE: u32 = 10;
+const PROOF_TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Maximum number of symbolic links to put into `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
@@ -44,7 +44,11 @@ impl LibFuzzer {
             return None;
         }
         let program = find_program(program).ok()?;
-        let wall = target.limits.wall.saturating_mul(PROOF_TIME_FACTOR).as_secs();
+        let wall = target
+            .limits
+            .wall
+            .saturating_mul(PROOF_TIME_FACTOR)
+            .as_secs();
         Some(LibFuzzer {
             program: std::path::absolute(program).ok()?,
             env: environment(&target.env),
@@ -113,7 +117,7 @@ impl FuzzerMerge for LibFuzzer {
         let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
         let added = new_files(&into);
         Ok(MergeOutcome {
-            all: Counted { cov, ft },
+            all: LibFuzzerCoverage { cov, ft },
             added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
         })
     }

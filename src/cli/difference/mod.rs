@@ -16,7 +16,7 @@ use crate::campaign::Minimizing;
 use crate::delta::Dd;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
-use crate::report::{hexdump, size};
+use crate::report::{size, text};
 use job::{FailureCriterion, baseline_crash, check_baseline_test};
 
 /// Heading of the options about tests in `--help`.

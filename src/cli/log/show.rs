@@ -126,7 +126,7 @@ fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String 
 }
 
 /// Formats the reductions as a table; only the last ones if there are many.
-fn steps(shrinking: &Shrinking, all: bool) -> String {
+fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {
         true => 0,

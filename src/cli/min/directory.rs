@@ -111,7 +111,7 @@ pub(in crate::cli) fn minimize(
         output,
         done: 0,
     };
-    let done = minimize_left(&store, minimizing, known, resume, &mut screen, stop);
+    let done = minimize_pending(&store, minimizing, known, resume, &mut screen, stop);
     let minimized = screen.done;
     drop(screen);
     done?;

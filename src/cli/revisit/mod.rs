@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::campaign::generator::Preset;
-use crate::campaign::study::{Asked, StudySettings, StudySummary};
+use crate::campaign::study::{StudyRequest, StudySettings, StudySummary};
 use crate::campaign::{CampaignError, new_study, study};
 use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
 use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
 use crate::cli::run::open_or_begin;
 use crate::cli::{Exit, Failure, Output, config, signals, ui, values};
-use crate::exec::sandbox::{Offered, keep_files, offers};
+use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{Limits, Sandbox};
 use crate::report::study::{StudyResult, table};
 use crate::report::{EndedBy, size};
@@ -329,7 +329,7 @@ impl RevisitArgs {
             true => Reader::open(&self.out).ok(),
             false => None,
         };
-        let Some(was) = so_far.and_then(|reader| Asked::so_far(&reader)) else {
+        let Some(was) = so_far.and_then(|reader| StudyRequest::so_far(&reader)) else {
             return Ok(self);
         };
         if let Some(now) = self.max_len.filter(|now| *now != was.max_len) {

@@ -15,7 +15,7 @@ use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, ui, values};
-use crate::campaign::{Minimizing, Variants, left_to_minimize};
+use crate::campaign::{Minimizing, Variants, pending_entries};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
 use crate::report::text::shell_word;
@@ -152,7 +152,7 @@ impl TriageArgs {
         match (&self.out, result.groups.first()) {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
-                if !left_to_minimize(&reader, Variants::Plain, known)?.is_empty() {
+                if !pending_entries(&reader, Variants::Plain, known)?.is_empty() {
                     let out = shell_word(out);
                     output.suggest(&format!("ddfuzz min {out}  # minimizes its groups"));
                 }
@@ -253,7 +253,7 @@ fn exit(result: &TriageResult) -> Exit {
 
 /// Groups of another output directory, for `--against`.
 pub struct Against {
-    had: HadGroups,
+    had: BaselineGroups,
     /// Representative crashes of its groups.
     crashes: Vec<Crash>,
 }

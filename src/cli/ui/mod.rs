@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{self, Output};
 use crate::minimize::log::{Line, ReduceLine};
-use crate::minimize::{Doing, Options, Standing};
+use crate::minimize::{MinimizePhase, MinimizeStatus, Options};
 use crate::report::text::printable;
 use crate::report::{GroupView, block, size, text};
 use crate::store::Kind;
@@ -312,7 +312,7 @@ struct Shown {
     of_call: bool,
     /// Number of tests executed before this call.
     before: Option<u64>,
-    standing: Option<Standing>,
+    standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
     /// Time of the last line printed without a terminal.
     said: Instant,
@@ -348,7 +348,7 @@ impl MinimizationScreen {
                     self.reduced(reduction);
                 }
             }),
-            on_standing: Some(Box::new(|standing| self.stands(standing))),
+            on_status: Some(Box::new(|standing| self.stands(standing))),
             ..options
         }
     }
@@ -374,7 +374,7 @@ impl MinimizationScreen {
         shown.recent.truncate(RECENT);
     }
 
-    fn stands(&self, standing: &Standing) {
+    fn stands(&self, standing: &MinimizeStatus) {
         let mut shown = self.shown.borrow_mut();
         shown.before.get_or_insert(standing.executed);
         shown.standing = Some(*standing);
@@ -431,9 +431,9 @@ impl Shown {
             "{sizes}, {}, {}/s, {}",
             size::counted(standing.executed, "test"),
             rate(per_second),
-            standing.doing
+            standing.phase
         );
-        if standing.doing != Doing::Baseline {
+        if standing.phase != MinimizePhase::Baseline {
             line.push_str(&format!(
                 ", {} of {} proved",
                 size::grouped(standing.proved.done),

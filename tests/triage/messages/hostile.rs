@@ -1,14 +1,8 @@
 //! Hostile text does no harm.
 
-<<<<<<< HEAD:tests/triage/said/hostile.rs
 use ddfuzz::exec::{CrashMessages, Ended};
-use ddfuzz::triage::said::{abort, backtrace_place, go_panic, report, rust_panic};
-use ddfuzz::triage::told::Told;
-=======
-use ddfuzz::exec::{Ended, Said};
 use ddfuzz::triage::messages::Diagnostics;
 use ddfuzz::triage::messages::{abort, backtrace_place, go_panic, report, rust_panic};
->>>>>>> h18-triage:tests/triage/messages/hostile.rs
 use proptest::prelude::*;
 
 use crate::fixed_cases;

@@ -18,7 +18,9 @@ use super::hangs::KnownHangs;
 use super::messages::HeartbeatTimer;
 use super::worker::{Map, Observers};
 use crate::{FailedRun, FailedRunSlot};
-use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, Run, Target, CoverageReporting, TimeLimit, Way};
+use ddfuzz_exec::{
+    CoverageReporting, Ended, ExecError, Freshness, Limits, Run, Target, TimeLimit, Way,
+};
 use ddfuzz_model::files::Base64;
 
 /// Name of the coverage map.

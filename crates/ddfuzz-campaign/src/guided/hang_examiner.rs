@@ -352,17 +352,11 @@ impl GuidedEngine<'_> {
         let minimizing = &self.settings.minimizing;
         // Without the program no record of the run can be made.
         match Triager::of_target(&minimizing.target, minimizing.way) {
-<<<<<<< HEAD:crates/ddfuzz-campaign/src/guided/hang_examiner.rs
-            Ok(triager) => {
-                self.store_suspect(Kind::Flaky, &triager.unwatched(Ended::Timeout), suspect)
-            }
-=======
-            Ok(triager) => self.file(
+            Ok(triager) => self.store_suspect(
                 Kind::Flaky,
                 &triager.untraced_record(Ended::Timeout),
                 suspect,
             ),
->>>>>>> h18-triage:crates/ddfuzz-campaign/src/guided/examiner.rs
             Err(_) => Ok(()),
         }
     }

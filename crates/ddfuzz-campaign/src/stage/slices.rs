@@ -271,7 +271,7 @@ fn minimize<D: CrashSink>(
         }
     };
     let options = Options {
-        stood_still: Some(&suspended),
+        callback_us: Some(&suspended),
         on_line: Box::new(on_line),
         ..minimizing.options(&stop)
     };

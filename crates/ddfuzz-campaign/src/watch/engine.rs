@@ -322,27 +322,10 @@ impl<'a> WatchEngine<'a> {
         self.session.with_space(|| write(&mut self.registry))
     }
 
-<<<<<<< HEAD
     fn tick(&mut self) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
         if self.session.is_save_due() {
-=======
-    /// Whether a group is minimized, once it is its turn. Leaks are not: they are looked for when
-    /// a process ends, and searches run many inputs in one.
-    pub(super) fn is_minimized(&self, id: &EntryId) -> bool {
-        let group = lock(self.session.store)
-            .reader()
-            .group(id.kind(), id.major());
-        let leak = |group: Group| group.record.class.is_leak();
-        !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
-    }
-
-    /// Shows the progress, and saves it from time to time.
-    pub(super) fn tick(&mut self) -> Result<(), CampaignError> {
-        self.session.screen.progress(&self.progress());
-        if self.saved.elapsed() >= SAVE_EVERY {
->>>>>>> h18-triage
             self.save(false)?;
             self.session.append_stats(&progress)?;
         }

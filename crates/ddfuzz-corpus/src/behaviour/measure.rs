@@ -18,14 +18,9 @@ use crate::lock;
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
-<<<<<<< HEAD
 use ddfuzz_model::files::{Appender, FileError, regular};
 use ddfuzz_store::StoreError;
-use ddfuzz_triage::reads::{ReadStacks, Reads};
-=======
-use ddfuzz_model::files::regular;
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
->>>>>>> h18-triage
 
 /// Inputs per batch: a batch is run once, then again.
 const TOGETHER: usize = 4096;

@@ -105,19 +105,11 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 
 /// Result of a merge by the target's own fuzzer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-<<<<<<< HEAD
-pub struct Merged {
-    /// The count of all files of both lists.
-    pub all: LibFuzzerCoverage,
-    /// The contents of the other files that it adds: with them the kept files count as much as all
-    /// do, in this run.
-=======
 pub struct MergeOutcome {
     /// Coverage count of all files of both lists.
-    pub all: Counted,
+    pub all: LibFuzzerCoverage,
     /// Contents of `others` that add coverage to `kept`; with them the kept files have the count
     /// `all`.
->>>>>>> h18-corpus
     pub added: Vec<Vec<u8>>,
 }
 

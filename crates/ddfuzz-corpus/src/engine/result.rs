@@ -15,14 +15,10 @@ use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::StagedFolder;
 use ddfuzz_store::hash_of;
-<<<<<<< HEAD:crates/ddfuzz-corpus/src/engine/write.rs
-use ddfuzz_store::report::clean::{self, CleanResult, GainedFeature, LostFeature, Step, StepName};
-=======
 use ddfuzz_store::report::clean;
 use ddfuzz_store::report::clean::{
-    CleanGroup, CleanResult, Gained, Missing, Spread, Step, StepName, Unread,
+    CleanGroup, CleanResult, Distributions, GainedFeature, LostFeature, Step, StepName, UnreadFile,
 };
->>>>>>> h18-corpus:crates/ddfuzz-corpus/src/engine/result.rs
 
 /// If the check misses more than 1 of 20 features, flaky coverage does not explain it, and the
 /// cleanup reports them as missing.
@@ -341,10 +337,10 @@ pub(super) struct CleanTotals {
     pub ooms: Amount,
     pub flaky: Amount,
     pub groups: Vec<CleanGroup>,
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadFile>,
     pub runs: u64,
     pub known: u64,
-    pub spread: Spread,
+    pub spread: Distributions,
 }
 
 impl CleanTotals {
@@ -364,11 +360,11 @@ impl CleanTotals {
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
         let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
-        self.unreadable = unread[..2].iter().map(|aside| aside.amount()).sum();
+        self.unreadable = tally.unread.amount() + tally.vanished.amount();
         for aside in [&tally.oversized].into_iter().chain(unread) {
             let room = NAMED.saturating_sub(self.unread.len());
             self.unread
-                .extend(aside.examples().take(room).map(|(path, why)| Unread {
+                .extend(aside.examples().take(room).map(|(path, why)| UnreadFile {
                     file: OsText::from(path),
                     why: why.to_owned(),
                 }));
@@ -379,7 +375,7 @@ impl CleanTotals {
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
-            self.unread.push(Unread {
+            self.unread.push(UnreadFile {
                 file: OsText::from(path),
                 why: "it was removed or changed".to_owned(),
             });

@@ -340,15 +340,9 @@ pub(super) struct KeptSet {
     pub seen: Features,
     /// Weight and lower bound of the set cover; `None` if no subset is chosen.
     pub cover: Option<Cover>,
-<<<<<<< HEAD
-    /// What the target's own fuzzer counts.
-    pub own_count: Option<LibFuzzerCounts>,
-    /// The name of the journal that knows what the contents reach.
-=======
     /// Coverage counts of the target's own fuzzer, before and after the cleanup.
-    pub own_count: Option<OwnCount>,
+    pub own_count: Option<LibFuzzerCounts>,
     /// File name of the journal that holds the features of the inputs.
->>>>>>> h18-corpus
     pub journal: &'static str,
     /// Number of runs that trimming took.
     pub trim_runs: u64,

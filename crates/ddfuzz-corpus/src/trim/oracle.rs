@@ -186,13 +186,8 @@ impl CoverageOracle {
             let Ended::Exit(exit) = run.ended else {
                 return Ok(Err(SkipReason::EndsBadly));
             };
-<<<<<<< HEAD
-            // A status that may be a crash could not be told from one without naming each run.
-            let suspect = self.slips.classifier.suspects(run.ended, self.crash_exit);
-=======
             // Each run would have to be triaged to tell this exit status from a crash.
-            let suspect = self.slips.keyer.suspects(run.ended, self.crash_exit);
->>>>>>> h18-corpus
+            let suspect = self.slips.classifier.suspects(run.ended, self.crash_exit);
             if suspect || run.ended.is_crash(self.crash_exit) {
                 return Ok(Err(SkipReason::EndsBadly));
             }
@@ -336,12 +331,8 @@ impl CoverageOracle {
             }
             _ => self.judge(run.ended, candidate)?,
         };
-<<<<<<< HEAD
-        // The classifier runs in a process of its own: what it has named does not rest on ours.
-=======
         // The crash classifier has a separate process, so its verdict does not depend on earlier
         // runs.
->>>>>>> h18-corpus
         let process = match (&self.prefilter, &answer.slip) {
             (Prefilter::Whole, _) | (_, Some(_)) => Process::Own,
             _ => Process::Shared,

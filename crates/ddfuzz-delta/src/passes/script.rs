@@ -193,7 +193,11 @@ async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
 /// of UNRESOLVED tests.
 async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
     // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
-    let patience = if structured { usize::MAX } else { PROOF_TIME_FACTOR };
+    let patience = if structured {
+        usize::MAX
+    } else {
+        PROOF_TIME_FACTOR
+    };
     reduce_lines(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
     let mut list = ListSearch::new(work, &mut units).give_up_after(patience);

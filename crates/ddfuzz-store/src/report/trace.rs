@@ -6,12 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::size;
 use super::text::{cut, printable};
-<<<<<<< HEAD
 use ddfuzz_model::files::regular;
-use ddfuzz_triage::said::{Tool, message};
-=======
 use ddfuzz_triage::messages::{Tool, message};
->>>>>>> h18-triage
 use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 

@@ -110,15 +110,9 @@ impl Tracer<'_> {
 
 /// Time between two polls for events.
 const PAUSE: Duration = Duration::from_micros(100);
-<<<<<<< HEAD
-/// A thread that does not stop by then hangs in the kernel. In wall time: it is only for those.
-const PROOF_TIME_FACTOR: Duration = Duration::from_secs(2);
-/// One that waits for a processor has so much more time.
-=======
 /// Wall time after which a thread that does not stop counts as stuck in the kernel.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STOP_TIME: Duration = Duration::from_secs(2);
 /// Wall time that a thread has to stop if it waits for a processor.
->>>>>>> h18-triage
 const SCHEDULED: Duration = Duration::from_secs(10);
 
 /// A thread in ptrace-stop, with the signal to deliver when it is resumed.
@@ -173,7 +167,7 @@ impl Tracer<'_> {
         let began = Instant::now();
         loop {
             let elapsed = began.elapsed();
-            if elapsed >= SCHEDULED || elapsed >= PROOF_TIME_FACTOR && sleeps(tid) {
+            if elapsed >= SCHEDULED || elapsed >= STOP_TIME && sleeps(tid) {
                 return Err(Errno::ETIMEDOUT);
             }
             let Some((thread, status)) = self.next_event()? else {

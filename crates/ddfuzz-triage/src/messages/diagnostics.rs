@@ -6,7 +6,7 @@ use crate::messages::{
     Abort, GoPanic, Report, ReportAccess, RustPanic, Tool, abort, go_panic, lines, report,
     rust_panic,
 };
-use ddfuzz_exec::{Ended, RUST_PANIC, Said};
+use ddfuzz_exec::{CrashMessages, Ended, RUST_PANIC};
 use ddfuzz_model::files::printable;
 
 /// The message that explains why the program ended.
@@ -36,7 +36,7 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// Parses the output of a run that ended with `ended`.
-    pub fn of(ended: Ended, said: Said) -> Diagnostics {
+    pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report);
         let mut diagnostics = Diagnostics {

@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 use crate::cli::ui::campaign::draw::{clock, keys, left, plain, rule, span, spread};
 use crate::cli::ui::campaign::model::{Group, ScreenModel, Tab, kind};
 use crate::minimize::log::{Line as LogLine, Source, TestLine};
-use crate::report::text::{cut, printable};
-use crate::report::{Extent, Shrinking, Step, Trace, TraceLine, curve, hexdump, size};
+use crate::report::text::{self, cut, printable};
+use crate::report::{Extent, MinimizationHistory, Reduction, Trace, TraceLine, curve, size};
 use crate::store::{EntryId, Reader};
 use crate::triage::Crash;
 
@@ -315,7 +315,7 @@ pub struct Log {
     /// Number of bytes read; always whole lines.
     read: u64,
     /// Sizes and tests of the minimization; `None` before the first line.
-    pub(super) shrinking: Option<Shrinking>,
+    pub(super) shrinking: Option<MinimizationHistory>,
     /// Last lines as text, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
@@ -367,7 +367,7 @@ impl Log {
 
     fn count(&mut self, line: &LogLine) {
         if let LogLine::Start(start) = line {
-            self.shrinking = Some(Shrinking::of(start, []));
+            self.shrinking = Some(MinimizationHistory::of(start, []));
         }
         let Some(shrinking) = &mut self.shrinking else {
             return;
@@ -379,7 +379,7 @@ impl Log {
             }
             LogLine::Reduce(step) => {
                 shrinking.size_after = step.size;
-                shrinking.steps.push(Step {
+                shrinking.steps.push(Reduction {
                     i: step.i,
                     executed: shrinking.executed,
                     rule: step.rule.clone(),
