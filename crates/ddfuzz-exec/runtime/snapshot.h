@@ -1,5 +1,5 @@
 /* The snapshot that a crashing process leaves in shared memory: registers, siginfo, memory map
- * and stack, for ddfuzz to unwind. The Rust side is crates/ddfuzz-triage/src/copied.rs; both
+ * and stack, for ddfuzz to unwind. The Rust side is crates/ddfuzz-triage/src/crash_copy.rs; both
  * change together. */
 #ifndef DDFUZZ_SNAPSHOT_H
 #define DDFUZZ_SNAPSHOT_H

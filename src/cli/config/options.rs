@@ -10,7 +10,7 @@ use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
 use super::refused;
-use super::{Setting, Value};
+use super::file::{Setting, Value};
 use crate::cli::Failure;
 
 /// Name of the table whose settings apply to several commands.
