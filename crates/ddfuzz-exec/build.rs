@@ -16,10 +16,10 @@ fn main() {
 
 const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
-/// Sources that the launcher and the injected runtime share.
+/// C sources that the launcher and the preloaded runtime library share.
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
-/// Further sources of the injected runtime.
+/// Further C sources of the runtime library, which is preloaded into targets.
 const INJECTED: [&str; 9] = [
     "inject.c",
     "entry.c",
@@ -32,7 +32,7 @@ const INJECTED: [&str; 9] = [
     "spawn_wrappers.c",
 ];
 
-/// Sources of the library that takes snapshots of crashing processes.
+/// C sources of the preloaded library that takes snapshots of crashing processes.
 const COPYING: [&str; 4] = [
     "snapshot.c",
     "crash_handler.c",
@@ -93,8 +93,9 @@ fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
 /// Names of the bundled targets, sorted.
 const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
-/// The same optimisation level for all targets, and no canaries or checks that stop an overrun
-/// before it crashes. Without inlining, each bug is in the function that the source shows.
+/// Compiler flags of the bundled targets: one optimisation level for all, and no canaries or checks
+/// that stop an overrun before it crashes. Without inlining, each bug is in the function that the
+/// source shows.
 const TARGET_FLAGS: [&str; 12] = [
     "-std=c11",
     "-O1",
@@ -110,12 +111,13 @@ const TARGET_FLAGS: [&str; 12] = [
     "-Wextra",
 ];
 
-/// The flag for variants that count the places that they pass (`targets/counted.c`).
+/// The compiler flag for variants of the bundled targets that count the code locations that they
+/// pass (`targets/counted.c`).
 const COUNTED: &str = "-fsanitize-coverage=trace-pc";
-/// Number of coverage counters, enough for the largest target.
+/// Compiler flag for the number of coverage counters, enough for the largest bundled target.
 const PLACES: &str = "-DDDFUZZ_PLACES=1024";
 
-/// Variants of each target: suffix of the name, and compiler flags.
+/// Variants of each bundled target: suffix of the name, and compiler flags.
 const VARIANTS: [(&str, &[&str]); 4] = [
     ("", &[]),
     ("-fixed", &["-DDDFUZZ_FIXED"]),
@@ -123,7 +125,7 @@ const VARIANTS: [(&str, &[&str]); 4] = [
     ("-fixed-counted", &["-DDDFUZZ_FIXED", COUNTED]),
 ];
 
-/// Compiles every target into `out/targets` and writes the list of them, `out/bundled.rs`.
+/// Compiles every bundled target into `out/targets` and writes the list of them, `out/bundled.rs`.
 fn build_targets(out: &Path) {
     println!("cargo::rerun-if-changed=targets");
     let programs = out.join("targets");
@@ -152,7 +154,8 @@ fn build_targets(out: &Path) {
     fs::write(out.join("bundled.rs"), bundled_list()).expect("OUT_DIR is writable");
 }
 
-/// Starts compiling the counters, which must not be instrumented themselves.
+/// Starts compiling the bundled targets' coverage counters, which must not be instrumented
+/// themselves.
 fn start_counters(object: &Path) -> Child {
     let mut command = compiler();
     command
@@ -163,7 +166,7 @@ fn start_counters(object: &Path) -> Child {
     start("the counters of bundled targets", &mut command)
 }
 
-/// Starts compiling one variant of a target.
+/// Starts compiling one variant of the bundled target `name` to the file `program`.
 fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &Path) -> Child {
     let mut command = compiler();
     command
@@ -176,7 +179,7 @@ fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &P
     start(&format!("the bundled target {name}"), &mut command)
 }
 
-/// Sources of a target: its own files, and those that all targets share.
+/// Returns the C sources of a bundled target: its own files, and those that all targets share.
 fn sources(name: &str) -> Vec<PathBuf> {
     let shared = ["main.c", "guarded.c", "complain.c"];
     let mut sources: Vec<PathBuf> = shared
@@ -194,8 +197,8 @@ fn sources(name: &str) -> Vec<PathBuf> {
     sources
 }
 
-/// Rust source of `BUNDLED`, the targets by name, then their fixed variants; and of `COUNTED`, the
-/// same variants with coverage counters.
+/// Returns the Rust source of `BUNDLED`, the list of the bundled targets, then of their fixed
+/// variants; and of `COUNTED`, the same with coverage counters.
 fn bundled_list() -> String {
     let plain = programs_named("BUNDLED", |suffix| !suffix.ends_with("-counted"));
     plain + &programs_named("COUNTED", |suffix| suffix.ends_with("-counted"))
@@ -217,7 +220,7 @@ fn programs_named(list_name: &str, is_in: impl Fn(&str) -> bool) -> String {
     list
 }
 
-/// Writes `out/corpora.rs` with `CORPORA`, a `Corpus` of each target.
+/// Writes `out/corpora.rs` with `CORPORA`, a list of each bundled target's seeds and dictionary.
 fn build_corpora(out: &Path) {
     println!("cargo::rerun-if-changed=corpora");
     let mut list = String::from("pub const CORPORA: &[super::Corpus] = &[\n");
@@ -238,7 +241,7 @@ fn build_corpora(out: &Path) {
     fs::write(out.join("corpora.rs"), list).expect("OUT_DIR is writable");
 }
 
-/// The files of a folder, sorted by name.
+/// Returns the paths of the files in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("each target has seeds");
     let paths = entries.map(|entry| entry.expect("the folder is readable").path());
@@ -255,8 +258,8 @@ fn included(path: impl AsRef<Path>) -> String {
 const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \
                     Debian `apt install gcc libc6-dev`), or name one in the variable CC";
 
-/// The compiler command. Source paths in debug information are relative to the project, because
-/// users see them.
+/// Returns a command that calls the C compiler. Source paths in debug information are relative to
+/// the project, because users see them.
 fn compiler() -> Command {
     let mut command = cc::Build::new()
         .opt_level(1)
@@ -270,7 +273,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Starts the compiler for `what`.
+/// Starts the compiler; `what` names the result in the message of a panic.
 fn start(what: &str, compiler: &mut Command) -> Child {
     match compiler.spawn() {
         Ok(child) => child,
@@ -281,7 +284,7 @@ fn start(what: &str, compiler: &mut Command) -> Child {
     }
 }
 
-/// Waits for the compiler, whose messages are in the build's output.
+/// Waits until the compiler ends, and panics if it failed. `what` names the result in the message.
 fn finish(what: &str, mut compiler: Child) {
     let status = compiler.wait().expect("the compiler is a child of ours");
     assert!(

@@ -8,9 +8,9 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
-/// Text that most programs that read text accept as input of a trial run.
+/// Input of a trial run: text that most programs that read text accept.
 const TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// Minimum number of runs of a campaign before a warning is derived from them.
+/// Minimum number of runs of a campaign from which a warning about the target is derived.
 const ENOUGH: u64 = 200;
 
 /// How the target behaved in two trial runs: on an empty input and on a short text.
@@ -18,23 +18,25 @@ const ENOUGH: u64 = 200;
 pub struct Behaviour {
     pub on_nothing: Option<String>,
     pub on_text: Option<String>,
-    /// Number of bytes of the short text that the target read; `None` if this machine cannot tell.
+    /// Number of bytes of the short text that the target read; `None` if that cannot be found out.
     pub read: Option<u64>,
-    /// Whether the run on the empty input reached a time limit.
+    /// Whether the trial run on the empty input reached a time limit.
     pub waits: bool,
-    /// Whether the target crashed on both inputs.
+    /// Whether the target crashed on both trial inputs.
     pub crashes: bool,
 }
 
-/// Reason why fuzzing with this command line would find little, and what to do about it.
+/// A reason why fuzzing the target with this command line would find little, and what to do about
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
-    /// What was observed, as a sentence for the user.
+    /// What was observed of the target, as a sentence for the user.
     pub seen: String,
     pub fix: String,
 }
 
-/// Runs the target on an empty input and on a short text.
+/// Makes two trial runs of the target, on an empty input and on a short text, and returns how it
+/// behaved.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
     let text = executor.run(TEXT).ok();
@@ -50,7 +52,7 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 }
 
 impl Behaviour {
-    /// Returns a warning if the target does not read its standard input.
+    /// Returns a warning if the target read nothing in a trial run although its input is on stdin.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         (on_stdin && self.read == Some(0)).then(|| TargetWarning {
@@ -85,8 +87,8 @@ impl Behaviour {
     }
 }
 
-/// Returns a warning if a libFuzzer binary is run as a program that reads a file: that loses its
-/// coverage and most of its speed.
+/// Returns a warning if a libFuzzer binary is run as a program that reads a file, which loses its
+/// coverage and most of its speed; `None` if not.
 pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     let is_called = target.takes_file() && way != Way::Harness;
     let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;
@@ -100,9 +102,9 @@ pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
 const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its libraries and the files that it \
                         needs: a crash on any input hides all other bugs";
 
-/// Returns a warning derived from the runs of a finished campaign: every run crashed, or no run
-/// reached coverage that the first run had not reached. `corpus` is the number of inputs in the
-/// corpus, if coverage is known.
+/// Returns a warning about the target after a campaign in which every run crashed, or no run
+/// reached coverage that the first had not; else `None`. `corpus`: number of inputs in the corpus,
+/// if coverage is known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs < ENOUGH {
         return None;

@@ -39,7 +39,7 @@ pub struct SeedArgs {
 }
 
 impl SeedArgs {
-    /// Adds a seed file, or a directory of seeds.
+    /// Adds a seed file, or a directory of seeds, to those that the user has given.
     pub fn add(&mut self, path: PathBuf) {
         self.seeds.push(path);
     }
@@ -49,7 +49,8 @@ impl SeedArgs {
         (&self.seeds, &self.dict)
     }
 
-    /// Reads the seeds of at most `max_len` bytes, and the dictionary words to insert into inputs.
+    /// Reads the seeds of at most `max_len` bytes, and the dictionary words that are inserted into
+    /// inputs.
     pub fn read(
         &self,
         target: &Target,
@@ -61,7 +62,8 @@ impl SeedArgs {
         Ok((seeds, words))
     }
 
-    /// Reads the seeds of at most `max_len` bytes.
+    /// Reads the given seeds of at most `max_len` bytes, and adds those of a bundled target if
+    /// asked for.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
         let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
         if seeds.is_empty() && !self.seeds.is_empty() {
@@ -84,8 +86,8 @@ impl SeedArgs {
         Ok(Seeds::of(own.chain(bundled.filter(fits))))
     }
 
-    /// Reads the words of the dictionaries. Adds words extracted from the program if `automatic` is
-    /// true or a dictionary is given.
+    /// Reads the words of the given dictionaries. Adds words extracted from the program if
+    /// `automatic` is true or a dictionary is given, unless `--no-auto-dict` is.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {
@@ -151,10 +153,10 @@ fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     text
 }
 
-/// Heading of the options about minimization in `--help`.
+/// Heading of the options about the minimization of crashes in `--help`.
 pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 
-/// Default of `--budget-time`.
+/// Default of `--budget-time`, the maximum time for one minimization.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
 /// Options for the minimization of new groups.
@@ -196,7 +198,8 @@ enum WhenArg {
     Off,
 }
 
-/// Returns the parser of `--search`: the names of the search algorithms with their descriptions.
+/// Returns the parser for values of `--search`: the names of the search algorithms with their
+/// descriptions.
 pub fn searches() -> PossibleValuesParser {
     let value = |name: &&'static str| PossibleValue::new(*name).help(search_summary(name));
     PossibleValuesParser::new(SEARCHES.iter().map(value))
@@ -212,15 +215,15 @@ impl MinimizationArgs {
         }
     }
 
-    /// Returns how many minor keys of a group are minimized beside its first: the value of
-    /// `--variants`, else `otherwise`.
+    /// Returns how many reproducers of a crash group, each with another minor crash key, are
+    /// minimized beside its first: the value of `--variants`, else `otherwise`.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
     }
 
-    /// Builds the settings of minimizations of crashes of `target`. `learn_limit`: adapt the time
-    /// limit of a run to the target, because the user has set none.
+    /// Builds the settings for minimizing crashes of `target`. `learn_limit`: adapt the time limit
+    /// of a run to the target, because the user has set none.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
             budget_time: Some(self.budget_time.unwrap_or(DEFAULT_BUDGET)),
@@ -246,8 +249,8 @@ pub enum GeneratorArg {
 }
 
 impl GeneratorArg {
-    /// Chooses the input generator. `Auto` is coverage-guided if the started target reports
-    /// coverage. Errors: `Guided` for a target without coverage.
+    /// Chooses the input generator: for `Auto` the coverage-guided one if the started target
+    /// reports coverage. Fails for `Guided` if the target reports none.
     pub fn settle(self, started: &Started) -> Result<Generator, Failure> {
         match (self, started.executor.places()) {
             (GeneratorArg::Classic, _) | (GeneratorArg::Auto, None) => Ok(Generator::Classic),
@@ -266,8 +269,8 @@ impl GeneratorArg {
     }
 }
 
-/// Reads the list of known groups (`--known`), and adds the groups of another output directory
-/// (`--against OUT`).
+/// Reads the list of known crash groups in the file `path` (`--known`), and adds the groups of the
+/// output directory `against` (`--against`).
 pub fn read_known_and_against(
     path: Option<&Path>,
     against: Option<&Path>,
@@ -279,7 +282,7 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known groups; without a file, no group is known.
+/// Reads the list of known crash groups from a file; without a file, no group is known.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

@@ -92,7 +92,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     })
 }
 
-/// Returns all groups of the output directory that are not in the list of known groups.
+/// Returns all groups of failures in the output directory that are not in the list of known groups.
 fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -108,7 +108,7 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     Ok(all)
 }
 
-/// Returns the target that all groups are checked with: the one on the command line, else the
+/// Returns the target that runs the reproducers of all groups: that of the command line, else the
 /// recorded one; time and memory limits are the recorded ones unless given. `None` if every entry
 /// records its own program, as after a study of many programs.
 fn one_target(
@@ -146,7 +146,7 @@ fn one_target(
 }
 
 /// Warns if the recorded target got its input as a file (`@@`), and the given one does not: a
-/// program that reads no input would seem to be fixed.
+/// program that reads no input would seem to have all its crashes fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()
@@ -162,7 +162,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns whether some entries of the groups record their own target, and whether some do not.
+/// Returns whether some recorded failures of the groups name their own target, and whether some do
+/// not.
 fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
@@ -176,11 +177,11 @@ fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> 
     Ok((own, others))
 }
 
-/// A group, and the missing program that its crash needs.
+/// A group that cannot be checked, and the missing program that its failures need.
 type Stranded = (Group, PathBuf);
 
-/// Splits the groups into those with an existing program, and those whose program is missing.
-/// Errors: no group has an existing program.
+/// Splits the groups into those with an existing program, and those whose program is missing. Fails
+/// if no group has an existing program.
 fn runnable(
     reader: &Reader,
     groups: Vec<Group>,
@@ -214,7 +215,7 @@ fn runnable(
     }
 }
 
-/// Returns the path of the target's program if that file does not exist.
+/// Returns the path of the target's program if that file does not exist; else `None`.
 fn gone(target: &Target) -> Option<&Path> {
     match &target.program {
         Program::Path(path) if !path.is_file() => Some(path),
@@ -222,15 +223,16 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// Returns the target and the way of execution that the entry itself records.
+/// Returns the target and the method of execution that a recorded failure itself names; `None` if
+/// it names none.
 fn own_target(entry: &Entry) -> Option<(Target, Way)> {
     let record = &entry.crash.of.as_ref()?.target;
     Some((record.target(entry.crash.limits)?, record.way))
 }
 
-/// Returns the target to run the entry with: the one named on the command line, else the entry's
-/// own, else `one`. `None` if the entry was added by another process meanwhile and records no
-/// target.
+/// Returns the target and method of execution to run a recorded failure with: those named on the
+/// command line, else its own, else `one`. `None` if another process has added it meanwhile, and it
+/// names no target.
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;

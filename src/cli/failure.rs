@@ -16,23 +16,25 @@ use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
 use crate::report::{ErrorBody, ErrorReport};
 use crate::store::StoreError;
 
-/// Exit codes of all commands.
+/// Exit codes of all `ddfuzz` commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Success: the command has done its work, or no crash was found.
+    /// Success: the command has done its work, and (for commands that look for crashes) found no
+    /// crash.
     Done = 0,
     /// Crashes were found (`run`, `triage`, `watch`), or a check failed (`log replay`, `log
     /// verify`, `check`, the last check of `clean`).
     Found = 1,
     /// Wrong usage: an option, an input file or an output directory cannot be used.
     Usage = 2,
-    /// The baseline failed: the target does not start, or the input does not fail, or not every
-    /// time.
+    /// The baseline failed: the target does not start, or the given input does not crash it, or not
+    /// every time.
     Baseline = 3,
-    /// Only crashes of known groups were found.
+    /// Crashes were found, but only of groups that the user listed as known (`--known`,
+    /// `--against`).
     Known = 4,
     Internal = 70,
-    /// Interrupted by the user; the state is saved.
+    /// Interrupted by the user; what was done so far is saved in the output directory or the log.
     Interrupted = 130,
 }
 
@@ -42,7 +44,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Error that ends a command.
+/// Error that ends a command: exit code, message, and optionally a path and a hint.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
@@ -50,7 +52,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure; `kind` is the error's name in the JSON output.
+    /// Creates a failure without path and hint; `kind` is the error's short name in the JSON
+    /// output.
     pub fn new(exit: Exit, kind: &str, message: impl ToString) -> Failure {
         let error = ErrorBody {
             kind: kind.to_owned(),
@@ -64,13 +67,13 @@ impl Failure {
         }
     }
 
-    /// Creates a failure for wrong usage.
+    /// Creates a failure for wrong usage (exit code 2).
     pub fn usage(message: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "usage", message)
     }
 
     /// Creates a failure for a file that cannot be read or written; `doing` is the attempted
-    /// operation.
+    /// operation, such as "reading".
     pub fn file(path: &Path, doing: &str, error: &io::Error) -> Failure {
         Failure::new(
             Exit::Usage,
@@ -86,7 +89,8 @@ impl Failure {
         Failure::new(Exit::Usage, "output", error).path(path)
     }
 
-    /// Creates a failure for a file that would be overwritten.
+    /// Creates a failure for an output file that exists already and is not overwritten; `hint`
+    /// tells the user what to do.
     pub fn exists(path: &Path, hint: &str) -> Failure {
         let message = format!("{} exists already", path.display());
         Failure::new(Exit::Usage, "exists", message)
@@ -94,12 +98,12 @@ impl Failure {
             .hint(hint)
     }
 
-    /// Creates a failure for a command that the user has stopped.
+    /// Creates a failure for a command that the user has stopped (exit code 130).
     pub fn interrupted() -> Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
     }
 
-    /// Returns the kind, as in the JSON output.
+    /// Returns the error's short name, as in the JSON output.
     pub fn kind(&self) -> &str {
         &self.report.error.kind
     }
@@ -137,13 +141,13 @@ impl Failure {
         }
     }
 
-    /// Sets the hint: what the user can do.
+    /// Sets the hint, a sentence about what the user can do, which is printed after the message.
     pub fn hint(mut self, hint: impl ToString) -> Failure {
         self.report.error.hint = Some(hint.to_string());
         self
     }
 
-    /// Returns the failure as it is printed with `--json`.
+    /// Returns the error report that is printed as JSON with `--json`.
     pub fn report(&self) -> &ErrorReport {
         &self.report
     }
@@ -160,7 +164,8 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Returns the program that an execution error is about.
+/// Returns the path of the program that an execution error is about; `None` if the error names no
+/// program.
 fn program_of(error: &ExecError) -> Option<PathBuf> {
     match error {
         ExecError::Missing { path }
@@ -313,8 +318,8 @@ impl From<OracleError> for Failure {
     }
 }
 
-/// Converts the error of a callback that stores a file, mostly for lack of disk space; `what` names
-/// the file's content.
+/// Converts the error of a callback that stores a file during a minimization to a failure with
+/// hints for lack of disk space; `what` names the file's content.
 fn not_kept(what: &str, source: CallbackError) -> Failure {
     let source = match source.downcast::<StoreError>() {
         Ok(error) => return Failure::from(*error),
@@ -332,7 +337,8 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
 }
 
 impl Failure {
-    /// Converts an error of `log verify`.
+    /// Converts an error of `ddfuzz log verify` to a failure; `log` is the path of the minimization
+    /// log.
     pub fn of_verifying(error: VerifyError, log: &Path) -> Failure {
         match error {
             VerifyError::Replay(error) => Failure::from(error).path(log),

@@ -13,25 +13,29 @@ use crate::exec::{Ended, ExecError, Limits, Program, Target, Way, find_program};
 use crate::minimize::log::{OsText, StartLine, TargetRecord, TestRecord};
 use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 
-/// Default limit on the CPU time of one test; most tests start several programs.
+/// Default limit on the CPU time of one run of the interestingness test; most tests start several
+/// programs.
 const CPU: Duration = Duration::from_secs(10);
-/// Maximum number of tests of the original input before it counts as not interesting, for tests
-/// that are flaky.
+/// Maximum number of runs of the interestingness test on the original input before that counts as
+/// not interesting: tests may be flaky.
 const TRIES: u32 = 12;
 
-/// An interestingness test script, with its limits and the file name of candidates.
+/// An interestingness test script (`--test`), with its limits and the file name under which it gets
+/// each candidate.
 pub struct Interestingness {
     script: Script,
     target: Target,
     name: OsString,
-    /// Whether the time limit is adapted to the test; false if the user has set one.
+    /// Whether the time limit is adapted to the duration of the test's runs; false if the user has
+    /// set a limit.
     learn_limit: bool,
-    /// Whether the first test of the original input did not find it interesting.
+    /// Whether the test accepted the original input only after it had rejected it at least once: a
+    /// sign that it is flaky.
     doubtful: bool,
 }
 
 impl Interestingness {
-    /// Reads the script; candidates get the file name of `input`.
+    /// Reads the interestingness test at `script`; candidates get the file name of `input`.
     pub fn find(
         script: &Path,
         args: &TargetArgs,
@@ -51,13 +55,14 @@ impl Interestingness {
         })
     }
 
-    /// Creates an oracle that decides by this test.
+    /// Creates an oracle that accepts a candidate if this interestingness test exits with 0.
     pub fn oracle(&self) -> Result<TestOracle, Failure> {
         let oracle = self.one_more();
         oracle.map_err(|error| explain_test_error(error, self.script.path()))
     }
 
-    /// Keeps the time limit as it is, instead of adapting it.
+    /// Returns the test with a time limit that stays as it is, instead of being adapted to the
+    /// test's duration.
     pub fn with_fixed_time(self) -> Interestingness {
         Interestingness {
             learn_limit: false,
@@ -65,7 +70,8 @@ impl Interestingness {
         }
     }
 
-    /// Creates an oracle with its own working directory.
+    /// Creates another oracle by this interestingness test, with its own working directory, for one
+    /// more worker.
     pub fn one_more(&self) -> Result<TestOracle, OracleError> {
         let (script, target) = (self.script.clone(), self.target.clone());
         let oracle = TestOracle::new(script, target, self.name.clone())?;
@@ -75,7 +81,8 @@ impl Interestingness {
         })
     }
 
-    /// Builds the first line of the minimization log.
+    /// Builds the first line of the minimization log: the input, the search algorithm, and the
+    /// test.
     pub fn start_line(&self, input: &[u8], search: &str, no_cache: bool) -> StartLine {
         let target = TargetRecord::new(&self.target, Way::Command);
         let mut start = StartLine::new(input, search, target, None, self.target.limits);
@@ -91,7 +98,8 @@ impl Interestingness {
         start
     }
 
-    /// Checks that the original input is interesting, before anything is written.
+    /// Runs the test on the original input, up to 12 times, and fails if it is never interesting;
+    /// called before any file is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,
@@ -149,8 +157,8 @@ impl Interestingness {
     }
 }
 
-/// Returns the failure for `--test` with an output directory: results of a test belong to no crash
-/// group.
+/// Returns the failure for `--test` with an output directory: a result of a test belongs to no
+/// crash group of such a directory.
 pub fn no_group() -> Failure {
     let message = "an interestingness test names no crash, and so there is no group of an output \
                    directory to file it in";
@@ -175,7 +183,8 @@ pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     Ok((found, script))
 }
 
-/// Converts an oracle's error to a failure that speaks of the test script instead of a program.
+/// Converts an oracle's error to a failure whose message speaks of the test script instead of a
+/// program.
 pub fn explain_test_error(error: OracleError, script: &Path) -> Failure {
     let failure = |kind, message: String, hint: &str| {
         Failure::new(Exit::Baseline, kind, message)
@@ -197,7 +206,8 @@ pub fn explain_test_error(error: OracleError, script: &Path) -> Failure {
     }
 }
 
-/// Returns a hint why the system does not execute a file, by its first bytes.
+/// Returns a hint on how to make a script executable, chosen by the script's first bytes (`#!`,
+/// ELF, other).
 fn hint_to_execute(script: &Path) -> &'static str {
     let mut begin = [0; 4];
     let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));

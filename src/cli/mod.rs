@@ -87,16 +87,17 @@ enum Command {
     Man(man_and_completions::ManArgs),
 }
 
-/// Returns the command line of `ddfuzz` as clap's type.
+/// Returns the definition of the command line of `ddfuzz`, as clap's type.
 fn command() -> clap::Command {
     with_rare_options_last(Cli::command())
 }
 
-/// Help headings whose options few users need.
+/// Headings in `--help` under which there are only options that few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
-/// Moves options under the headings in `RARE` to the end of each command's help. clap shows
-/// headings in the order of their first options, and moves changed options to the end.
+/// Moves options under the headings in `RARE` to the end of each command's help, by a change to
+/// each of them that changes nothing: clap puts changed options last, and shows headings in the
+/// order of their first options.
 fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()
@@ -126,9 +127,10 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Runs one call of a program: completes the words by the settings file, parses them with `root`,
-/// and runs the job that `understand` makes of the matches. `whole` is the command line of
-/// `ddfuzz`, by which the settings file is checked.
+/// Runs one call of a program: adds the options from the settings file (`ddfuzz.toml`) to the words
+/// typed by the user, parses all with `root`, converts the parsed options to a job by `understand`,
+/// runs the job, and returns its exit code. `whole` is the command line of `ddfuzz`, which defines
+/// the options that a settings file may contain.
 fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     typed: Vec<OsString>,
     root: clap::Command,
@@ -187,7 +189,7 @@ impl Cli {
     }
 }
 
-/// Whether the words contain `--json`; words after `--` belong to the target.
+/// Checks whether the user asks for `--json`; words after `--` belong to the target.
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
@@ -210,7 +212,7 @@ fn color(words: &[OsString]) -> ColorChoice {
     }
 }
 
-/// Prints help, a version or a usage error, and returns the exit code.
+/// Prints help, a version or a usage error that clap returned, and returns the exit code.
 fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
         // Nothing can be done about a closed stdout.
@@ -244,16 +246,17 @@ fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCo
     Exit::Usage.into()
 }
 
-/// Words of a command line after [`insert_dashes`].
+/// Words of a command line, as returned by [`insert_dashes`].
 pub struct CompletedWords {
-    /// Words, with `--` inserted before the program if no other meaning is possible.
+    /// Words of the command line, with `--` inserted before the target program if it was missing
+    /// and the command line has only one meaning with it.
     pub words: Vec<OsString>,
-    /// Hint for the user, if `--` seems to be missing and several meanings are possible.
+    /// Hint that `--` seems to be missing; `None` if it is not, or was inserted.
     pub hint: Option<String>,
 }
 
-/// Inserts a missing `--` before the first word that is no argument of the command and names a
-/// program. If options of ddfuzz follow the program, they might be the program's: then the words
+/// Inserts a missing `--` before the first word that ddfuzz does not accept and that names a
+/// program. If options of ddfuzz follow that program, they might be the program's: then the words
 /// stay as they are, with a hint.
 pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWords {
     let unchanged = |words, hint| CompletedWords { words, hint };
@@ -290,7 +293,8 @@ pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWor
     unchanged(words, None)
 }
 
-/// Returns the first word that the command does not accept, if it names an executable program.
+/// Returns the first word that `root` does not accept as an argument, if it names an executable
+/// program; else `None`.
 fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     let error = root.clone().try_get_matches_from(words).err()?;
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -303,7 +307,7 @@ fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     }
 }
 
-/// Whether a word is an option of this command.
+/// Checks whether a word is an option of `command`.
 fn is_option(word: &OsString, command: &clap::Command) -> bool {
     let word = word.to_string_lossy();
     command.get_arguments().any(|arg| {
@@ -314,15 +318,16 @@ fn is_option(word: &OsString, command: &clap::Command) -> bool {
     })
 }
 
-/// Minimum size of blocks that the C library returns to the system when they are freed, in bytes.
+/// Minimum size in bytes of heap blocks that glibc returns to the system as soon as they are freed.
 #[cfg(target_env = "gnu")]
 const LARGE_BLOCK: i32 = 1 << 20;
-/// Maximum size of free memory at the end of the heap, in bytes; more is returned to the system.
+/// Maximum size in bytes of free memory at the end of glibc's heap; more is returned to the system.
 #[cfg(target_env = "gnu")]
 const SPARE_HEAP: i32 = 4 << 20;
 
-/// Makes the C library return freed blocks to the system. By default glibc keeps blocks of up to 32
-/// MiB once one was freed, such as the program files that each worker reads for symbols.
+/// Configures glibc so that it returns freed large blocks to the system. By default it keeps blocks
+/// of up to 32 MiB once one was freed, such as the program files that each worker reads for
+/// symbols.
 fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes numbers, and changes how the C library allocates from here on.
@@ -336,8 +341,8 @@ fn release_freed_memory() {
 mod tests {
     use super::*;
 
-    /// Whether a block has its own memory mapping: glibc stores a flag for that in the word before
-    /// the block.
+    /// Checks whether a heap block has its own memory mapping: glibc stores a flag for that in the
+    /// word before the block.
     fn is_mapped(block: &[u8]) -> bool {
         const IS_MMAPPED: usize = 2;
         // SAFETY: glibc keeps the size of a block and its flags in the word before it.

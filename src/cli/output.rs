@@ -45,7 +45,8 @@ pub enum Color {
 }
 
 impl Output {
-    /// Returns the output settings for errors that occur before the options are parsed.
+    /// Returns the output settings for errors that occur before the command line is parsed; `json`
+    /// prints them as JSON, too.
     pub fn early(json: bool) -> Output {
         Output {
             json,
@@ -59,21 +60,21 @@ impl Output {
         }
     }
 
-    /// Prints a message on stderr, unless `--quiet`.
+    /// Prints a message on stderr, unless `--quiet` is given.
     pub fn say(&self, text: &str) {
         if !self.quiet {
             tell(text);
         }
     }
 
-    /// Prints a message on stderr with `--verbose`.
+    /// Prints a message on stderr if `--verbose` is given.
     pub fn detail(&self, text: &str) {
         if self.verbose {
             tell(text);
         }
     }
 
-    /// Prints the result of a command on stdout: as JSON with `--json`, else as text.
+    /// Prints the result of a command on stdout: `json` with `--json`, else `text`.
     pub fn result(&self, text: &str, json: &impl Serialize) {
         let line = match self.json {
             true => serde_json::to_string(json).unwrap_or_else(|error| {
@@ -84,7 +85,7 @@ impl Output {
         self.print(&line);
     }
 
-    /// Prints a text on stdout, or on stderr if stdout is taken by a file named `-`.
+    /// Prints a text on stdout; on stderr if a file that the user named `-` goes to stdout.
     pub fn print(&self, text: &str) {
         match self.stdout_taken {
             true => tell(text),
@@ -92,8 +93,11 @@ impl Output {
         }
     }
 
-    /// Returns output settings for a command that writes a file to stdout: texts go to stderr.
-    /// Errors: `--json`.
+    /// Returns the output settings of a command that writes a file to stdout: its messages go to
+    /// stderr.
+    ///
+    /// # Errors
+    /// When `--json` is given, whose output also goes to stdout.
     pub fn beside_bytes(&self) -> Result<Output, Failure> {
         if self.json {
             return Err(
@@ -107,7 +111,7 @@ impl Output {
         })
     }
 
-    /// Prints an error, also as JSON on stdout with `--json`.
+    /// Prints an error on stderr; with `--json`, also as JSON on stdout.
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.result("", failure.report());
@@ -119,7 +123,8 @@ impl Output {
         }
     }
 
-    /// Whether text on stderr is coloured.
+    /// Checks whether text on stderr is coloured: by `--color`, else if stderr is a terminal and
+    /// NO_COLOR is not set.
     pub fn colored(&self) -> bool {
         match self.color {
             Color::Always => true,
@@ -131,7 +136,7 @@ impl Output {
     }
 }
 
-/// Prints a line on stdout. A closed pipe is ignored, as for `ddfuzz show | head`; other errors,
+/// Prints a line on stdout. A closed pipe (as in `ddfuzz show | head`) is ignored; other errors,
 /// like a full disk, are reported on stderr.
 pub fn print(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
@@ -157,12 +162,14 @@ pub fn tell(line: &str) {
 /// Output directory that commands use when `-o` is absent.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Number of hex digits of a major key that a suggested command contains.
+/// Number of hex digits to which a suggested command shortens a major key (the hash that identifies
+/// a crash group).
 const DIGITS: usize = 6;
 
 impl Output {
-    /// Suggests commands for the groups in `out`: show the group `major`, export it as a regression
-    /// test in the language of `target`, and check the groups after a fix.
+    /// Suggests commands for the crash groups in the output directory `out`: show the group with
+    /// the key `major`, export it as a regression test in the language of `target`, and check all
+    /// groups after a fix.
     pub fn suggest_for_groups(&self, out: &Path, major: &str, target: Option<&Target>) {
         let word = shell_word(out);
         let option = match out == Path::new(DEFAULT_OUT) {
@@ -178,22 +185,24 @@ impl Output {
         self.suggest(&format!("ddfuzz check {word}  # after a fix"));
     }
 
-    /// Prints a command line for the user to type next, unless the output is JSON.
+    /// Prints a command line that the user could type next, unless the output is JSON.
     pub fn suggest(&self, command: &str) {
         if !self.json {
             self.say(&format!("next: {command}"));
         }
     }
 
-    /// Warns that the group `major` crashes whatever the input is.
+    /// Prints a warning that the crash of the group with the key `major` occurs on any input, even
+    /// an empty one.
     pub fn warn_of_any_input(&self, major: &str) {
         let what = Warning::AnyInputFails;
         self.say(&format!("warning: group {major} {what}"));
     }
 }
 
-/// Returns the export format of a regression test in the language of the target; `None` if the
-/// target is written in another language, or reads a terminal, a named file or two files.
+/// Returns the `ddfuzz export` format of a regression test in the language of the target: Rust or
+/// C; `None` if the target is written in another language, or reads a terminal, a named file or two
+/// files.
 fn test_form(target: &Target) -> Option<&'static str> {
     if target.channel != Channel::Plain {
         return None;

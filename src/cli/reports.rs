@@ -29,15 +29,16 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// Mark of a report written by ddfuzz: a text, and the number of bytes at the beginning of the file
-/// that contain it.
+/// Text by which ddfuzz recognizes its own report, to overwrite it; and the number of bytes at the
+/// beginning of the file in which the text must occur.
 pub type Mark = (&'static str, usize);
 
-/// Mark of Markdown reports.
+/// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
 pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
-/// Mark of SARIF reports. Members are sorted by name: the tool's name comes after all results.
+/// Text by which ddfuzz recognizes its own SARIF report. It may be anywhere in the file: JSON
+/// members are sorted by name, so the tool's name comes after all results.
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
-/// Mark of JUnit reports.
+/// Text at the beginning of a JUnit report by which ddfuzz recognizes its own report.
 const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
 
 impl ReportArgs {
@@ -45,9 +46,9 @@ impl ReportArgs {
         self.markdown.is_none() && self.sarif.is_none() && self.junit.is_none()
     }
 
-    /// Checks, before anything is run, that each report file may be written: it does not exist, is
-    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
-    /// goes to stdout.
+    /// Checks, before the target is run, that the file of each requested report does not exist, is
+    /// empty, or was written by ddfuzz. Returns the output settings: if a report goes to stdout,
+    /// messages go to stderr.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -57,7 +58,7 @@ impl ReportArgs {
         check_reports(&all, output)
     }
 
-    /// Writes all requested reports.
+    /// Writes the requested reports (Markdown, SARIF, JUnit).
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
         write_report(&self.markdown, || markdown(findings))?;
         write_report(&self.sarif, || sarif(findings))?;
@@ -65,10 +66,11 @@ impl ReportArgs {
     }
 }
 
-/// Maximum number of groups whose crash is described in full.
+/// Maximum number of crash groups described with message, stacks and source.
 const TOLD: usize = 3;
 
-/// Describes the most severe crashes with message, stacks and source; empty if there are none.
+/// Describes the up to three most severe crashes with message, stacks and source; empty if there
+/// are none.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let told = findings.filter(|finding| !finding.trace.is_empty());
     let mut worst: Vec<&Finding> = told.collect();
@@ -78,7 +80,7 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     blocks.collect()
 }
 
-/// Writes a report to its file or to stdout, if one is requested.
+/// Writes a report to `file` (`-` is stdout); does nothing if that is `None`.
 ///
 /// # Errors
 /// When the file cannot be written; it is then unchanged.
@@ -94,8 +96,8 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
     atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
-/// Checks that the report files may be written. Returns output settings: texts go to stderr if a
-/// report goes to stdout.
+/// Checks that each requested report file does not exist, is empty, or was written by ddfuzz.
+/// Returns the output settings: if a report goes to stdout, messages go to stderr.
 pub fn check_reports(
     reports: &[(&Option<PathBuf>, Mark)],
     output: &Output,
@@ -116,7 +118,8 @@ pub fn check_reports(
     }
 }
 
-/// Checks that a file may be written: it does not exist, is empty, or contains the mark.
+/// Checks that a report file does not exist, is empty, or contains the text `mark`, by which ddfuzz
+/// recognizes its own reports, within its first `within` bytes.
 fn may_be_written(file: &Path, (mark, within): Mark) -> Result<(), Failure> {
     let is_ours = |bytes: &[u8]| {
         let begin = &bytes[..bytes.len().min(within)];
@@ -144,7 +147,7 @@ fn may_be_written(file: &Path, (mark, within): Mark) -> Result<(), Failure> {
     }
 }
 
-/// Returns the name of the target's program, with its arguments.
+/// Returns the file name of the target's program, followed by its arguments, as shown in reports.
 pub fn target_name(target: &Target) -> String {
     let mut name = match &target.program {
         Program::Bundled(name) => name.clone(),

@@ -43,15 +43,15 @@ pub struct ResultArgs {
     pub force: bool,
 }
 
-/// Hint for a result file or log that exists already.
+/// Hint in the error for a result file or minimization log that exists already.
 pub const CONTINUE_OR_OVERWRITE: &str =
     "continue it with --resume, overwrite it with --force, or give another file with -o";
 
-/// Where a result is written.
+/// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// Into files.
+    /// Into one or two result files and a log.
     File {
-        /// Result files; the first is the one that the user asks for.
+        /// Result files; the first is the one that `-o` names.
         results: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -59,9 +59,10 @@ pub enum ResultPlace {
 }
 
 impl ResultPlace {
-    /// Chooses the place by the options, and checks that it may be written. Without `-o`, the
-    /// result is named after the file `named` with the first of `endings`; the other endings are
-    /// appended to the result's name. `inputs` must not be overwritten.
+    /// Chooses where the result is written by the options, and checks that this overwrites nothing
+    /// unless `--force` or `--resume` is given, and none of `inputs` in any case. Without `-o`, the
+    /// result file is `named` with the first of `endings` appended; further result files are named
+    /// like the first with the other endings.
     pub fn choose(
         args: &ResultArgs,
         inputs: &[&Path],
@@ -104,7 +105,8 @@ impl ResultPlace {
         Ok(ResultPlace::File { results, log })
     }
 
-    /// Removes the files that `--force` allows to overwrite; called once the new result is known.
+    /// Removes existing result files and the log, because of `--force`; called after the original
+    /// input was checked and before the search begins.
     pub fn clear(&self) -> Result<(), Failure> {
         let ResultPlace::File { results, log } = self else {
             return Ok(());
@@ -118,18 +120,19 @@ impl ResultPlace {
     }
 }
 
-/// File name that stands for stdin or stdout.
+/// File name that the user gives for stdin or stdout.
 const STANDARD: &str = "-";
-/// Number of hex digits of the hash in the file name of an input from stdin.
+/// Number of hex digits of the content's hash in the name of the file that stores an input from
+/// stdin.
 const HASH_DIGITS: usize = 8;
 
-/// Whether the path is `-`, which stands for stdin or stdout.
+/// Checks whether the path is `-`, which stands for stdin or stdout.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
 impl ResultArgs {
-    /// Returns output settings: with `-o -`, texts go to stderr.
+    /// Returns the output settings of the command: with `-o -`, messages go to stderr.
     pub fn output(&self, output: &Output) -> Result<Output, Failure> {
         match self.to_stdout() {
             true => output.beside_bytes(),
@@ -137,7 +140,8 @@ impl ResultArgs {
         }
     }
 
-    /// Returns the result file: that of `-o`, else `named`.
+    /// Returns the path of the result file: that of `-o`; without `-o`, or with `-o -` (stdout),
+    /// the default name `named`.
     fn result_of(&self, named: &Path) -> PathBuf {
         match &self.out {
             Some(out) if !is_standard(out) => out.clone(),
@@ -145,14 +149,15 @@ impl ResultArgs {
         }
     }
 
-    /// Returns the log file: that of `--log`, else the result's name with `.log.jsonl`.
+    /// Returns the path of the log file: that of `--log`, else the result's name with `.log.jsonl`.
     fn log_of(&self, result: &Path) -> PathBuf {
         let named = self.log.clone();
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Reports the files that stdin was written to. Removes them if the command failed before it
-    /// wrote a log that refers to them. `result` is the default name of the result file.
+    /// Prints the names of files into which inputs from stdin were written; or removes these files
+    /// if the command failed before it wrote a log that refers to them. `done` is the command's
+    /// result, and `result` the default name of its result file.
     pub fn keep_or_remove_stdin<T>(
         &self,
         done: &Result<T, Failure>,
@@ -171,12 +176,13 @@ impl ResultArgs {
         }
     }
 
-    /// Whether `-o -` sends the result to stdout.
+    /// Checks whether `-o -` sends the result to stdout.
     pub fn to_stdout(&self) -> bool {
         self.out.as_deref().is_some_and(is_standard)
     }
 
-    /// Removes the result file from a record if the result goes to stdout, and returns it.
+    /// If the result goes to stdout: removes the path of the temporary result file from the JSON
+    /// record's field `output`, and returns it. Else returns `None`.
     pub fn take_output(&self, output: &mut Option<OsText>) -> Option<OsText> {
         match self.to_stdout() {
             true => output.take(),
@@ -184,7 +190,8 @@ impl ResultArgs {
         }
     }
 
-    /// Prints a finished result to stdout, and removes its file.
+    /// Prints the content of the result file to stdout, and removes the file; does nothing for
+    /// `None`.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
@@ -195,16 +202,16 @@ impl ResultArgs {
     }
 }
 
-/// File of an input.
+/// Path of an input file given on the command line.
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call has written the file from stdin.
+    /// Whether this call of ddfuzz has created the file from stdin.
     is_new: bool,
 }
 
-/// Returns the file of an input. The content of stdin is written to a file named after its hash,
-/// because logs refer to their inputs by path.
+/// Returns the file of the input `path`. If that is `-`, stdin is written to a file named after its
+/// hash, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -227,7 +234,7 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     })
 }
 
-/// Reads an input file.
+/// Reads an input file; fails with a hint if it is a directory.
 pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.is_dir() {
         let message = format!("{} is a directory, not an input", path.display());
@@ -238,7 +245,7 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
-/// Whether two paths lead to the same file.
+/// Checks whether two paths lead to the same existing file (by device and inode).
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -246,7 +253,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Appends a suffix to the file name.
+/// Returns the path with `ending` appended to its file name.
 pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -258,19 +265,20 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the absolute path, for JSON records.
+/// Returns the absolute path, as stored in JSON records; `None` if it cannot be determined.
 pub fn recorded_path(path: &Path) -> Option<OsText> {
     let absolute = std::path::absolute(path).ok()?;
     Some(OsText(absolute.into()))
 }
 
-/// Formats the path of a JSON record.
+/// Formats the path of a JSON record for people; empty for `None`.
 pub fn shown_path(path: &Option<OsText>) -> String {
     let path = path.as_ref().map(|path| path.0.to_string_lossy());
     path.unwrap_or_default().into_owned()
 }
 
-/// Removes a log without a test after an error, so that the command can be repeated.
+/// Removes a minimization log that contains no test if the search failed on the original input, so
+/// that the command can be repeated without `--force`.
 pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
@@ -285,13 +293,14 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     }
 }
 
-/// Whether the log contains no test.
+/// Checks whether the log can be read and contains no test.
 fn holds_no_test(log: &Path) -> bool {
     let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }
 
-/// Stores another crash (a slip) beside the result; the file is named after its keys and content.
+/// Stores the input of a slip (another crash than the minimized one) in the folder `.slips` beside
+/// the result; the file is named after the crash's keys and the content. Returns its path.
 pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
     let folder = with_ending(result, ".slips");
     folder::create_all(&folder)?;
@@ -306,7 +315,8 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Whether the name of a file is that of this slip's input.
+/// Checks whether a file stored by [`store_slip`] contains the input of `slip`, by the keys in its
+/// name.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
@@ -314,8 +324,8 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Returns the files of slips that no test in the log refers to; tests run ahead of the search find
-/// such slips.
+/// Returns those of the stored slip files `kept` that belong to no slip in `listed`, the slips that
+/// the log records. Workers that test candidates before the search asks for them find such slips.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -326,7 +336,8 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns the slip with the path of its file, which an earlier call may have written.
+/// Returns the slip (another crash, found while minimizing) with the path of its stored input: one
+/// of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -343,7 +354,8 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
     }
 }
 
-/// Adds the paths of slips that are stored in an output directory.
+/// Sets the file of each slip (another crash, found while minimizing) to its original input in the
+/// output directory; `None` if that does not store the crash.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         let entries = store.reader().entries(Kind::Crash, &slip.major)?;

@@ -26,12 +26,14 @@ use crate::exec::{Program, Target};
 use crate::report::{GroupView, block, size, text};
 use crate::store::{KnownGroups, Store};
 
-/// Environment variable; the value `off` makes the runner only execute the program.
+/// Name of the environment variable whose value `off` makes `ddfuzz-runner` execute the program
+/// without ddfuzz.
 const SWITCH: &str = "DDFUZZ_RUNNER";
-/// Environment variable with the output directory.
+/// Name of the environment variable with the path of the output directory.
 const OUT: &str = "DDFUZZ_OUT";
 
-/// Runs the program on the command line, and returns its exit status.
+/// Runs `ddfuzz-runner`: executes the program on the command line, with ddfuzz if it is a libFuzzer
+/// program that is called to fuzz, and returns its exit status.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some((program, words)) = words.split_first() else {
@@ -68,7 +70,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Replaces this process by the program.
+/// Replaces this process by the program (`execve`); returns the exit code only if that fails.
 fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
     let error = process::Command::new(program).args(words).exec();
     tell(&format!("error: {}: {error}", program.to_string_lossy()));
@@ -78,7 +80,7 @@ fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
     })
 }
 
-/// Ends this process like the program ended: by the same signal or exit code.
+/// Ends this process as the libFuzzer program ended: by the same signal or exit code.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal()
         && let Ok(signal) = nix::sys::signal::Signal::try_from(signal)
@@ -92,7 +94,8 @@ fn end_as(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }
 
-/// Runs libFuzzer, groups and minimizes its crashes, and returns its exit status.
+/// Runs the libFuzzer program, groups and minimizes the crashes that it finds, and returns its exit
+/// status.
 fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, Failure> {
     let target = Target::new(Program::Path(crate::exec::find_program(program)?));
     let started = probe_by(&target, None)?;
@@ -135,14 +138,14 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     Ok(status)
 }
 
-/// Directory for new inputs; a temporary one is removed on drop.
+/// Directory in which libFuzzer stores new inputs; a temporary one is removed on drop.
 struct Corpus {
     path: PathBuf,
     _made: Option<Scratch>,
 }
 
-/// Plans the libFuzzer processes from the user's command line. With a limit on time or runs,
-/// libFuzzer is started again after a crash; without, it ends with the first crash, as users of
+/// Plans how libFuzzer is run, by the flags on the user's command line. With a limit on time or
+/// runs, it is started again after each crash; without, it ends with the first crash, as users of
 /// cargo-fuzz expect.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
@@ -192,13 +195,14 @@ fn watching(target: Target, way: crate::exec::Way) -> Watching {
     }
 }
 
-/// Returns the directory of the artifacts, if the prefix names one.
+/// Returns the directory of libFuzzer's artifacts if `-artifact_prefix` names one; else `None`.
 fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     let is_folder = prefix.as_encoded_bytes().ends_with(b"/") && prefix != "./";
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Writes reproducers beside libFuzzer's artifacts, and returns messages about what was found.
+/// Writes minimized reproducers into libFuzzer's artifact directory, and returns messages about
+/// them and the crash groups found.
 fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
     let reader = store.reader();
     let mut lines = Vec::new();
@@ -226,7 +230,7 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<Stri
     lines
 }
 
-/// Flags that make libFuzzer do something other than fuzz.
+/// Names of flags with which libFuzzer does something other than fuzz.
 const OTHER_JOBS: [&str; 11] = [
     "merge",
     "merge_inner",
@@ -241,12 +245,12 @@ const OTHER_JOBS: [&str; 11] = [
     "ignore_remaining_args",
 ];
 
-/// Environment variable of libfuzzer-sys: the program writes a description of the input to that
-/// file, and ends.
+/// Environment variable of the crate libfuzzer-sys: if it is set, a harness writes a description of
+/// one input to the named file, and ends.
 const DEBUG_PATH: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// Whether the program is a libFuzzer and its flags ask it to fuzz, not to run files, merge,
-/// minimize or print something.
+/// Checks whether the program is a libFuzzer harness, and its arguments ask it to fuzz, not to run
+/// files, merge, minimize or print something.
 pub fn is_called_to_fuzz(program: &OsStr, words: &[OsString]) -> bool {
     if std::env::var_os(DEBUG_PATH).is_some() || !asks_for_fuzzing(words) {
         return false;
@@ -266,10 +270,11 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
     !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
 }
 
-/// Screen of a campaign: prints a block of text for each group, at once or with the result.
+/// Display of a campaign under `ddfuzz-runner`: prints a block of text for each minimized crash
+/// group, at once or after libFuzzer has ended.
 pub struct GroupBlocks {
-    /// Texts to print with the result; `None` prints them at once, because libFuzzer continues
-    /// after a crash.
+    /// Texts to print after libFuzzer has ended; `None` prints each text at once, because libFuzzer
+    /// is started again after a crash.
     pub pending: Option<Vec<String>>,
 }
 
@@ -294,16 +299,17 @@ impl Screen for GroupBlocks {
     }
 }
 
-/// Option with which the runner calls itself: wait for a process, then print the text on stdin.
+/// Option with which `ddfuzz-runner` starts itself as a helper: wait until the process with the
+/// given id ends, then print the text on stdin.
 pub const PRINT_AFTER: &str = "--print-after";
-/// Maximum time to wait for cargo-fuzz, in milliseconds: it runs the program once more for each
-/// failing input.
+/// Maximum time in milliseconds that the helper process waits for cargo-fuzz to end, before it
+/// prints; cargo-fuzz runs the program once more for each failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
-/// Number of ancestor processes that are searched for cargo-fuzz.
+/// Number of ancestors of this process among which cargo-fuzz is searched for.
 const ANCESTORS: usize = 4;
 
 /// Prints a text on stderr. If cargo-fuzz runs this process and `failed` is true, the text is
-/// printed after the messages of cargo-fuzz.
+/// printed by a helper process after cargo-fuzz, which then prints messages of its own, has ended.
 pub fn print_last(text: &str, failed: bool) {
     let cargo_fuzz = if failed { calling_cargo_fuzz() } else { None };
     if cargo_fuzz.is_none_or(|pid| print_after(pid, text).is_err()) {
@@ -311,7 +317,8 @@ pub fn print_last(text: &str, failed: bool) {
     }
 }
 
-/// Starts a process that outlives this one, and prints the text when the process `pid` has ended.
+/// Starts a helper process that outlives this one, and prints the text when the process `pid` has
+/// ended.
 fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     let mut printer = process::Command::new(std::env::current_exe()?)
         .arg(PRINT_AFTER)
@@ -327,7 +334,8 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Runs the process started with [`PRINT_AFTER`]; `words` are the arguments after that option.
+/// Runs the helper process started with [`PRINT_AFTER`]: waits, then prints; `words` are the
+/// arguments after that option.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // What is left of a text that is cut off is printed.
@@ -352,7 +360,7 @@ fn process_handle(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Returns the process id of the cargo-fuzz that has started this process, directly or through
-/// cargo.
+/// cargo; `None` if there is none among the ancestors.
 fn calling_cargo_fuzz() -> Option<Pid> {
     let mut pid = getppid();
     for _ in 0..ANCESTORS {
@@ -382,8 +390,8 @@ Environment:
   DDFUZZ_RUNNER=off   run the program without ddfuzz
   DDFUZZ_OUT=DIR      output directory [default: ddfuzz-out]";
 
-/// Returns the command line for help and completions; it is not used for parsing, because all
-/// arguments belong to the program.
+/// Returns the definition of the command line of `ddfuzz-runner` for help and completions; it is
+/// not used for parsing, because all arguments belong to the program that is run.
 pub fn command() -> Command {
     Command::new("ddfuzz-runner")
         .version(env!("CARGO_PKG_VERSION"))

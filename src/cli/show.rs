@@ -62,7 +62,7 @@ pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl ShowArgs {
-    /// Returns the report files of a study.
+    /// Returns the options that name the report files of a study (Markdown, CSV, HTML).
     fn study_files(&self) -> StudyReportArgs {
         StudyReportArgs {
             markdown: self.reports.markdown.clone(),
@@ -70,8 +70,8 @@ impl ShowArgs {
         }
     }
 
-    /// Formats the table of utilities and groups; or, in full, the groups that the user names, to
-    /// which `views` is reduced.
+    /// Formats the table of utilities and groups. If the user names a group by the beginning of its
+    /// key, formats the matching groups in full, and removes all others from `views`.
     fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
         let width = ui::stdout_width();
         let Some(beginning) = &self.group else {
@@ -122,7 +122,8 @@ impl ShowArgs {
     }
 }
 
-/// Returns all groups of a directory; groups of a study appear once per utility.
+/// Returns all groups of an output directory; a group found in a study appears once for each
+/// utility that shows it.
 fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -138,7 +139,8 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
     Ok(all)
 }
 
-/// Returns all groups of a kind, each represented by its best entry.
+/// Returns all groups of a kind (crash, hang, out of memory, flaky), each with the data of the
+/// crash that represents it.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let campaign = reader.campaigns()?.current;
     let build = campaign
@@ -157,8 +159,9 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
     Ok(views)
 }
 
-/// Returns the entry that represents a group: minimized ones first, then proved ones, then the
-/// smallest reproducer, then the largest original input.
+/// Returns the crash that represents a group, chosen from all stored ones: minimized ones come
+/// first, then those with proved minimality, then the smallest reproducer, then the largest
+/// original input. `None` if the group stores no crash.
 pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
     let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
     let rank = |entry: &Entry| {

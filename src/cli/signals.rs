@@ -11,7 +11,8 @@ use signal_hook::{flag, low_level};
 use super::{Exit, Failure, ui};
 use crate::campaign::Deadline;
 
-/// Returns a flag that turns true when SIGINT or SIGTERM arrives.
+/// Installs signal handlers, and returns a flag that turns true when SIGINT or SIGTERM arrives; a
+/// second signal ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -39,14 +40,15 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Starts a timer for `--total-time`: it sets `stop`, as Ctrl-C does.
+/// Starts the timer of `--total-time`: when it expires, it sets `stop`, as Ctrl-C does. Without
+/// `total` there is no limit.
 pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadline, Failure> {
     let deadline = Deadline::begin(total, stop);
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Replaces a failure of the target by an interruption once the user has stopped the command:
-/// Ctrl-C also reaches a target that is just being started.
+/// Replaces a failure of the target by "interrupted" if `stop` is true: Ctrl-C also kills a target
+/// that is just being started. Other results are returned unchanged.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

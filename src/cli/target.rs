@@ -19,7 +19,7 @@ use crate::files::Base64;
 use crate::report::text::shell_word;
 use crate::store::{Campaign, Reader, Store, StoreError};
 
-/// Heading of the options about the target in `--help`.
+/// Heading in `--help` of the options about the target.
 const TARGET: &str = "Target";
 
 /// Options for the target: program, way of execution, limits, environment, sandbox.
@@ -99,7 +99,8 @@ fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     }
 }
 
-/// Copies the program of a bundled target into the output directory, for its reproducers.
+/// Copies the program of a bundled target (one that comes with ddfuzz) into the output directory,
+/// so that reproducer scripts can run it; does nothing for other targets.
 pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreError> {
     if let Program::Bundled(name) = &target.program
         && let Some(program) = bundled::program(name)
@@ -110,17 +111,19 @@ pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreEr
 }
 
 impl TargetArgs {
-    /// Returns the way of execution given by `--exec`; `None` is automatic.
+    /// Returns the way of execution given by `--exec` (such as a fork server); `None` lets ddfuzz
+    /// choose.
     pub fn asked_way(&self) -> Option<Way> {
         self.way.way()
     }
 
-    /// Whether the command line names a target.
+    /// Checks whether the command line names a target.
     pub fn is_named(&self) -> bool {
         self.target.is_some() || !self.program.is_empty()
     }
 
-    /// Checks for a forgotten `--`: fails if no target is given, but one of `paths` is a program.
+    /// Checks for a forgotten `--`: fails with a hint if no target is given, but one of `paths`
+    /// (after the first) is a program.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
@@ -140,7 +143,8 @@ impl TargetArgs {
             .hint(format!("put `--` before the program: {command}")))
     }
 
-    /// Builds the target of the options, after a search for its program.
+    /// Builds the target from the options: finds its program, and sets arguments, environment,
+    /// limits and input channel.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
         if self.target.is_none() {
@@ -170,7 +174,8 @@ impl TargetArgs {
         Ok(target)
     }
 
-    /// Returns the limits on each run; `cpu` is the default time limit.
+    /// Returns the limits on each run of the target, from `--timeout` and `--memory`; `cpu` is the
+    /// time limit without `--timeout`.
     pub fn limits(&self, cpu: Duration) -> Limits {
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
         if let Some(memory) = self.memory {
@@ -179,7 +184,8 @@ impl TargetArgs {
         limits
     }
 
-    /// Returns recorded limits, replaced where the command line gives others.
+    /// Returns the limits `others`, recorded in a log or output directory, replaced by `--timeout`
+    /// and `--memory` where these are given.
     pub fn limits_over(&self, others: Limits) -> Limits {
         let mut limits = match self.timeout {
             Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(others),
@@ -209,15 +215,15 @@ impl TargetArgs {
         }
     }
 
-    /// Starts the target once, to check that it runs and to choose the way of execution. Warns of
-    /// arguments with relative paths.
+    /// Starts the target once, to check that it runs and to choose the way of execution (such as a
+    /// fork server). Warns of arguments with relative paths.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
         self.warn_of_relative(target, output);
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// Starts the target once, and prints the way of execution with `-v`. After Ctrl-C the failure
-    /// is an interruption.
+    /// Starts the target once, and prints with `-v` the way of execution that was chosen. If Ctrl-C
+    /// caused a failure, returns an interruption instead.
     pub fn start(
         &self,
         target: &Target,
@@ -230,8 +236,8 @@ impl TargetArgs {
         Ok((started, way))
     }
 
-    /// Warns of arguments that are relative paths: the target runs in a temporary directory and
-    /// will not find these files.
+    /// Prints a warning for each argument that is the relative path of an existing file: the target
+    /// runs in a temporary directory and will not find it.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
             return;
@@ -248,7 +254,8 @@ impl TargetArgs {
     }
 }
 
-/// Starts the target once with this way of execution, or with the fastest that works.
+/// Starts the target once with the way of execution `way`; for `None`, with the fastest way that
+/// works.
 pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError> {
     let mut started = start(target, way, Freshness::Shared)?;
     if started.executor.way() == Way::Command {
@@ -259,9 +266,9 @@ pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError>
     Ok(started)
 }
 
-/// Heading of the options about the input channel in `--help`.
+/// Heading in `--help` of the options about the input channel.
 pub const CHANNEL_HEADING: &str = "Programs that read a terminal, a certain file, or two files";
-/// Maximum size of a terminal, in lines or columns.
+/// Maximum size of the emulated terminal, in lines or columns.
 const LARGEST_TERMINAL: u16 = 500;
 
 /// Options for the input channel: terminal, named file or two files.
@@ -299,7 +306,8 @@ fn terminal_size(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl ChannelArgs {
-    /// Sets the input channel of `target`; `way` is the way of execution given by the user.
+    /// Sets the input channel of `target` (terminal, named file, two files) by the options; `way`
+    /// is that of `--exec`, which may not support a terminal.
     pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
         if let Some((rows, columns)) = self.terminal {
             let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
@@ -328,7 +336,8 @@ impl ChannelArgs {
     }
 }
 
-/// Checks that the arguments of `target` contain `@@` as often as `option` needs.
+/// Fails if the arguments of `target` contain `@@`, the placeholder for the input's path, fewer
+/// than `wanted` times; `option` is named in the error.
 fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
     let marks = |arg: &OsString| arg.to_string_lossy().matches("@@").count();
     let found: usize = target.args.iter().map(marks).sum();
@@ -366,7 +375,8 @@ pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Converts one C escape; returns the byte and the length without the backslash.
+/// Converts one C escape, given without its backslash; returns the byte, and the length of the
+/// escape without the backslash. `None` if it is unknown.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let simple = match text.first()? {
         b'r' => b'\r',
@@ -400,7 +410,8 @@ fn byte_of_digits(digits: &[u8], radix: u32) -> Option<u8> {
     u8::from_str_radix(text, radix).ok()
 }
 
-/// Returns the target that all these campaigns have in common.
+/// Returns the target that all given campaigns of the output directory `out` have in common. Fails
+/// if they ran different programs, or none is recorded.
 pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let Some((first, others)) = campaigns.split_first() else {
         return Err(no_recorded_target(
@@ -423,8 +434,8 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
     }
 }
 
-/// Returns the recorded target of an output directory, with limits replaced by those on the command
-/// line.
+/// Returns the target recorded in an output directory, with the limits of the command line where
+/// these are given.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
     let campaign =

@@ -48,7 +48,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "the size is too large".to_owned())
 }
 
-/// Parses a time limit of at least one millisecond.
+/// Parses a time limit: a time of at least one millisecond.
 pub fn time_limit(text: &str) -> Result<Duration, String> {
     match time(text)? {
         limit if limit < Duration::from_millis(1) => Err("the shortest limit is 1ms".to_owned()),
@@ -56,10 +56,10 @@ pub fn time_limit(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Minimum memory limit in bytes; no program starts with less.
+/// Minimum memory limit of a run, in bytes; no program starts with less.
 const LEAST_MEMORY: u64 = 1 << 20;
 
-/// Parses a memory limit.
+/// Parses a memory limit: a size of at least 1 MiB.
 pub fn memory_limit(text: &str) -> Result<u64, String> {
     match size(text)? {
         limit if limit < LEAST_MEMORY => Err(format!(

@@ -18,7 +18,7 @@ use crate::campaign::{Deadline, Until};
 use crate::exec::{Started, Target, Way};
 use crate::report::text::printable;
 
-/// Default of `--max-len`, in bytes.
+/// Default of `--max-len` of `ddfuzz watch`, in bytes: larger files are not run.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Group and minimize the crash files of another fuzzer while it runs
@@ -115,7 +115,7 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     watched.run(started, || Ok(producer), output)
 }
 
-/// Checks that no watched directory is in the output directory, and with `--once`, that all exist.
+/// Fails if a watched directory is in the output directory, or, with `--once`, does not exist.
 fn check_sources(args: &WatchArgs) -> Result<(), Failure> {
     let out = args.out.canonicalize().ok();
     for dir in &args.dirs {
@@ -152,27 +152,29 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
     })
 }
 
-/// One watch of another fuzzer, with its output directory and display.
+/// A watch of another fuzzer: settings, output directory and display with which the inputs that it
+/// finds are run, grouped and minimized.
 pub struct WatchJob<'a> {
     pub settings: &'a Watching,
     pub out: &'a Path,
-    /// Whether the campaign in the output directory is continued.
+    /// Whether the campaign in the output directory is continued; if false, a new one begins.
     pub resume: bool,
     pub seed: Option<u64>,
-    /// Name of the fuzzer, for the screen.
+    /// Name of the watched fuzzer, for the full screen.
     pub engine: String,
-    /// Name of a run in counts: `run` or `input`.
+    /// Word for what the fuzzer counts as executions in messages: `run` or `input`.
     pub unit: &'static str,
-    /// Print lines instead of the full screen.
+    /// Whether to print lines instead of showing the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
-    /// Turns true when the user stops the watch.
+    /// Flag that turns true when the user stops the watch, or the total time is over.
     pub stop: &'a Arc<AtomicBool>,
 }
 
 impl WatchJob<'_> {
-    /// Watches until the fuzzer or the time ends, and prints the result. `start` starts the fuzzer
-    /// once the output directory exists; `started` is the target's trial run.
+    /// Watches until the fuzzer ends or the time is over, prints the result, and returns the exit
+    /// code. `start` starts the fuzzer, after the output directory was opened; `started` is the
+    /// target, as started for a trial run.
     pub fn run<P: Producer>(
         self,
         started: Started,

@@ -7,25 +7,26 @@ use crate::TrimSearch;
 
 /// The question that AFL++ has to answer next.
 enum Asked {
-    /// Whether the unchanged entry has the same coverage again, which must give FAIL.
+    /// Whether the unchanged queue entry has the same coverage when it is run again, which must
+    /// give FAIL.
     Whole,
-    /// Whether the candidate of the search has the same coverage.
+    /// Whether the candidate of the search has the same coverage as the queue entry.
     Candidate,
     /// None: the trimming has ended.
     Nothing,
 }
 
-/// State of the trimming of one queue entry.
+/// State of the trimming of one entry of the AFL++ queue.
 pub(crate) struct Entry {
     searches: TrimSearch,
-    /// Index of the present stage in `searches`.
+    /// Index of the present search in `searches`; a trimming has one or two searches in sequence.
     stage: usize,
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
-    /// Length of the entry before trimming, in bytes.
+    /// Length of the queue entry before trimming, in bytes.
     whole: usize,
-    /// The bytes with which the present stage began.
+    /// The bytes with which the present search began.
     original: Vec<u8>,
     best: Vec<u8>,
     /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
@@ -38,8 +39,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Starts the trimming of an entry with at most `steps` executions; `None` if there is nothing
-    /// to try.
+    /// Starts the trimming of a queue entry with at most `steps` executions; `None` if there is
+    /// nothing to try.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
         // An entry of one byte could only become empty, and AFL++ never runs empty entries.
         if original.len() < 2 || steps == 0 {
@@ -61,19 +62,19 @@ impl Entry {
         })
     }
 
-    /// Largest number of steps of this entry.
+    /// Returns the largest number of executions that trimming this queue entry may take.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// The padded buffer that begins with the candidate, and the length of the candidate. After the
-    /// end it is the best.
+    /// Returns the padded buffer that begins with the candidate, and the length of the candidate.
+    /// After the end of trimming, the candidate is the shortest text that kept the coverage.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the candidate. Returns the number of the next step, or the total
-    /// number of steps at the end.
+    /// Receives the outcome of the candidate; FAIL is the same coverage. Returns the number of the
+    /// next step, or the total number of steps at the end.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.told += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
@@ -92,7 +93,7 @@ impl Entry {
         self.told
     }
 
-    /// Ends the trimming, with the best in the buffer.
+    /// Ends the trimming, puts the best into the buffer, and returns the total number of steps.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -100,7 +101,8 @@ impl Entry {
         self.steps
     }
 
-    /// Records the outcome of the text in the buffer, which becomes the best if it is FAIL.
+    /// Records the outcome of the text in the buffer. If it is FAIL (same coverage), the text
+    /// becomes the best.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
@@ -115,7 +117,8 @@ impl Entry {
         }
     }
 
-    /// Writes the next candidate that must be run into the buffer; returns whether there is one.
+    /// Writes the next candidate that must be run into the buffer; returns `false` if there is
+    /// none.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -137,7 +140,8 @@ impl Entry {
         }
     }
 
-    /// Starts the next stage with the best so far; returns whether there is one.
+    /// Starts the second search of the trimming with the best so far; returns `false` if there is
+    /// none.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -148,13 +152,13 @@ impl Entry {
         true
     }
 
-    /// Pads the buffer with zeros to the length of the entry.
+    /// Pads the candidate in the buffer with zeros to the length of the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.whole, 0);
     }
 
-    /// Outcome of the text in the buffer, if no run is needed.
+    /// Returns the outcome of the text in the buffer if it is known without a run; else `None`.
     fn known(&self) -> Option<Outcome> {
         // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
@@ -165,8 +169,8 @@ impl Entry {
     }
 }
 
-/// Identifies a text in the cache by two 64-bit hashes. A text that was made to collide would only
-/// prevent one deletion from being tried.
+/// Returns the id of a text in the cache, made of two 64-bit hashes. A text that was made to
+/// collide would only prevent one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

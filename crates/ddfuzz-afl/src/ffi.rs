@@ -55,7 +55,7 @@ pub fn state_of(trimmer: Trimmer) -> *mut c_void {
     Box::into_raw(Box::new(trimmer)).cast()
 }
 
-/// Frees the state, including the buffer that [`afl_custom_trim`] returned.
+/// Frees the state of a library instance, including the buffer that [`afl_custom_trim`] returned.
 ///
 /// # Safety
 /// `data` is null, or a result of [`afl_custom_init`] that is not used afterwards.
@@ -70,8 +70,8 @@ pub unsafe extern "C" fn afl_custom_deinit(data: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(trimmer)));
 }
 
-/// Starts to trim a copy of the `buf_size` bytes at `buf`. Returns the number of steps; 0 if there
-/// is nothing to trim.
+/// Starts to trim a copy of the `buf_size` bytes at `buf`, a queue entry. Returns the largest
+/// number of steps (candidates to run); 0 if there is nothing to trim.
 ///
 /// # Safety
 /// `data` is a result of [`afl_custom_init`]; `buf` is null, or `buf_size` bytes can be read there.

@@ -4,7 +4,7 @@ use ddfuzz_delta::{Candidate, Config, Ddmin, Ddmin2002, Full, Outcome, Rule, Sea
 
 use crate::settings::blocks;
 
-/// Starts a search over the bytes of an entry.
+/// Function that starts a search over the bytes of a queue entry.
 type Begin = fn(&[u8]) -> Box<dyn Search>;
 
 const SUBSET: Begin = |entry| Box::new(Subset::new(entry));
@@ -34,7 +34,7 @@ const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     ),
 ];
 
-/// Names of the searches that trim, the default first.
+/// Names of the searches that can trim queue entries, the default first.
 pub const SEARCHES: [&str; BY_NAME.len()] = {
     let mut names = [""; BY_NAME.len()];
     let mut at = 0;
@@ -51,13 +51,14 @@ pub const SEARCHES: [&str; BY_NAME.len()] = {
 pub struct TrimSearch([Option<Begin>; 2]);
 
 impl TrimSearch {
-    /// The search of this name; `None` if no search that trims has it.
+    /// Returns the search of this name; `None` if no search that trims has it.
     pub fn by_name(name: &str) -> Option<TrimSearch> {
         let found = BY_NAME.iter().find(|(known, _)| *known == name);
         found.map(|(_, stages)| TrimSearch(*stages))
     }
 
-    /// A user-defined search with one stage. It must make each failing candidate its new best.
+    /// Makes a user-defined search with one stage, which `begin` starts. It must make each failing
+    /// candidate its new best.
     pub fn from_fn(begin: fn(&[u8]) -> Box<dyn Search>) -> TrimSearch {
         TrimSearch([Some(begin), None])
     }
@@ -71,8 +72,8 @@ impl TrimSearch {
 }
 
 impl Default for TrimSearch {
-    /// `blocks`, which deletes blocks of decreasing size like AFL's own trimming, followed by
-    /// [`Subset`].
+    /// Returns the search `blocks`, which deletes blocks of decreasing size like AFL's own
+    /// trimming, followed by [`Subset`].
     fn default() -> TrimSearch {
         TrimSearch(BY_NAME[0].1)
     }
@@ -87,9 +88,9 @@ impl Default for TrimSearch {
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     best: Config,
-    /// Sizes of blocks that remain, the present size first.
+    /// Sizes in bytes of the blocks that remain to be deleted, the present size first.
     sizes: Vec<usize>,
-    /// Position of the present block in the best.
+    /// Position of the present block in the best, in bytes.
     at: usize,
 }
 
@@ -97,7 +98,7 @@ impl Blocks {
     /// Name of this search in messages and in the environment.
     pub const NAME: &'static str = "blocks";
 
-    /// Starts with an entry of `len` bytes.
+    /// Starts the search over a queue entry of `len` bytes.
     pub fn new(len: usize) -> Blocks {
         Blocks {
             best: Config::all(len),

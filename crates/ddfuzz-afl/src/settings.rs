@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 
 use crate::{SEARCHES, TrimSearch};
 
-/// Settings of the library.
+/// Settings of the trimming library: which search trims, and for how many executions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// The search that trims entries.
+    /// The search that trims queue entries.
     pub search: TrimSearch,
     /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
     /// nothing. `None`: it depends on the length of the entry
@@ -18,7 +18,8 @@ pub struct Settings {
 impl Settings {
     /// Environment variable with the name of the search, one of [`SEARCHES`].
     pub const SEARCH: &str = "DDFUZZ_AFL_SEARCH";
-    /// Environment variable with the number of steps for each entry.
+    /// Environment variable with the largest number of steps (executions of the target) for each
+    /// entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
     /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
@@ -64,19 +65,20 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming deletes blocks from 1/16 to 1/1024 of the length, and at least 4 bytes
-/// (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
+/// AFL's own trimming deletes blocks from 1/16 (this constant) to 1/1024 of the length, and at
+/// least 4 bytes (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
 const FIRST: usize = 16;
 const LAST: usize = 1024;
 const LEAST: usize = 4;
 
-/// The default number of steps is this multiple of the steps of AFL's own trimming, plus
-/// [`EXTRA_STEPS`].
+/// The default number of steps (executions) is this multiple of the steps of AFL's own trimming,
+/// plus [`EXTRA_STEPS`].
 const FACTOR: u32 = 2;
 /// Additional default steps for each entry, because AFL does not trim the smallest entries.
 const EXTRA_STEPS: u32 = 16;
 
-/// Sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in order.
+/// Returns the sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in
+/// order.
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
     let rounded = len.next_power_of_two();
     let first = (rounded / FIRST).max(LEAST);
@@ -85,8 +87,8 @@ pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
         .take_while(move |&block| block >= last)
 }
 
-/// Number of executions of AFL's own trimming for an entry of `len` bytes if nothing can be
-/// deleted, which is its maximum; at most about 2000.
+/// Returns the number of executions of AFL's own trimming for an entry of `len` bytes if nothing
+/// can be deleted, which is its maximum; at most about 2000.
 pub fn afl_steps(len: usize) -> u32 {
     // AFL never deletes the first block of an entry.
     let steps: usize = blocks(len)
@@ -95,8 +97,8 @@ pub fn afl_steps(len: usize) -> u32 {
     u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
-/// Default number of steps for an entry of `len` bytes: twice the maximum of AFL's own trimming,
-/// plus 16.
+/// Returns the default number of steps (executions) for an entry of `len` bytes: twice the maximum
+/// of AFL's own trimming, plus 16.
 pub fn default_steps(len: usize) -> u32 {
     afl_steps(len)
         .saturating_mul(FACTOR)

@@ -29,13 +29,13 @@ use crate::{Settings, entry::Entry, settings::default_steps};
 pub struct Trimmer {
     settings: Settings,
     entry: Option<Entry>,
-    /// Number of steps of the present entry.
+    /// Largest number of steps (executions) of the present queue entry; 0 without an entry.
     steps: u32,
     gave_up: bool,
 }
 
 impl Trimmer {
-    /// A trimmer without an entry.
+    /// Makes a trimmer that has no queue entry yet.
     pub fn new(settings: Settings) -> Trimmer {
         Trimmer {
             settings,
@@ -45,8 +45,8 @@ impl Trimmer {
         }
     }
 
-    /// Starts to trim an entry and returns its number of steps; 0 if there is nothing to trim, or
-    /// if the trimmer [has given up](Trimmer::give_up).
+    /// Starts to trim a queue entry and returns its largest number of steps (executions); 0 if
+    /// there is nothing to trim, or if the trimmer [has given up](Trimmer::give_up).
     pub fn begin(&mut self, entry: &[u8]) -> u32 {
         self.entry = None;
         self.steps = 0;
@@ -64,8 +64,8 @@ impl Trimmer {
         self.steps
     }
 
-    /// The candidate to run in this step; after the last step, the best. It is empty only without
-    /// an entry.
+    /// Returns the candidate to run in this step; after the last step, the best. It is empty only
+    /// without a queue entry.
     ///
     /// The first candidate is the entry itself. If it does not have the same coverage again, the
     /// coverage varies from run to run, and the trimming ends.
@@ -74,8 +74,9 @@ impl Trimmer {
         &buffer[..len]
     }
 
-    /// The buffer that begins with the candidate, and the length of the candidate. The buffer is at
-    /// least as long as the entry. Its address is valid until the next call of another function.
+    /// Returns the buffer that begins with the candidate, and the length of the candidate. The
+    /// buffer is at least as long as the queue entry. Its address is valid until the next call of
+    /// another function.
     pub(crate) fn buffer(&mut self) -> (&mut [u8], usize) {
         match &mut self.entry {
             Some(entry) => entry.candidate(),

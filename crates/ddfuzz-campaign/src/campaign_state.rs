@@ -13,21 +13,22 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Number of minor keys of a group of which an input is stored.
+/// Number of minor keys in a group for each of which an input is stored.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// A finding whose input is stored.
 pub(crate) struct Stored {
     pub(crate) id: EntryId,
-    /// Whether the finding founds a group of crashes.
+    /// Whether the finding is the first of a new group of crashes.
     pub(crate) founds: bool,
 }
 
-/// The stored inputs of a group, without those that only a minimization slipped into.
+/// Minor keys and least size of the stored inputs of a group, without inputs that only a
+/// minimization has met.
 #[derive(Debug, Default)]
 struct StoredInputs {
     minors: HashSet<String>,
-    /// Size of the smallest input, in bytes.
+    /// Size of the smallest stored input of the group, in bytes; `None` if there is none.
     least: Option<u64>,
 }
 
@@ -37,8 +38,9 @@ impl StoredInputs {
         self.least = Some(self.least.map_or(size, |least| size.min(least)));
     }
 
-    /// Whether an input of `size` bytes is stored: each of the first [`MAX_MINORS`] minor keys is,
-    /// and a crash that is smaller than all stored inputs of its group.
+    /// Checks whether an input of `size` bytes is to be stored: true for each of the first
+    /// [`MAX_MINORS`] minor keys of a group, and for a crash smaller than all stored inputs of its
+    /// group.
     fn needs(&self, kind: Kind, minor: &str, size: u64) -> bool {
         let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
         first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
@@ -52,7 +54,7 @@ fn utility(crash: &Crash) -> Option<String> {
     crash.of.as_ref().map(|subject| subject.utility.clone())
 }
 
-/// Kind and major key (12 hex digits) of the group in which a run ended.
+/// Returns kind and major key (12 hex digits) of the group to which the result of a run belongs.
 pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     match what {
         Classified::Known { kind, major } => (*kind, major.short()),
@@ -61,7 +63,8 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
-/// The state of a campaign in memory: its checkpoint, and which groups have a founder.
+/// The state of a campaign in memory: its checkpoint, and which groups have a founder (first
+/// finding).
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
@@ -69,7 +72,8 @@ pub(crate) struct CampaignState<'a> {
     /// Groups that have a founder, because a run of this campaign found them or they existed before
     /// it. A group that only a minimization slipped into may still get a run as its founder.
     founded: HashMap<GroupName, StoredInputs>,
-    /// Counts that this process has written to the records of groups.
+    /// Numbers of runs that this process has written to the records of groups, by kind and major
+    /// key.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
@@ -128,7 +132,8 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Commits a finding of a run; returns its entry if the input is stored.
+    /// Commits a finding of a run: counts it in its group, and stores its input if the group needs
+    /// it. Returns the entry if the input is stored.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -138,7 +143,8 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding with its origin; returns its entry if the input is stored.
+    /// Commits a finding with its origin: counts it in its group, and stores its input if the group
+    /// needs it. Returns the entry if the input is stored.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -174,7 +180,7 @@ impl<'a> CampaignState<'a> {
         self.unsaved
     }
 
-    /// Saves the checkpoint, and the counts in the records of groups.
+    /// Saves the checkpoint, and the numbers of runs in the records of groups.
     pub(crate) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {
@@ -194,7 +200,8 @@ impl<'a> CampaignState<'a> {
         Ok(())
     }
 
-    /// Records that the call is complete; ends the count if its last run is committed.
+    /// Records that the call is complete. If all runs of `--runs` are committed, the next call
+    /// counts its runs from 0 again.
     pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.reported = true;
@@ -202,7 +209,7 @@ impl<'a> CampaignState<'a> {
         self.save()
     }
 
-    /// The entries to minimize next, in order, over all groups ([`schedule::pending`]).
+    /// Returns the entries to minimize next, in order, over all groups ([`schedule::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,
@@ -212,8 +219,8 @@ impl<'a> CampaignState<'a> {
         schedule::pending(&reader, variants, last)
     }
 
-    /// Number of groups of crashes that are not `muted`, did not exist before the campaign, and were
-    /// not reported by an earlier call.
+    /// Returns the number of groups of crashes that are not `muted`, did not exist before the
+    /// campaign, and were not reported by an earlier call.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);
@@ -231,11 +238,12 @@ pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
 /// The checkpoint of a campaign (`state.json`): everything that no other file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// Number of the first run that is not committed.
+    /// Number of the first run of the campaign that is not committed yet.
     pub(crate) next: u64,
-    /// Number of the first run of the present count.
+    /// Number of the first of the runs that are counted together for `--runs`, over several calls.
     pub(crate) count_start: u64,
-    /// Number of the first run after the present count; `None` if the count is complete or has no end.
+    /// Number of the first run after those counted together for `--runs`; `None` if these are
+    /// complete or without limit.
     pub(crate) goal: Option<u64>,
     /// Number of runs before `next` that ended in each group, by kind and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
@@ -255,7 +263,7 @@ pub(crate) struct Checkpoint {
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
     /// completed call has reported.
     pub(crate) known_before: BTreeSet<String>,
-    /// Number of runs before the present count that crashed in each group, by major key.
+    /// Number of runs before run `count_start` that crashed in each group, by major key.
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
     /// Whether the last call was completed, and so has reported the new groups.
@@ -267,9 +275,9 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins a count of `runs` runs (`None`: without end), or continues an unfinished one with the
-    /// same goal. So a campaign that was killed and resumed makes the same runs, and finds the same
-    /// groups new, as one that was not.
+    /// Begins to count `runs` runs for `--runs` (`None`: without limit), or continues an unfinished
+    /// count with the same limit. So a campaign that was killed and resumed makes the same runs,
+    /// and finds the same groups new, as one that was not.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let unfinished = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
@@ -286,12 +294,12 @@ impl Checkpoint {
         self.count_runs(kind, major, 1);
     }
 
-    /// Counts `runs` runs that ended in a group.
+    /// Adds `runs` to the number of runs that ended in a group.
     pub(crate) fn count_runs(&mut self, kind: Kind, major: String, runs: u64) {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
-    /// Raises the count of a group to `runs`, if it is lower.
+    /// Raises the number of runs that ended in a group to `runs`, if it is lower.
     pub(crate) fn raise_count(&mut self, kind: Kind, major: String, runs: u64) {
         if runs > 0 {
             let seen = self.seen.entry(kind).or_default().entry(major).or_default();
@@ -299,7 +307,8 @@ impl Checkpoint {
         }
     }
 
-    /// Number of runs of this count that crashed in a group known before or for which `is_known`.
+    /// Returns the number of runs since run `count_start` that crashed in a group known before, or
+    /// one for whose major key `is_known` returns true.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes
@@ -308,7 +317,7 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Progress with the counts of this checkpoint; times and rates are 0.
+    /// Returns a progress with the counts of this checkpoint; its times and rates are 0.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {
@@ -321,7 +330,7 @@ impl Checkpoint {
         }
     }
 
-    /// Number of all runs that ended in a group of this kind.
+    /// Returns the number of runs of the whole campaign that ended in a group of this kind.
     pub(crate) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)

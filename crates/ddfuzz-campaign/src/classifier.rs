@@ -14,22 +14,23 @@ use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 /// Time between two requests for the keys that other workers have stored.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
-/// Classifies the runs of one worker.
+/// Classifies the runs of one worker by triage: crash, hang, memory blow-up, flaky or known.
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Minor keys that this worker has reported in full. Its runs come in ascending order, so a
-    /// reader of its reports in order knows these keys too.
+    /// Minor keys for which this worker has reported a full crash record. Its runs come in
+    /// ascending order, so a reader of its reports in order knows these keys too.
     reported: HashSet<Key>,
     /// By major key of a group of crashes: size in bytes of the smallest input that was reported
-    /// in full.
+    /// with a full crash record.
     least: HashMap<Key, u64>,
-    /// Whether each hang is reported in full, even if its minor key was reported before.
+    /// Whether each hang is reported with a full crash record, even if its minor key was reported
+    /// before.
     hangs_in_full: bool,
 }
 
 impl RunClassifier {
-    /// Makes a classifier for `target`, which is executed in the way `way`.
+    /// Creates a classifier of runs of `target`, which is executed in the way `way`.
     pub(crate) fn of_target(target: &Target, way: Way) -> Result<RunClassifier, ExecError> {
         Ok(RunClassifier {
             triager: Triager::of_target(target, way)?,
@@ -40,8 +41,8 @@ impl RunClassifier {
         })
     }
 
-    /// Makes the classifier report every hang in full, for a caller that decides by a run's time
-    /// whether it is a hang.
+    /// Makes the classifier report every hang with a full crash record, for a caller that decides
+    /// by a run's time whether it is a hang.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -79,8 +80,8 @@ impl RunClassifier {
         }
     }
 
-    /// Whether `input` is smaller than every input of its group that was reported in full, so that
-    /// it may have to be stored.
+    /// Checks whether `input` is smaller than every input of its group that this worker has
+    /// reported with a full crash record, so that it may have to be stored.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
         let least = self.least.get(&major);
         least.is_some_and(|least| (input.len() as u64) < *least)
@@ -119,14 +120,14 @@ impl RunClassifier {
     }
 }
 
-/// Whether the run ended with an exit status that is no crash, so that only its output could make
-/// it one.
+/// Checks whether the run ended with an exit status that is no crash, so that only its output could
+/// make it one.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
-/// The record of a crash that did not happen again. `preceding`: the inputs that the same process
-/// has run before; what it remembers of them may be why it crashed.
+/// Builds the record of a crash that did not happen again. `preceding`: the inputs that the same
+/// process has run before; what it remembers of them may be why it crashed.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
@@ -139,7 +140,7 @@ fn flaky_record(
     }
 }
 
-/// The class of a run that did not pass.
+/// The class of a run that did not pass, with its crash record unless its group is known.
 pub(crate) enum Classified {
     /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or
     /// a crash by a smaller input than all that the worker has reported of its group.
@@ -156,7 +157,7 @@ pub(crate) enum Classified {
 }
 
 impl Classified {
-    /// Whether the input may have to be stored.
+    /// Checks whether the input may have to be stored: it is not if its keys were reported before.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -197,8 +198,8 @@ pub(crate) enum Submission {
     Dropped,
 }
 
-/// Classifies suspects and submits them to one crash sink. It remembers which keys are stored, so
-/// that most suspects cost one run of the target and no request.
+/// Classifies suspects (runs that did not pass) and submits them to one crash sink. It remembers
+/// which keys are stored, so that most suspects cost one run of the target and no request.
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
@@ -209,7 +210,7 @@ pub(crate) struct SuspectClassifier {
 }
 
 impl SuspectClassifier {
-    /// Makes a classifier for `target`, which is executed in the way `way`.
+    /// Creates a classifier of suspects of `target`, which is executed in the way `way`.
     pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
         Ok(SuspectClassifier {
             triager: Triager::of_target(target, way)?,
@@ -219,7 +220,8 @@ impl SuspectClassifier {
         })
     }
 
-    /// Classifies a suspect and submits it. The sink is locked for moments only.
+    /// Classifies a suspect (a run that did not pass) and submits it to the crash sink, unless it
+    /// is no crash. The sink is locked for moments only.
     pub(crate) fn submit<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -253,7 +255,7 @@ impl SuspectClassifier {
         }
     }
 
-    /// Submits a suspect that cannot be classified now, as a flaky crash.
+    /// Submits a suspect that cannot be classified now to the crash sink, as a flaky crash.
     pub(crate) fn submit_unclassified<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -300,13 +302,14 @@ impl SuspectClassifier {
         })
     }
 
-    /// Whether a run that ended in this way may be a crash, and is worth classifying.
+    /// Checks whether a run that ended in this way may be a crash, and is worth classifying.
     pub(crate) fn suspects(&self, ended: Ended) -> bool {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }
 
-    /// Whether an input of `size` bytes is not stored. Asks the sink at most once a second for all
-    /// known keys; larger inputs are stored again once a minimization has ended.
+    /// Checks whether an input of `size` bytes with these keys is only counted, and not stored.
+    /// Asks the sink at most once a second for all known keys; larger inputs are stored again once
+    /// a minimization has ended.
     fn is_known<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -344,12 +347,12 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Puts the observations of a run into the slot and drops its content.
+    /// Puts the observations of a failed run into the slot, in place of its former content.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
 
-    /// How the failed run in the slot ended; `None` if the slot is empty.
+    /// Returns how the failed run in the slot ended; `None` if the slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }

@@ -12,7 +12,8 @@ use ddfuzz_exec::Target;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// The keys of a group of which inputs are stored, and the size from which on more inputs are not.
+/// A group and minor key of which inputs are stored, and the size from which on further inputs are
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownKey {
     /// Kind of the group.
@@ -45,7 +46,7 @@ pub struct Report<'a> {
 ///
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
-    /// The keys of all groups of which inputs are stored.
+    /// Returns the keys of all groups of which inputs are stored.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
@@ -72,13 +73,14 @@ pub trait CrashSink: StoreWriter {
 /// Writes findings and reproducers into an output directory: by a [`Store`], or through another
 /// process that owns the directory.
 pub trait StoreWriter: Send {
-    /// Reader of the output directory.
+    /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
-    /// Files a crash ([`Store::file`]).
+    /// Stores a crash, its record and its input in its group ([`Store::file`]).
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
-    /// Replaces an entry's reproducer ([`Store::write_minimized`]).
+    /// Writes or replaces the reproducer (minimized input) of an entry
+    /// ([`Store::write_minimized`]).
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Writes the script that reproduces an entry's crash ([`Store::write_reproduce`]).
@@ -142,7 +144,7 @@ pub struct SharedStore<B> {
 }
 
 impl<B: Deref<Target = Mutex<Store>> + Send> SharedStore<B> {
-    /// Creates a writer for `store`.
+    /// Creates a writer for `store`, which other threads may write to as well.
     pub fn new(store: B) -> SharedStore<B> {
         let reader = lock(&*store).reader().clone();
         SharedStore { store, reader }

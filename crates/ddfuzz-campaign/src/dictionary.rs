@@ -179,28 +179,28 @@ impl Words {
         }
     }
 
-    /// All words, in the order in which they were added.
+    /// Returns all words, in the order in which they were added.
     pub fn all(&self) -> &[Word] {
         &self.all
     }
 
-    /// The words of one source, in the order in which they were added.
+    /// Returns the words of one source, in the order in which they were added.
     pub fn of(&self, source: Source) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().filter(move |word| word.source == source);
         all.map(|word| &word.bytes[..])
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are no words.
+    /// Returns true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Hash of the words of a source: the blake3, in hex, of all of them in order.
+    /// Returns a hash of the words of one source: the blake3, in hex, of all of them in order.
     pub fn digest(&self, source: Source) -> String {
         hash_all(b"ddfuzz-words-1", self.of(source))
     }

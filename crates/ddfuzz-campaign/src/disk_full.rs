@@ -11,18 +11,20 @@ use ddfuzz_minimize::{MinimizeError, log::LogError};
 use ddfuzz_model::files::{FileError, space};
 use ddfuzz_store::{StoreError, report::size};
 
-/// The first pause between two tries; each pause is twice as long as the one before it.
+/// The first pause between two tries of a write on a full disk; each pause is twice as long as the
+/// one before it.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// The longest pause between two tries.
+/// The longest pause between two tries of a write on a full disk.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Number of free bytes from which on a disk no longer counts as full.
 const ENOUGH: u64 = 1 << 20;
-/// Time between two looks at whether the user has stopped.
+/// Time between two checks, during a pause, whether the user has stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An error that may be caused by a full disk or an exhausted quota.
 pub trait DiskFullError {
-    /// Path that could not be written because the disk is full; `None` for any other error.
+    /// Returns the path that could not be written because the disk is full; `None` for any other
+    /// error.
     fn full_at(&self) -> Option<&Path>;
 }
 
@@ -95,7 +97,7 @@ impl PauseGate {
         }
     }
 
-    /// Time for which workers were paused, without a present pause.
+    /// Returns the time for which workers were paused, without a pause that still lasts.
     pub fn paused(&self) -> Duration {
         Duration::from_millis(self.paused_ms.load(Ordering::Acquire))
     }
@@ -116,7 +118,8 @@ pub struct DiskWait<'a> {
 }
 
 impl<'a> DiskWait<'a> {
-    /// Waits until `stop` turns true.
+    /// Creates a wait without time limit, which ends when `stop` turns true; `gate` pauses the
+    /// workers meanwhile.
     pub fn new(stop: &'a AtomicBool, gate: &'a PauseGate) -> DiskWait<'a> {
         DiskWait {
             stop,
@@ -133,7 +136,7 @@ impl<'a> DiskWait<'a> {
         DiskWait { end, ..self }
     }
 
-    /// Sets whether to wait at all; else a full disk is an error like any other.
+    /// Sets whether to wait for space at all; else a full disk is an error like any other.
     pub fn patient(self, patient: bool) -> DiskWait<'a> {
         DiskWait { patient, ..self }
     }
@@ -161,8 +164,9 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Pauses if `error` is that of a full disk. Returns whether to try again: not after other errors,
-    /// and not if the user has stopped, the time is over, or waiting is off.
+    /// Pauses if `error` is that of a full disk. Returns true if the write is to be tried again:
+    /// not after other errors, and not if the user has stopped, the time is over, or waiting is
+    /// off.
     pub fn wait_after<E: DiskFullError>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
@@ -185,8 +189,8 @@ impl<'a> DiskWait<'a> {
         !self.is_over()
     }
 
-    /// Pauses if `result` is the error of a full disk, and returns whether to try again; records the
-    /// success of a good result.
+    /// Pauses if `result` is the error of a full disk, and returns true if the write is to be tried
+    /// again. Records a good result as a successful write.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
@@ -216,7 +220,7 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Whether the time was over before the disk had space.
+    /// Checks whether the time was over before the disk had space.
     pub fn is_given_up(&self) -> bool {
         self.full.is_some() && self.is_late()
     }
@@ -230,7 +234,8 @@ impl<'a> DiskWait<'a> {
     }
 }
 
-/// Message about a full disk; `waits`: whether the campaign waits for space.
+/// Returns the message to the user about a full disk; `waits`: whether the campaign waits for
+/// space.
 fn message(path: &Path, waits: bool) -> String {
     let free = match space::free(path) {
         Some(free) => format!("{} free", size::bytes(free)),

@@ -63,7 +63,7 @@ pub enum CampaignError {
     /// A minimization has panicked; the panic is printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
-    /// The campaign is resumed with other seeds.
+    /// The campaign is resumed with other seeds than it was started with.
     #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
     /// `ddfuzz watch` is asked to continue a campaign of `ddfuzz run`.
@@ -71,7 +71,7 @@ pub enum CampaignError {
         "the output directory belongs to a campaign of `ddfuzz run`, which `ddfuzz watch` cannot continue"
     )]
     NoWatch,
-    /// The campaign is resumed with other dictionaries.
+    /// The campaign is resumed with other dictionaries than it was started with.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
     /// A minimization failed, for a reason other than its target.

@@ -62,12 +62,13 @@ impl FromStr for InputName {
 }
 
 impl InputName {
-    /// Stream of the input's bytes, for inputs that are too long for memory.
+    /// Returns a stream of the input's bytes, for inputs that are too long for memory.
     pub fn stream(&self) -> Stream {
         Stream::new(self)
     }
 
-    /// Length of the input in bytes; `None` with [`Lines::Strings`], since their length is in lines.
+    /// Returns the length of the input in bytes; `None` with [`Lines::Strings`], since their length
+    /// is in lines.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind.lines {
             Lines::None | Lines::Scaled => Some(self.length),
@@ -142,7 +143,7 @@ pub struct Kind {
     pub characters: Characters,
     /// Whether NUL is among the characters (`fuzz -0`).
     pub nul: bool,
-    /// Where lines end.
+    /// Where lines end, in addition to newlines among the characters.
     pub lines: Lines,
 }
 
@@ -234,8 +235,8 @@ impl FromStr for Kind {
     }
 }
 
-/// Exponents of the scales, powers of two in bytes, up to which distances between line ends are drawn:
-/// programs have line buffers from 80 to 8000 characters.
+/// Exponents e of the scales of line lengths: distances between the line ends of an input are drawn
+/// below 2^e bytes, since programs have line buffers from 80 to 8000 characters.
 const LINE_SCALES: std::ops::Range<u32> = 4..14;
 
 /// Produces the bytes of an input ([`InputName::stream`]). Reading never fails and ends after the
@@ -251,7 +252,7 @@ pub struct Stream {
 /// The part of the input that was not read yet.
 #[derive(Debug)]
 enum Rest {
-    /// `left` bytes.
+    /// `left` bytes, to which no newlines are added.
     Bytes { left: u64 },
     /// `left` bytes, with newlines at random distances.
     Scaled {
@@ -261,7 +262,7 @@ enum Rest {
         scale: u64,
         distances: Distances,
     },
-    /// `left` lines.
+    /// `left` lines, each of less than `below` characters and a newline.
     Strings {
         left: u64,
         /// Number of characters before the newline of the present line; `None` between lines.
@@ -271,14 +272,14 @@ enum Rest {
     },
 }
 
-/// The next random number from a source of random bytes.
+/// Returns the next random number from a source of random bytes.
 fn number_from(random: &mut blake3::OutputReader) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 
-/// Source of random distances, separate from that of the characters.
+/// Source of random distances between line ends, separate from that of the characters.
 #[derive(Debug)]
 struct Distances(blake3::OutputReader);
 
@@ -292,7 +293,7 @@ impl Distances {
 pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Draw<N> {
-    /// The number that the eight bytes from index `at` on stand for.
+    /// Returns the little-endian number in the eight bytes from index `at` on.
     pub(crate) fn number(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);
@@ -393,7 +394,8 @@ impl Read for Stream {
     }
 }
 
-/// The smaller of two numbers of bytes: what is left of the input, and the free space of a buffer.
+/// Returns the smaller of two numbers of bytes: what is left of the input, and the free space of a
+/// buffer.
 fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
@@ -434,7 +436,8 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     Ok(bytes)
 }
 
-/// Decodes an escape, given without its backslash: its byte, and the number of its characters.
+/// Decodes an escape, given without its backslash; returns its byte and the number of its
+/// characters.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {
@@ -455,7 +458,7 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Parses at most `most` digits: the number, and the count of its digits.
+/// Parses at most `most` digits; returns the number, and the count of its digits.
 fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
     let digits = text
         .iter()

@@ -75,7 +75,7 @@ const WIDE: [&str; 8] = ["é", "ß", "Ж", "€", "漢", "あ", "🦀", "\u{301}
 /// Sizes of a terminal window, in lines or characters.
 const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 
-/// Writes one key of a kind.
+/// A function that writes one random key of a certain kind.
 type WriteKey = fn(&mut Random, &mut Vec<u8>);
 
 /// The kinds of keys, each with its weight. The commands of most programs are letters, signs and
@@ -165,7 +165,7 @@ impl Random {
         }
     }
 
-    /// Chooses a kind of key by the weights.
+    /// Draws a kind of key by the weights; returns the function that writes such a key.
     fn kind(&mut self) -> WriteKey {
         let mut left = self.below(KINDS.iter().map(|(weight, _)| weight).sum());
         for (weight, write) in KINDS {

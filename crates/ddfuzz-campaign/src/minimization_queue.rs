@@ -19,19 +19,19 @@ use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// All hangs and memory blow-ups together are minimized after fuzzing for at most its time divided
-/// by this number.
+/// After fuzzing, all hangs and memory blow-ups together are minimized for at most the time of the
+/// fuzzing divided by this number.
 const HANG_DIVISOR: u32 = 5;
-/// Time that all hangs and memory blow-ups together have at least.
+/// Least time for minimizing all hangs and memory blow-ups together after fuzzing.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// With less time left than this, no minimization of a hang is begun.
+/// With less time left than this, no minimization of a hang or memory blow-up is begun.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
 /// The reply of the minimizing thread: the entry, how long it took, and how it ended.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
-/// The minimizing thread of a campaign: minimizes the entries that it receives until the queue is
-/// closed.
+/// Works as the minimizing thread of a campaign: minimizes the entries that it receives, and
+/// replies after each, until the queue is closed.
 pub(crate) fn run_minimizer(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
@@ -106,7 +106,7 @@ pub fn minimize_pending(
     Ok(())
 }
 
-/// Entries whose minimization was ended by its budget.
+/// Returns the entries whose minimization was ended by its budget, before it was complete.
 fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
     let mut unfinished = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
@@ -129,7 +129,8 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
     Ok(unfinished)
 }
 
-/// Entries that [`minimize_pending`] would minimize, as far as the output directory tells.
+/// Returns the entries that [`minimize_pending`] would minimize, as far as the output directory
+/// tells.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -149,8 +150,8 @@ pub fn pending_entries(
     Ok(left)
 }
 
-/// Minimizes one entry; if its crash does not happen again, the entry stays as it is. Calls `watch`
-/// at most ten times a second meanwhile.
+/// Minimizes one entry; if its crash does not happen again, only records that. Calls `watch` at
+/// most ten times a second meanwhile.
 pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -202,7 +203,8 @@ impl HangBudget {
         }
     }
 
-    /// The settings for minimizing an entry, with its time limit; `None` if there is no time for it.
+    /// Returns the settings for minimizing an entry, with its time limit; `None` if there is no
+    /// time for it.
     pub(crate) fn of(&self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
         let budget_time = match self.left.filter(|_| is_slow(id)) {
             Some(left) if left < MIN_ENTRY => return None,
@@ -219,7 +221,7 @@ impl HangBudget {
         })
     }
 
-    /// Records that the minimization of an entry took the time `taken`.
+    /// Records that minimizing an entry took the time `taken`, if it is a hang or memory blow-up.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
         if let Some(left) = self.left.as_mut().filter(|_| is_slow(id)) {
             *left = left.saturating_sub(taken);
@@ -227,12 +229,14 @@ impl HangBudget {
     }
 }
 
-/// Whether each failing run of the entry takes all its permitted time or memory.
+/// Checks whether the entry is a hang or a memory blow-up, of which each failing run takes all its
+/// permitted time or memory.
 pub(crate) fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
-/// Text that tells the user how many hangs and memory blow-ups there was no time to minimize.
+/// Returns the text that tells the user how many hangs and memory blow-ups there was no time to
+/// minimize.
 pub(crate) fn hangs_left_note(groups: usize) -> String {
     let (groups, are) = match groups {
         1 => ("1 hang".to_owned(), "is"),
@@ -244,8 +248,8 @@ pub(crate) fn hangs_left_note(groups: usize) -> String {
     )
 }
 
-/// Whether a minimization is complete; false if it was interrupted. After Ctrl-C (`stopped`), a full
-/// disk and an error of the target are interruptions too.
+/// Returns true if a minimization is complete, and false if it was interrupted. After Ctrl-C
+/// (`stopped`), a full disk and an error of the target are interruptions too.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,
@@ -258,7 +262,7 @@ pub(crate) fn is_done(
     }
 }
 
-/// Whether the target has failed, which Ctrl-C may have killed as well.
+/// Checks whether `error` is a failure of the target, which Ctrl-C or a rebuild may have caused.
 pub(crate) fn is_of_target(error: &CampaignError) -> bool {
     matches!(
         error,

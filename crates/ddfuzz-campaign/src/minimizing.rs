@@ -23,7 +23,7 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// Most candidates that are run to find a smaller input with the same minor key.
+/// Most candidates that are run to find a smaller input with the minor key of the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
 /// The target and the settings of minimizations.
@@ -39,9 +39,9 @@ pub struct Minimizing {
     pub budget_time: Option<Duration>,
     /// Most executed tests for one entry; `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Whether the log contains each candidate.
+    /// Whether the log contains the bytes of each candidate.
     pub log_inputs: bool,
-    /// Whether a candidate is run again whose text was tested before.
+    /// Whether to run a candidate again although its text was tested before.
     pub no_cache: bool,
     /// Seed of the campaign, which the log records.
     pub seed: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Minimizing {
     pub hurried: bool,
     /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
-    /// How many further minor keys of a group are minimized, after the group has a result.
+    /// How many inputs with further minor keys are minimized in a group, after it has a result.
     pub variants: Variants,
 }
 
@@ -64,18 +64,19 @@ pub enum Variants {
     /// No further minor key.
     #[default]
     None,
-    /// [`Variants::MOST`] if no sanitizer has reported the crash. A sanitizer's report tells such
-    /// bugs apart by their groups.
+    /// At most [`Variants::MOST`] further minor keys; none if a sanitizer has reported the crash,
+    /// since its report tells such bugs apart by their groups.
     Plain,
     /// At most this number of further minor keys, for each group.
     Most(usize),
 }
 
 impl Variants {
-    /// Number of further minor keys by default.
+    /// Number of further minor keys of a group that are minimized by default.
     pub const MOST: usize = 3;
 
-    /// Number of further minor keys that are minimized in a group of this class.
+    /// Returns the greatest number of further minor keys that are minimized in a group of this
+    /// class.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -91,7 +92,7 @@ impl Variants {
 pub struct Finished {
     /// The first line of the log.
     pub start: StartLine,
-    /// The minimized input, with counts and claims.
+    /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
 }
 
@@ -115,7 +116,8 @@ impl Minimizing {
         }
     }
 
-    /// The same settings with the program of `crash`, if a study of many programs has found it.
+    /// Returns the same settings with the program of `crash`, if a study of many programs has found
+    /// it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -129,8 +131,8 @@ impl Minimizing {
         }
     }
 
-    /// The options of a minimization with these budgets, without callbacks. It ends when `stop` turns
-    /// true.
+    /// Returns the options of a minimization with the budgets of these settings, without callbacks.
+    /// The minimization ends when `stop` turns true.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -141,9 +143,9 @@ impl Minimizing {
         }
     }
 
-    /// Makes the oracle that tests whether an input shows the crash `held`, given by its record or by
-    /// the keys of a log. The search may run many inputs in one process; runs that a claim rests on
-    /// use fresh processes.
+    /// Makes the oracle that tests whether an input shows the crash `held`, given by its record or
+    /// by the keys of a log. The search may run many inputs in one process; runs that are to prove
+    /// that the result is minimal use fresh processes.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -182,9 +184,9 @@ impl Minimizing {
         })
     }
 
-    /// The limits on the runs of the search. For a hang they are shorter than those that it was found
-    /// with, if the input hangs within them too, since each failing run takes all the time
-    /// (docs/decisions/0050).
+    /// Returns the limits on the runs of the search. For a hang they are shorter than those that it
+    /// was found with, if the input hangs within them too, since each failing run takes all the
+    /// time (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -225,14 +227,15 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Whether any input crashes with the major key `major`.
+    /// Checks whether whatever input crashes with the major key `major`, by running a few very
+    /// different ones.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
         Ok(fails.map_err(OracleError::from)?)
     }
 
-    /// The first line of the log of `input`, which shows `crash`.
+    /// Returns the first line of the log for minimizing `input`, which shows `crash`.
     pub fn start_line(&self, input: &[u8], crash: &Crash) -> StartLine {
         let target = TargetRecord::new(&self.target, self.way);
         let key = KeyRecord {
@@ -340,8 +343,8 @@ impl Minimizing {
         Ok(())
     }
 
-    /// The first candidate of the search that crashes with the minor key of `crash`; `None` if the
-    /// first `MAX_CANDIDATES` have other results.
+    /// Returns the first candidate of the search that crashes with the minor key of `crash`; `None`
+    /// if the first `MAX_CANDIDATES` have other results.
     fn first_with_same_minor(
         &self,
         input: &[u8],
@@ -461,13 +464,14 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// The outcome of the minimization in the form in which it is stored.
+    /// Returns the outcome of the minimization in the form in which it is stored.
     pub fn outcome(&self) -> store::Minimized {
         outcome(&self.minimized, None)
     }
 }
 
-/// The outcome of a minimization as it is stored. `debug`: the input as the program shows it.
+/// Returns the outcome of a minimization as it is stored. `debug`: the input as the program shows
+/// it.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     let untried = |warning: &Warning| match warning {
         Warning::Values { untried } => Some(*untried),

@@ -24,18 +24,20 @@ use libafl_bolts::tuples::Merge;
 
 use crate::{Seeds, Words, generator::NotAName};
 
-/// Depth of havoc: a mutant gets 2^0 to 2^6 stacked mutations, one of this number of powers.
+/// Number of powers of two, from 2^0 to 2^6, from which the number of stacked mutations of a mutant
+/// is drawn.
 const HAVOC_STACK_POWERS: usize = 7;
 
 /// Makes mutated seeds. Each thread has its own `Mutation`; they share the seeds.
 pub struct Mutation {
     state: MutatorState,
-    /// Mutators on bytes, and those that need other seeds or words only if there are any.
+    /// LibAFL's mutators; those that need other seeds or words are left out if there are none.
     mutators: Box<dyn MutateAt>,
 }
 
 impl Mutation {
-    /// Makes mutations of these seeds, with these words, to inputs of at most `max_len` bytes.
+    /// Creates a mutator of these seeds, with these words, that makes inputs of at most `max_len`
+    /// bytes.
     pub fn new(seeds: &Seeds, words: &Words, max_len: u64) -> Mutation {
         let mut metadata = SerdeAnyMap::new();
         let mut tokens = Tokens::new();
@@ -60,7 +62,8 @@ impl Mutation {
         }
     }
 
-    /// Builds the input of this name; `None` if the campaign does not have its seed.
+    /// Builds the input that a name stands for; `None` if the campaign does not have the seed that
+    /// it names.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {
@@ -277,7 +280,7 @@ impl Corpus<BytesInput> for SharedSeeds {
     }
 }
 
-/// Number of hex digits in the name of a content.
+/// Number of hex digits of the hash, and of the random seed, in the name of a mutated seed.
 const DIGITS: usize = 16;
 
 /// The name of a mutated seed: `seed+HASH:SEED`, or `seed+HASH` for an unchanged seed.

@@ -15,13 +15,13 @@ use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};
 use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
 
-/// Time between two looks at the program's file.
+/// Least time between two checks of the program's file for changes while fuzzing goes on.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A file that has not changed for this time is complete.
+/// Time without changes after which a program's file counts as completely written.
 const SETTLED: Duration = Duration::from_secs(1);
-/// How long a program may be missing while it is built.
+/// How long a program's file may be missing while it is rebuilt, before the campaign fails.
 const MISSING_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time between two looks at a file that is being written.
+/// Time between two checks of a program's file that is being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Metadata of a file that changes when the file is written or replaced.
@@ -35,7 +35,8 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file at `path`; `None` if there is none.
+    /// Reads the stamp (device, inode, size and modification time) of the file at `path`; `None` if
+    /// there is no such file.
     pub(crate) fn at(path: &Path) -> Option<FileStamp> {
         let facts = path.metadata().ok()?;
         Some(FileStamp {
@@ -53,14 +54,15 @@ pub struct ProgramWatch {
     /// Path of the program; `None` for a bundled program, which never changes.
     program: Option<PathBuf>,
     stamp: Option<FileStamp>,
-    /// The blake3 of the program, 64 hex digits.
+    /// Blake3 hash of the build of the program that is watched, 64 hex digits.
     build: String,
-    /// When the file was last looked at.
+    /// When the program's file was last checked for changes.
     looked: Instant,
 }
 
 impl ProgramWatch {
-    /// Starts to watch the program of a target.
+    /// Starts to watch the program of a target: hashes its present build, to compare with later
+    /// ones.
     pub fn of(target: &Target) -> Result<ProgramWatch, CampaignError> {
         let (program, stamp, build) = match &target.program {
             Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
@@ -77,18 +79,19 @@ impl ProgramWatch {
         })
     }
 
-    /// The blake3 of the program, 64 hex digits.
+    /// Returns the blake3 hash of the build of the program that is watched, as 64 hex digits.
     pub fn build(&self) -> &str {
         &self.build
     }
 
-    /// Whether the program has changed. The file is looked at every two seconds at most; in between the
-    /// answer is no.
+    /// Checks whether the program differs from the watched build. The file is checked every two
+    /// seconds at most; calls in between return false.
     pub fn has_changed(&mut self) -> bool {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// Whether the program has changed; looks at the file now.
+    /// Checks now whether the program differs from the watched build; hashes the file only if its
+    /// metadata has changed.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -107,7 +110,8 @@ impl ProgramWatch {
     }
 
     /// Waits until the program is completely written, and watches this build from now on. Returns
-    /// whether it differs from the build watched before.
+    /// true if it differs from the build watched before, and false also if `stop` turns true
+    /// meanwhile.
     ///
     /// # Errors
     /// When the program is missing for two minutes.
@@ -137,7 +141,7 @@ impl ProgramWatch {
     }
 }
 
-/// The blake3 of a program's file, 64 hex digits.
+/// Returns the blake3 hash of a program's file, as 64 hex digits.
 fn build_of(path: &Path) -> Result<String, CampaignError> {
     let mut hasher = blake3::Hasher::new();
     let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
@@ -146,34 +150,35 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Checks all groups with a new build of the program, and records the result with the build.
+/// Runs the inputs of all groups with a new build of the program, and records which still fail.
 pub struct BuildCheck<'a> {
-    /// The output directory.
+    /// Output directory, with the groups and the builds recorded so far.
     pub store: &'a Mutex<Store>,
-    /// Target to run.
+    /// Settings of minimization, which name the target to run.
     pub minimizing: &'a Minimizing,
-    /// Number of workers.
+    /// Number of worker threads that run inputs in parallel.
     pub jobs: usize,
-    /// Turns true when the user stops.
+    /// Becomes true when the user stops the call.
     pub stop: &'a AtomicBool,
 }
 
 impl BuildCheck<'_> {
-    /// Whether the campaign has run more than one build.
+    /// Checks whether the campaign has run more than one build of the program.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.is_some_and(|campaign| campaign.builds.len() > 1)
     }
 
-    /// The last recorded build of the campaign; `None` if there is none.
+    /// Returns the last recorded build of the program in this campaign; `None` if there is none.
     fn recorded(&self) -> Option<Build> {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.and_then(|campaign| campaign.builds.last().cloned())
     }
 
-    /// Groups that do not fail in the same way with the last recorded build.
+    /// Returns the groups (kind and major key) that did not fail in the same way when they were
+    /// checked with the last recorded build.
     pub(crate) fn not_the_same(&self) -> HashSet<(Kind, String)> {
         let build = self.recorded();
         let groups = build.into_iter().flat_map(|build| build.groups);
@@ -186,8 +191,8 @@ impl BuildCheck<'_> {
         gone.collect()
     }
 
-    /// Starts a call: records the build of a new campaign; if the recorded build is another one, checks
-    /// all groups.
+    /// Compares, at the start of a call, the program with the last recorded build: records it if
+    /// there is none, and checks all groups if it is another build.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -268,7 +273,8 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Records that a group fails again with the present build, although the check did not see it.
+    /// Records that a group fails with the present build after all, although the check of all
+    /// groups with this build did not reproduce it.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());

@@ -23,7 +23,7 @@ pub struct Examined {
     pub crash: Option<Box<Crash>>,
 }
 
-/// A check of groups.
+/// Checks whether groups still fail, by running their inputs again.
 pub struct Recheck<'a> {
     /// Reader of the output directory with the groups.
     pub reader: &'a Reader,
@@ -31,7 +31,7 @@ pub struct Recheck<'a> {
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// Groups to check.
     pub groups: &'a [Group],
-    /// Turns true when the user stops.
+    /// Becomes true when the user stops the call.
     pub stop: &'a AtomicBool,
 }
 
@@ -134,8 +134,8 @@ impl Recheck<'_> {
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
 
-    /// The entries by which a group is checked: the representatives of its minor keys, and in a study of
-    /// several utilities one entry of each utility that has no representative.
+    /// Returns the entries by which a group is checked: the representatives of its minor keys, and
+    /// in a study of several utilities one entry of each utility that has no representative.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group.representatives() {
@@ -197,8 +197,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// Status of an entry's bug after its input was run again under `conditions`; if the runs cannot tell,
-/// also why.
+/// Returns the status of an entry's bug after its input was run again under `conditions`; if the
+/// runs cannot tell, also why.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -228,10 +228,10 @@ fn status(
     }
 }
 
-/// Whether two crashes are the same bug: they have the same major key; or the same class, and the same
-/// line or (after a rebuild) the same function names or no frames at all. Panics are compared by their
-/// messages. If the builds are not `comparable`, the line alone decides, since each sanitizer has its
-/// own classes.
+/// Checks whether two crashes are the same bug: they have the same major key; or the same class,
+/// and the same line or (after a rebuild) the same function names or no frames at all. Panics are
+/// compared by their messages. If the builds are not `comparable`, the line alone decides, since
+/// each sanitizer has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -251,12 +251,13 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Whether the record `before` was made by an older version of the keys, and has function names.
+/// Checks whether the record `before` was made by an older version of the keys, and has function
+/// names.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Names of the three innermost functions of the user's code.
+/// Returns the names of the three innermost functions of the user's code in the stack of a crash.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.take(3).map(|frame| frame.name.as_deref())

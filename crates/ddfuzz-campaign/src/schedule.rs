@@ -15,15 +15,17 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// An input of at most 1/10 of the size of all minimized inputs may give a smaller result.
+/// An input of at most the size of the smallest minimized input divided by this number may give a
+/// smaller result.
 const PART: u64 = 10;
 
 /// Priority of an entry to minimize; the first variant is the most urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// Founder of a group of crashes, found by a run.
+    /// Founder (first finding) of a group of crashes, found by a run.
     Found,
-    /// Founder of a group of crashes that only a minimization slipped into.
+    /// Founder (first finding) of a group of crashes that only the minimization of another group
+    /// has met.
     Slipped,
     /// Smaller input, found by a run, of a group with a result.
     Smaller,
@@ -33,12 +35,13 @@ pub(crate) enum Priority {
     Hang,
     /// Founder of a group of memory blow-ups.
     Oom,
-    /// Input of a minor key that no result shows.
+    /// Input with a minor key that no minimized result of its group has.
     Variant,
 }
 
 impl Priority {
-    /// Priority of the founder of a group; `None` if groups of the kind are never minimized.
+    /// Returns the priority of the founder of a group; `None` if groups of the kind are never
+    /// minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),
@@ -51,11 +54,12 @@ impl Priority {
     }
 }
 
-/// Position of an entry in the order of founders: kind of origin, run, name.
+/// Position of an entry in the order in which founders of groups are chosen: kind of origin, number
+/// of the run, name.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Position of an entry by its origin: entries found by runs in their order, then those from files, then
-/// slips by the test and the entry that they slipped from.
+/// Returns the position of an entry by its origin: entries found by runs in their order, then those
+/// from files, then those that minimizations have met (slips), by test and minimized entry.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -65,7 +69,7 @@ pub(crate) fn rank(found: Option<&Found>) -> Rank {
     }
 }
 
-/// Whether an entry was met by a minimization, not found by a run.
+/// Checks whether an entry was met by a minimization, not found by a run.
 pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
@@ -77,7 +81,7 @@ pub(crate) struct Bug<'a> {
 }
 
 impl<'a> Bug<'a> {
-    /// All entries of a group as one bug.
+    /// Returns all entries of a group as one bug.
     pub(crate) fn of(reader: &'a Reader, entries: &'a [Entry]) -> Bug<'a> {
         Bug {
             root: reader.root(),
@@ -85,7 +89,7 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// The bugs of a group: one for each utility, in a study of many.
+    /// Returns the bugs of a group: one for each utility in a study of many, else one.
     pub(crate) fn all(reader: &'a Reader, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
@@ -98,13 +102,13 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Whether any entry has a result.
+    /// Checks whether any entry of the bug has a minimized result.
     pub(crate) fn has_result(&self) -> bool {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
 
-    /// The entry to minimize first, if no entry has a result: the one found first by a run; of several
-    /// files, whose names do not tell which came first, the smallest.
+    /// Returns the entry to minimize first, if no entry has a result: the one found first by a run;
+    /// of several files, whose names do not tell which came first, the smallest.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -119,8 +123,8 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// The entry to minimize first, if no entry has a result: one whose minimization has begun, else the
-    /// one found first.
+    /// Returns the entry to minimize first, if no entry has a result: one whose minimization has
+    /// begun, else the one found first.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -130,8 +134,9 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// The first entry, found by a run or given as a file, that may give a smaller result than the
-    /// entries minimized so far. It depends on the runs alone, not on when it is asked for.
+    /// Returns the first entry, found by a run or given as a file, that may give a smaller result
+    /// than the entries minimized so far. It depends on the runs alone, not on when it is asked
+    /// for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
         let found: Vec<&Entry> = found.copied().collect();
@@ -145,8 +150,9 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// The smallest entry, of any origin, that may give a smaller result than all others. Entries that
-    /// belong to no test of a log are left out, since meeting them depends on the number of workers.
+    /// Returns the smallest entry, of any origin, that may give a smaller result than all others.
+    /// Entries that belong to no test of a log are left out, since meeting them depends on the
+    /// number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -164,8 +170,8 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// The smallest entry of a minor key that no result shows; `None` if the results show more than
-    /// `most` minor keys.
+    /// Returns the smallest entry of a minor key that no result shows; `None` if the results show
+    /// more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -188,14 +194,14 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Minor keys shown by results that have kept the minor key of their input.
+    /// Returns the minor keys shown by results that have kept the minor key of their input.
     fn shown(&self) -> BTreeSet<&'a str> {
         let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
         let shown = self.entries.iter().filter(shows);
         shown.map(|entry| entry.id.minor()).collect()
     }
 
-    /// Whether the minimization of an entry has begun: its log exists.
+    /// Checks whether the minimization of an entry has begun: its log exists.
     pub(crate) fn is_begun(&self, entry: &Entry) -> bool {
         entry.id.log(self.root).exists()
     }
@@ -204,7 +210,7 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Whether a minimization of another entry of this bug has met the entry.
+    /// Checks whether a minimization of another entry of this bug has met the entry.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -230,37 +236,39 @@ impl SmallestSizes {
         reached
     }
 
-    /// Sizes of the smallest result and the smallest minimized input of `entries`.
+    /// Returns the sizes of the smallest result and of the smallest minimized input of `entries`.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
-    /// Adds a minimization from `before` to `after` bytes.
+    /// Takes into account that an input of `before` bytes was minimized to `after` bytes.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
     }
 
-    /// Whether an input of `size` bytes may give a smaller result.
+    /// Checks whether minimizing an input of `size` bytes may give a smaller result than those so
+    /// far.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Whether the smallest result is larger than `size` bytes.
+    /// Checks whether the smallest result so far is larger than `size` bytes.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Greatest size in bytes of an input that may give a smaller result; `None` if nothing was minimized
-    /// or the result is empty.
+    /// Returns the greatest size in bytes of an input that may give a smaller result; `None` if
+    /// nothing was minimized or the result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / PART))
     }
 }
 
-/// The entries to minimize next, one for each bug, in order. With `last`, also those that are minimized
-/// after all others: groups that only a minimization slipped into, hangs, memory blow-ups, variants.
+/// Returns the entries to minimize next, one for each bug, in order. With `last`, also those that
+/// are minimized after all others: groups that only a minimization has met, hangs, memory blow-ups,
+/// variants.
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,
@@ -293,14 +301,15 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// The next smaller input found by runs in the group of crashes with this major key (12 hex digits).
+/// Returns the next smaller input found by runs in the group of crashes with this major key (12 hex
+/// digits); `None` if there is none.
 pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<EntryId>, StoreError> {
     let entries = reader.entries(Kind::Crash, major)?;
     let bug = Bug::of(reader, &entries);
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// The entry of a bug to minimize next, and its priority.
+/// Returns the entry of a bug to minimize next, and its priority; `None` if there is none.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -330,7 +339,8 @@ fn next_of<'a>(
     }
 }
 
-/// Whether an entry is minimized as a variant; its minimization then preserves its minor key.
+/// Checks whether an entry is minimized as a variant; its minimization then preserves its minor
+/// key.
 pub(crate) fn is_variant(
     reader: &Reader,
     entry: &Entry,
@@ -351,20 +361,22 @@ pub(crate) fn is_variant(
     }))
 }
 
-/// Inputs of other groups that minimizations have slipped into, read from their logs, each log once.
+/// Inputs with crashes of other groups that minimizations have met (slips), read from their logs,
+/// each log once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
     /// Entries whose logs were queued or read.
     seen: HashSet<EntryId>,
     /// Entries whose logs are to be read.
     unread: VecDeque<EntryId>,
-    /// Slips read from logs, with the entry that was minimized.
+    /// Slips (inputs with another crash that a minimization has met) read from logs, with the entry
+    /// that was minimized.
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
 impl SlippedInputs {
-    /// The next input that is smaller than the smallest of its group, with the entry whose minimization
-    /// has met it. Groups whose major key `accepts` rejects are left out.
+    /// Returns the next input that is smaller than the smallest of its group, with the entry whose
+    /// minimization has met it. Groups whose major key `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
@@ -385,7 +397,8 @@ impl SlippedInputs {
         }
     }
 
-    /// Reads the next log; returns false if there is none.
+    /// Reads the slips (inputs with another crash) from the next log of a minimization; returns
+    /// false if there is none.
     fn read_next(&mut self, reader: &Reader) -> Result<bool, CampaignError> {
         if self.unread.is_empty() {
             for group in reader.groups(Kind::Crash)? {
@@ -406,7 +419,8 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Files the next input that still crashes in its group; returns false if there is none.
+    /// Stores the next slipped input that still crashes in its group as an entry; returns false if
+    /// there is none.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -423,8 +437,8 @@ impl SlippedInputs {
     }
 }
 
-/// Files an input that the minimization of `entry` has met, if it still crashes in its group; returns
-/// whether it does.
+/// Stores an input that the minimization of `entry` has met as an entry of its own group, if it
+/// still crashes there; returns true if it does.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -453,7 +467,8 @@ pub(crate) fn file_slip<S: StoreWriter>(
     Ok(true)
 }
 
-/// The slips in the log of an entry; none if the log does not exist.
+/// Returns the slips (inputs with another crash) in the log of an entry's minimization; none if the
+/// log does not exist.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {
@@ -463,8 +478,8 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     Ok(least_slips(&entry.original_bytes()?, &log)?)
 }
 
-/// Whether a slip is smaller than all results and waiting inputs of its group, of the utility of
-/// `entry`.
+/// Checks whether a slip (input that the minimization of `entry` has met) is smaller than all
+/// results and waiting inputs of its group, for the same utility.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));
@@ -474,12 +489,12 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     Ok(SmallestSizes::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
 }
 
-/// Utility of an entry; `None` unless a study of many utilities has found it.
+/// Returns the utility of an entry; `None` unless a study of many utilities has found it.
 fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }
 
-/// Size of an entry's original input, in bytes; `u64::MAX` if the file is missing.
+/// Returns the size of an entry's original input, in bytes; `u64::MAX` if the file is missing.
 pub(crate) fn size(entry: &Entry) -> u64 {
     let facts = entry.original().metadata();
     facts.map_or(u64::MAX, |facts| facts.len())

@@ -15,14 +15,14 @@ pub enum Phase {
     Fuzzing,
     /// Fuzzing is over; the campaign determines where in the program hangs are.
     Naming {
-        /// Number of hangs that are left.
+        /// Number of hangs whose position in the program is still to be determined.
         left: u64,
     },
     /// Fuzzing is over or paused; groups are minimized.
     Minimizing {
-        /// Number of groups that are done.
+        /// Number of groups whose minimization has ended.
         done: u64,
-        /// Number of all groups to minimize.
+        /// Number of all groups to minimize, including those that are done.
         of: u64,
         /// Time limit for each group, in milliseconds; `None` means no limit.
         each_ms: Option<u64>,
@@ -30,7 +30,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase in which `done` groups are minimized, `left` are not, and each has `budget`.
+    /// Returns the phase in which `done` groups are minimized, `left` are not yet, and each has
+    /// `budget`.
     pub(crate) fn minimizing(done: u64, left: u64, budget: Option<Duration>) -> Phase {
         Phase::Minimizing {
             done,
@@ -39,7 +40,7 @@ impl Phase {
         }
     }
 
-    /// Description for the user; `None` while the campaign fuzzes.
+    /// Returns a description of the phase for the user; `None` while the campaign fuzzes.
     pub fn text(&self) -> Option<String> {
         match self {
             Phase::Fuzzing => None,
@@ -57,7 +58,7 @@ impl Phase {
         }
     }
 
-    /// Name of the phase in JSON.
+    /// Returns the name of the phase in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Phase::Fuzzing => "fuzzing",
@@ -75,13 +76,13 @@ pub struct Progress {
     pub phase: Phase,
     /// Milliseconds since this call began to fuzz.
     pub time_ms: u64,
-    /// Number of runs committed in this count.
+    /// Number of runs committed that count for `--runs`, which several calls may share.
     pub runs: u64,
-    /// Runs committed per second of this call.
+    /// Number of runs committed per second of this call's fuzzing time.
     pub runs_per_s: f64,
-    /// Number of inputs in the corpus.
+    /// Number of inputs in the corpus of a guided campaign.
     pub corpus: u64,
-    /// Number of groups of crashes.
+    /// Number of groups of crashes that the campaign has found.
     pub groups: u64,
     /// Number of runs that crashed.
     pub crashes: u64,
@@ -93,21 +94,22 @@ pub struct Progress {
     pub minimizing: u64,
     /// Number of edges that runs have reached; `None` if the target reports no coverage.
     pub edges: Option<u64>,
-    /// Number of all edges of the target.
+    /// Number of all edges of the target; `None` if it reports no coverage.
     pub edges_of: Option<u64>,
-    /// Share of the reached edges that are reached again when an input is run again, from 0 to 1.
+    /// Share of the reached edges that are reached again when an input is run again, from 0 to 1;
+    /// `None` without coverage.
     pub stability: Option<f64>,
     /// Share of the workers' time spent on minimization, from 0 to 1.
     pub minimizer_share: f64,
 }
 
 impl Progress {
-    /// Runs per second when `runs` take `time`.
+    /// Returns the number of runs per second when `runs` take `time`.
     pub(super) fn rate(runs: u64, time: Duration) -> f64 {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// Copy of this progress with another time.
+    /// Returns a copy of this progress with `time` as the time since the call began.
     pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,

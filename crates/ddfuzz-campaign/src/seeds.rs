@@ -20,7 +20,7 @@ const MOST_SEEDS: usize = 1 << 18;
 /// An input to mutate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The first 16 hex digits of the blake3 of the content.
+    /// The first 16 hex digits of the blake3 hash of the content.
     pub hash: String,
     /// Content of the seed.
     pub bytes: Vec<u8>,
@@ -39,7 +39,7 @@ pub struct SkippedSeeds {
     pub again: u64,
     /// Fifos, sockets, devices and broken links in directories.
     pub no_files: u64,
-    /// Files beyond 256 MiB or 2^18 seeds.
+    /// Files left out because all seeds together would exceed 256 MiB or 2^18 in number.
     pub too_many: u64,
 }
 
@@ -71,7 +71,7 @@ impl Seeds {
         Ok(gathered.end())
     }
 
-    /// Makes seeds of contents in memory.
+    /// Makes seeds of contents in memory: sorts them by hash, and drops repeated ones.
     pub fn of<B: Into<Vec<u8>>>(contents: impl IntoIterator<Item = B>) -> Seeds {
         let mut gathered = Gathered::new(u64::MAX);
         for bytes in contents {
@@ -80,35 +80,36 @@ impl Seeds {
         gathered.end().0
     }
 
-    /// The seeds, in the order of their hashes.
+    /// Returns the seeds, in the order of their hashes.
     pub fn all(&self) -> &[Seed] {
         &self.0
     }
 
-    /// Number of seeds.
+    /// Returns the number of seeds.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no seeds.
+    /// Returns true if there are no seeds.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Index of the seed with this hash.
+    /// Returns the index of the seed with this hash; `None` if there is none.
     pub fn place_of(&self, hash: &str) -> Option<usize> {
         let place = self.0.binary_search_by(|seed| seed.hash.as_str().cmp(hash));
         place.ok()
     }
 
-    /// Hash of all seeds: the blake3, in hex, of their contents in order.
+    /// Returns a hash of all seeds: the blake3, in hex, of their contents in order.
     pub fn digest(&self) -> String {
         let contents = self.all().iter().map(|seed| &seed.bytes[..]);
         hash_all(b"ddfuzz-seeds-1", contents)
     }
 }
 
-/// The blake3, in hex, of a purpose and texts, each with its length.
+/// Returns the blake3 hash, in hex, of `purpose` (which keeps different uses apart) and of all
+/// texts with their lengths.
 pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
@@ -119,7 +120,7 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
     hasher.finalize().to_hex().to_string()
 }
 
-/// Seeds while they are read.
+/// Seeds while they are read from files.
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
@@ -211,7 +212,7 @@ impl Gathered {
     }
 }
 
-/// Device and inode of a directory.
+/// Returns the device and inode of a directory.
 fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

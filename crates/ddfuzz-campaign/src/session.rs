@@ -25,11 +25,11 @@ pub(crate) struct SessionSettings<'a> {
     pub(crate) deadline: &'a Deadline,
     /// Target, and how groups are minimized.
     pub(crate) minimizing: &'a Minimizing,
-    /// Number of workers.
+    /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub(crate) known: &'a KnownGroups,
-    /// Wall time for fuzzing; `None` means no limit.
+    /// Wall time that the call may fuzz; `None` means no limit.
     pub(crate) time: Option<Duration>,
     /// Conditions that end the fuzzing (`--until`).
     pub(crate) until: &'a [Until],
@@ -46,11 +46,11 @@ pub(crate) struct CampaignSession<'a> {
     pub(crate) gate: &'a PauseGate,
     /// Waits until a full disk has space.
     pub(crate) disk_wait: DiskWait<'a>,
-    /// When fuzzing began.
+    /// When this call began to fuzz.
     pub(crate) began: Instant,
     /// When the time for fuzzing ends; `None` means no limit.
     pub(crate) end: Option<Instant>,
-    /// New groups of this count, as last counted.
+    /// New groups that the conditions of `--until` are compared with, as last counted.
     pub(crate) new_groups: NewGroups,
     /// When the last line of `stats.jsonl` was written.
     pub(crate) saved: Instant,
@@ -60,7 +60,7 @@ pub(crate) struct CampaignSession<'a> {
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Starts the session; its time begins now.
+    /// Creates the state of a call; the time of the call is measured from now on.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -85,28 +85,29 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Whether the user has stopped the call, or its deadline is over.
+    /// Checks whether the user has stopped the call, or its deadline is over.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the user has stopped the call before its deadline.
+    /// Checks whether the user has stopped the call before its deadline.
     pub(crate) fn interrupted(&self) -> bool {
         self.stopped() && !self.settings.deadline.is_over()
     }
 
-    /// Time since fuzzing began, without the time in which the disk was full.
+    /// Returns the time since the call began to fuzz, without the time in which the disk was full.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Whether `error` only means that the disk was full until the time was over or the user stopped.
+    /// Checks whether `error` only means that the disk stayed full until the time for fuzzing was
+    /// over or the user stopped the call.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Replaces an error after which the campaign [gives up](Self::gives_up) with `otherwise`: the
-    /// campaign ends with what is stored.
+    /// Returns `result`, but `Ok(otherwise)` in place of an error after which the campaign [gives
+    /// up](Self::gives_up), so that the call ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -128,14 +129,15 @@ impl<'a> CampaignSession<'a> {
             .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// Pauses if `result` is the error of a full disk; returns whether to try again.
+    /// Pauses until there is space if `result` is the error of a full disk; returns true if the
+    /// failed operation is to be tried again.
     pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.disk_wait
             .retry_after(result, &mut |text| screen.note(text))
     }
 
-    /// Whether the next line of `stats.jsonl` is due.
+    /// Checks whether it is time for the next line of `stats.jsonl`.
     pub(crate) fn is_save_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }
@@ -147,7 +149,7 @@ impl<'a> CampaignSession<'a> {
         Ok(self.with_space(|| lock(store).append_stats(progress))?)
     }
 
-    /// Writes and shows the last progress of the call.
+    /// Appends the last progress of the call to `stats.jsonl`, and shows it to the user.
     pub(crate) fn show_last(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let stats = self.append_stats(progress);
         self.or_stopped(stats, ())?;
@@ -155,7 +157,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Progress of the call: counts of the checkpoint, time, and rate of `runs` in `fuzzed`.
+    /// Returns the progress of the call: the checkpoint's counts, the time since the start, and the
+    /// rate of `runs` (a number) made in `fuzzed` (fuzzing time).
     pub(crate) fn progress(
         &self,
         campaign: &CampaignState<'_>,
@@ -169,7 +172,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Share of the workers' time that `spent` is, from 0 to 1.
+    /// Returns which fraction of all workers' time so far `spent` (time for minimization) is, from
+    /// 0 to 1.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
         spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
@@ -179,7 +183,7 @@ impl<'a> CampaignSession<'a> {
         lock(self.store).reader().clone()
     }
 
-    /// Whether the user has muted the group of crashes with this major key (12 hex digits).
+    /// Checks whether the user has muted the group of crashes with this major key (12 hex digits).
     pub(crate) fn is_muted(&self, major: &str) -> bool {
         let store = lock(self.store);
         store
@@ -187,7 +191,7 @@ impl<'a> CampaignSession<'a> {
             .is_muted(Kind::Crash, major, self.settings.known)
     }
 
-    /// Shows the group of an entry as new.
+    /// Shows the group of an entry (stored finding) to the user as a new group.
     pub(crate) fn show_new(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         if let Some(view) = GroupView::of(&self.reader(), id)? {
             self.screen.group(&view);
@@ -195,7 +199,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Shows the group of an entry if its minimization has ended; returns whether it has.
+    /// Shows the group of an entry to the user if its minimization has ended; returns true if it
+    /// has.
     ///
     /// # Errors
     /// The error of the minimization, unless the user's stop explains it.
@@ -211,7 +216,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry on this thread; meanwhile shows `progress` with the time that passes.
+    /// Minimizes one entry (stored finding) on this thread; shows `progress` with the passing time
+    /// meanwhile.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,
@@ -223,8 +229,8 @@ impl<'a> CampaignSession<'a> {
         minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
-    /// Counts the groups of crashes that this count has found first and that are not muted;
-    /// `fuzzed` is the time until now.
+    /// Counts, for `--until`, the groups of crashes that are new: not muted, not there before the
+    /// campaign, and not reported by a completed call. `fuzzed` is the fuzzing time until now.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -235,15 +241,17 @@ impl<'a> CampaignSession<'a> {
         self.new_groups.update(new, fuzzed);
     }
 
-    /// The first condition of `--until` that is met after `fuzzed`: of those that depend on the runs
-    /// alone if `of_runs`, else of those that depend on the clock.
+    /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`: with
+    /// `of_runs` among the conditions on runs, else among those on the clock. `None` if none is
+    /// met.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Summary of the call. The campaign itself fills in `runs_of_call`, `unstored` and `unnamed`.
+    /// Builds the summary of the call. The campaign itself fills in `runs_of_call`, `unstored` and
+    /// `unnamed`.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -277,7 +285,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Compares the program with the recorded build, at the start of a call.
+    /// Compares the program with the last recorded build, at the start of a call, and checks all
+    /// groups if it was rebuilt.
     pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
         self.build_check().begin(watch, self.screen)?;
         self.gone = self.build_check().not_the_same();
@@ -293,7 +302,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Records that a group fails again which did not with the present build.
+    /// Records that a group fails again, if the check of all groups with the present build of the
+    /// program had not reproduced it.
     pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
         if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
             self.build_check().seen_again(kind, major)?;
@@ -305,15 +315,15 @@ impl<'a> CampaignSession<'a> {
 /// The result of one call of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Number of runs committed in this count (of `--runs`, which several calls may share).
+    /// Number of runs committed that count for `--runs`, which several calls may share.
     pub runs: u64,
-    /// Number of runs committed by this call.
+    /// Number of runs committed by this call (invocation of ddfuzz).
     pub runs_of_call: u64,
     /// Wall time that this call fuzzed.
     pub fuzzed: Duration,
     /// Number of groups of crashes that no completed call has reported before.
     pub new_groups: u64,
-    /// Number of runs of this count that crashed in a group known before.
+    /// Number of those of the `runs` that crashed in a group known before.
     pub known_crashes: u64,
     /// Number of runs that crashed, in all calls of the campaign.
     pub crashes: u64,
@@ -335,7 +345,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs per second of this call.
+    /// Returns the number of runs of this call per second of its fuzzing time.
     pub fn runs_per_s(&self) -> f64 {
         Progress::rate(self.runs_of_call, self.fuzzed)
     }

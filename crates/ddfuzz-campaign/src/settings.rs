@@ -45,7 +45,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether the campaign may be linked with other hosts.
+    /// Checks whether the user has asked for links with campaigns on other hosts.
     pub fn is_used(&self) -> bool {
         self.port.is_some() || self.join.is_some()
     }
@@ -85,7 +85,7 @@ pub struct Settings {
     /// Greatest share of a fuzzing worker's time that minimization takes. Only guided campaigns use
     /// it.
     pub share: Share,
-    /// Number of workers.
+    /// Number of workers (threads or processes) that fuzz in parallel.
     pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
@@ -93,14 +93,14 @@ pub struct Settings {
     pub minimizing: Minimizing,
     /// Links with campaigns on other hosts.
     pub network: Network,
-    /// Monitoring services.
+    /// Monitoring services that the campaign reports its status to.
     pub monitoring: Monitoring,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
 }
 
 impl Settings {
-    /// The settings that all kinds of campaigns share.
+    /// Returns those of the settings that all kinds of campaigns have.
     pub(super) fn session(&self) -> SessionSettings<'_> {
         SessionSettings {
             deadline: &self.deadline,
@@ -113,12 +113,12 @@ impl Settings {
     }
 }
 
-/// A share above 0 and up to 1.
+/// A fraction above 0 and up to 1, like the part of the time that minimization may take.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
 impl Share {
-    /// Default share of minimization: 20 %.
+    /// Default part of a fuzzing worker's time that minimization may take: 20 %.
     pub const DEFAULT: Share = Share(0.2);
 
     /// Creates a share; `None` unless `part` is above 0 and up to 1.
@@ -126,7 +126,7 @@ impl Share {
         (part > 0.0 && part <= 1.0).then_some(Share(part))
     }
 
-    /// The share as a number, above 0 and up to 1.
+    /// Returns the share as a number, above 0 and up to 1.
     pub fn part(self) -> f64 {
         self.0
     }
@@ -144,7 +144,7 @@ impl Display for Share {
     }
 }
 
-/// The error of a text that is no share.
+/// The error of a text that cannot be read as a share above 0 % and up to 100 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a share above 0% and up to 100%, like 20% or 0.2")]
 pub struct InvalidShare;

@@ -22,11 +22,11 @@ pub enum Until {
     NoNewFor(Duration),
 }
 
-/// The numbers on which conditions depend.
+/// Numbers of a campaign on which the conditions of `--until` depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CampaignStatus {
-    /// Number of groups of crashes that committed runs of this count have founded, without muted groups
-    /// and groups known before.
+    /// Number of groups of crashes that are new: not muted, not there before the campaign, and not
+    /// reported by a completed call.
     pub groups: u64,
     /// Time of fuzzing since the last new group; `None` if no group is new.
     pub since_new: Option<Duration>,
@@ -35,7 +35,7 @@ pub struct CampaignStatus {
 }
 
 impl Until {
-    /// Whether the condition is met.
+    /// Checks whether the condition is met.
     pub fn is_reached(&self, status: &CampaignStatus) -> bool {
         match self {
             Until::First => status.groups >= 1,
@@ -44,13 +44,13 @@ impl Until {
         }
     }
 
-    /// Whether the condition depends on the runs alone, and not on the clock.
+    /// Checks whether the condition depends on the runs alone, and not on the clock.
     pub fn is_of_runs(&self) -> bool {
         !matches!(self, Until::NoNewFor(_))
     }
 }
 
-/// Number of new groups of a count, and when the last of them was found.
+/// Number of new groups that `--until` compares with, and when the last of them was found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewGroups {
     count: u64,
@@ -58,7 +58,7 @@ pub(super) struct NewGroups {
 }
 
 impl NewGroups {
-    /// Sets the number of new groups after `elapsed` fuzzing.
+    /// Sets the number of new groups, as counted after the fuzzing time `elapsed`.
     pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
         if count > self.count {
             *self = NewGroups {
@@ -68,7 +68,7 @@ impl NewGroups {
         }
     }
 
-    /// The status of the campaign after `elapsed` fuzzing.
+    /// Returns the numbers for the conditions of `--until` after the fuzzing time `elapsed`.
     pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
         CampaignStatus {
             groups: self.count,
@@ -78,7 +78,7 @@ impl NewGroups {
     }
 }
 
-/// The first of several conditions that is met.
+/// Returns the first of the conditions `ends` that is met; `None` if none is met.
 pub fn reached(ends: &[Until], status: &CampaignStatus) -> Option<Until> {
     ends.iter().copied().find(|end| end.is_reached(status))
 }
@@ -174,13 +174,14 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Whether the deadline, and not the user, has stopped the call.
+    /// Checks whether the deadline, and not the user, has stopped the call.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Time for fuzzing if the user asked for `time` of fuzzing and a call of `total`. Without `time`, a
-    /// quarter of `total` is left for the work after fuzzing.
+    /// Returns the time limit for fuzzing (`None`: no limit) if the user asked for `time` of
+    /// fuzzing and a whole call of `total`. Without `time`, a quarter of `total` is left for the
+    /// work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -190,7 +191,7 @@ impl Deadline {
     }
 }
 
-/// When the workers stop.
+/// Tells the workers of a campaign when to stop and when to pause.
 pub(crate) struct StopCondition<'a> {
     /// Turns true when the user stops or the whole call's deadline is over.
     stop: &'a AtomicBool,
@@ -203,7 +204,8 @@ pub(crate) struct StopCondition<'a> {
 }
 
 impl<'a> StopCondition<'a> {
-    /// Workers stop when `stop` turns true or `deadline` is over.
+    /// Creates the condition that workers stop when `stop` turns true or `deadline` is over, and
+    /// pause at `gate`.
     pub(crate) fn new(
         stop: &'a AtomicBool,
         deadline: Option<Instant>,
@@ -217,30 +219,31 @@ impl<'a> StopCondition<'a> {
         }
     }
 
-    /// Stops all workers for good if `now` is true.
+    /// Makes all workers stop for good if `now` is true; does nothing otherwise.
     pub(crate) fn break_off(&self, now: bool) {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Waits while the disk is full; then returns whether workers go on.
+    /// Waits while the disk is full; then returns true if workers are to go on.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()
     }
 
-    /// Whether workers stop.
+    /// Checks whether workers have to stop: the user stopped, the time is over, or a worker failed.
     pub(crate) fn is_over(&self) -> bool {
         let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
         stopped || self.is_late()
     }
 
-    /// Whether a run that ended with `ended` is classified. A hang is not after the user has stopped,
-    /// since classifying it takes as long as the run; the next call repeats the run.
+    /// Checks whether a run that ended with `ended` is to be classified. A hang is not after the
+    /// user has stopped, since classifying it takes as long as the run; the next call repeats the
+    /// run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the time for fuzzing is over.
+    /// Checks whether the time for fuzzing is over.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)

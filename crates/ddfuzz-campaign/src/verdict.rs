@@ -9,7 +9,7 @@ use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, StoreError, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of judging an input.
+/// The result of judging an input of another fuzzer ([`judged`]).
 pub enum Judged {
     /// The input crashed with a known major and minor key.
     Again(Key, Key),
@@ -17,8 +17,9 @@ pub enum Judged {
     New(Examined),
 }
 
-/// Runs an input. If `any` keys are known, runs it once for its keys, and stops there if `is_known`
-/// accepts them; else examines the input in full ([`examined`]), with `leaks` also for leaks.
+/// Runs an input of another fuzzer. If `any` is true (some keys are known), runs it first for the
+/// keys of its crash alone, and stops there if `is_known` accepts them; else examines the input in
+/// full ([`examined`]): with `leaks` also for memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -53,8 +54,8 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Whether the target crashes with this major key on any input; tests the empty input and four others
-/// that have nothing in common.
+/// Checks whether the target crashes with this major key on whatever input: returns true if the
+/// empty input and four others that have nothing in common all crash so.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -66,7 +67,7 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Whether the file name says that the other fuzzer has found a leak.
+/// Checks whether the input's file name says that the other fuzzer found a memory leak with it.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
@@ -93,7 +94,8 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
     }
 }
 
-/// Kind of group that a crash belongs to; a crash that did not occur in each try is flaky.
+/// Returns the kind of group that a crash belongs to; a crash that did not occur in each try is
+/// flaky.
 pub fn kind_of(crash: &Crash) -> Kind {
     match crash.hits < crash.tries {
         true => Kind::Flaky,
@@ -101,7 +103,7 @@ pub fn kind_of(crash: &Crash) -> Kind {
     }
 }
 
-/// The part of a crash record that the journal of triage holds.
+/// Returns the part of a crash record that triage writes into its journal.
 pub fn line_of(crash: &Crash) -> CrashLine {
     CrashLine {
         kind: kind_of(crash),
@@ -120,8 +122,9 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
-/// Hash that identifies a target: of its program, arguments, environment and limits, and of the version
-/// of the keys. The way of execution, libraries, and files named by arguments are not included.
+/// Returns a hash that identifies a target: of its program, arguments, environment and limits, and
+/// of the version of the keys. The way of execution, libraries, and files named by arguments are
+/// not included.
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = match &target.program {
         Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),

@@ -2,11 +2,11 @@
 
 use std::fmt::{Display, Formatter};
 
-/// Length of the hash in file names, in bytes.
+/// Number of bytes of a content's hash that are written, in hex, as its file name.
 const NAME_BYTES: usize = 8;
 
-/// Identifies a content by its size and blake3 hash, whatever its file is called. Results of a
-/// cleanup are sorted by it, so by size first.
+/// Identifies the content of a file by its size and blake3 hash, whatever the file is called. Ids,
+/// and with them the results of a cleanup, are sorted by size, then by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId {
     size: u64,
@@ -14,7 +14,7 @@ pub struct ContentId {
 }
 
 impl ContentId {
-    /// Computes the id of a file with these bytes.
+    /// Computes the id (size and blake3 hash) of the file content `bytes`.
     pub fn of(bytes: &[u8]) -> ContentId {
         ContentId {
             size: bytes.len() as u64,
@@ -22,29 +22,30 @@ impl ContentId {
         }
     }
 
-    /// The id of a content with this size and hash.
+    /// Makes the id of a content from its size in bytes and its blake3 hash.
     pub fn new(size: u64, blake3: [u8; 32]) -> ContentId {
         ContentId { size, blake3 }
     }
 
-    /// The id of a content with this size and a hash of 64 hex digits; `None` if `digits` is no
-    /// hash.
+    /// Makes the id of a content from its size in bytes and its blake3 hash as 64 hex digits;
+    /// `None` if `digits` is not such a hash.
     pub fn parse(size: u64, digits: &str) -> Option<ContentId> {
         let blake3 = blake3::Hash::from_hex(digits).ok()?;
         Some(ContentId::new(size, *blake3.as_bytes()))
     }
 
-    /// Length of the content, in bytes.
+    /// Returns the length of the content, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// blake3 hash of the content.
+    /// Returns the blake3 hash of the content.
     pub fn blake3(&self) -> &[u8; 32] {
         &self.blake3
     }
 
-    /// File name of the content in output directories: the first 16 hex digits of its hash.
+    /// Returns the file name of the content in output directories: the first 16 hex digits of its
+    /// hash.
     pub fn name(&self) -> String {
         let digits = self.blake3[..NAME_BYTES].iter();
         digits.map(|byte| format!("{byte:02x}")).collect()

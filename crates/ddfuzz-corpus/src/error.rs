@@ -11,7 +11,7 @@ use ddfuzz_exec::ExecError;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::StoreError;
 
-/// Why a cleanup failed. The corpus is unchanged.
+/// Why the cleanup of a corpus failed; the corpus is unchanged then.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     /// The target cannot be run.
@@ -20,51 +20,52 @@ pub enum CleanError {
     /// The output directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A crash cannot be stored or minimized.
+    /// A crashing input of the corpus cannot be stored or minimized.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
-    /// A file cannot be trimmed.
+    /// A kept file cannot be trimmed (made smaller by delta debugging with the same coverage).
     #[error(transparent)]
     Trim(TrimError),
-    /// A path of the command line cannot be listed.
+    /// A path of the corpus, as given on the command line, cannot be listed.
     #[error(transparent)]
     NotListed(NotListed),
-    /// The journal cannot be read or written.
+    /// The journal, a file with the features that each input reached, cannot be read or written.
     #[error("the journal of what each content reaches: {source}")]
     Journal {
-        /// Error of the system call.
+        /// Error of the system call that failed to read or write the journal.
         source: io::Error,
     },
-    /// No file would be kept.
+    /// The cleanup would keep no file of the corpus.
     #[error("nothing would be left of the corpus: {why}")]
     Empty {
-        /// The reason, as a sentence for the user.
+        /// Why no file would be kept, as a sentence for the user.
         why: String,
     },
-    /// A file that was to be kept no longer exists or was changed.
+    /// A file of the corpus that was to be kept was removed or changed during the cleanup.
     #[error("{} changed while the corpus was cleaned", path.display())]
     Changed {
-        /// Path of the file.
+        /// Path of the file that was removed or changed.
         path: PathBuf,
     },
-    /// The folder of kept files contains files that no cleanup has written.
+    /// The output folder for the kept files contains files that no cleanup has written; they are
+    /// not replaced.
     #[error("{} contains files that were not written by a cleanup", path.display())]
     Occupied {
-        /// Path of the folder.
+        /// Path of the output folder that contains other files.
         path: PathBuf,
     },
-    /// The user stopped the cleanup.
+    /// The user stopped the cleanup; another call continues it.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl CleanError {
-    /// Makes the error for a failed access to the journal.
+    /// Makes the error for a failed read or write of the cleanup's journal.
     pub fn journal(source: io::Error) -> CleanError {
         CleanError::Journal { source }
     }
 
-    /// Makes the error for a corpus without a readable input.
+    /// Makes the error for a corpus in which no input can be read.
     pub(super) fn unread() -> CleanError {
         CleanError::Empty {
             why: "there is no input that can be read".to_owned(),

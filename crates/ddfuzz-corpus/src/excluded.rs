@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::Amount;
 
-/// Most examples that are kept.
+/// Most unused files that one `Excluded` names as examples.
 const EXAMPLES: usize = 16;
 
-/// Number and size of files that are not used for one kind of reason, and up to 16 examples with
-/// the exact reason: those with the least paths, in any order of calls.
+/// Number and total size of files that a cleanup does not use for one kind of reason (such as too
+/// large), and up to 16 examples with the exact reason: those whose paths sort first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excluded {
     amount: Amount,
@@ -17,7 +17,8 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// Counts a file of `bytes` bytes (0 if unknown).
+    /// Counts one unused file of `bytes` bytes (0 if unknown). `why` makes the reason, and is
+    /// called only if the file becomes an example.
     pub fn add(&mut self, path: &Path, bytes: u64, why: impl FnOnce() -> String) {
         self.amount.add(bytes);
         let last = self.examples.last_key_value();
@@ -31,17 +32,19 @@ impl Excluded {
         }
     }
 
-    /// Number of the files, and their total size as far as it is known.
+    /// Returns the number of files counted as unused, and their total size in bytes as far as it is
+    /// known.
     pub fn amount(&self) -> Amount {
         self.amount
     }
 
-    /// Whether no file was counted.
+    /// Returns true if no file was counted as unused.
     pub fn is_empty(&self) -> bool {
         self.amount.files == 0
     }
 
-    /// Returns up to 16 files in the order of their paths, each with the reason.
+    /// Returns up to 16 of the unused files, in the order of their paths, each with the reason why
+    /// it is not used.
     pub fn examples(&self) -> impl Iterator<Item = (&Path, &str)> {
         let examples = self.examples.iter();
         examples.map(|(path, why)| (path.as_path(), why.as_str()))

@@ -15,9 +15,10 @@ use ddfuzz_store::{Reader, hash_of};
 pub struct Fate {
     /// Whether the file was kept, in its original or trimmed form.
     pub kept: bool,
-    /// Whether the file was in the corpus, as far as the result and the journal tell.
+    /// Whether the file was part of the cleaned corpus, as far as the cleanup's result and journal
+    /// tell.
     pub in_corpus: bool,
-    /// The reason, as a sentence for the user.
+    /// Why the cleanup kept the file or left it out, as a sentence for the user.
     pub why: String,
 }
 
@@ -31,10 +32,11 @@ impl Fate {
     }
 }
 
-/// Most kept files that are named as reaching the features of another file.
+/// Most kept files that an explanation names as reaching the features of a file that was left out.
 const NAMED: usize = 3;
 
-/// Explains what became of `file` in a cleanup. Reads only the file, the result and the journal.
+/// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the
+/// cleanup has stored, and runs nothing.
 pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
     let out = |why: String| Ok(Fate::new(false, true, why));
     let mut bytes = Vec::new();
@@ -93,8 +95,8 @@ pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<
     })
 }
 
-/// Explains a file that does not exist; only kept files and examples of unreadable ones are
-/// recorded by name.
+/// Explains what a cleanup did with a file that no longer exists, as far as it is recorded: only
+/// kept files, and examples of unreadable ones, are recorded by name.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::new(
@@ -118,7 +120,8 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// Returns the kept file at this path, in the output directory or in the cleaned corpus.
+/// Returns the kept file that the cleanup wrote to the path `file`, in the output directory or in a
+/// corpus cleaned in place; `None` if it wrote none there.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -132,7 +135,7 @@ fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> 
     result.kept.iter().find(|kept| kept.file == path)
 }
 
-/// Whether both paths lead to one file.
+/// Whether both paths lead to the same file.
 fn is_same(one: &OsText, other: &Path) -> bool {
     let one = Path::new(&one.0);
     let absolute = std::path::absolute(other);
@@ -148,7 +151,8 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns a text that names the kept files that reach the features of this file.
+/// Returns the explanation of a file that was left out as redundant: names the kept files that
+/// reach its `features`.
 fn covered(
     view: &JournalView,
     result: &CleanResult,
@@ -189,8 +193,8 @@ fn covered(
     Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
 }
 
-/// Returns the text for a file with `all` features, of which the kept files `by` reach all but
-/// `left`; the others may be reached by the `--onto` corpus.
+/// Returns the explanation of a redundant file with `all` features: the kept files named in `by`
+/// reach all but `left` of them, which the `--onto` corpus may reach.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();
@@ -207,7 +211,8 @@ fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     }
 }
 
-/// Returns the text for a failing file, which names its group; `None` if the file is in no group.
+/// Returns the explanation of a file that fails, which names its crash group; `None` if its content
+/// is in no group.
 fn group_of(place: &CleanPaths, bytes: &[u8]) -> Result<Option<String>, CleanError> {
     let hash = hash_of(bytes);
     let reader = Reader::open(place.root())?;

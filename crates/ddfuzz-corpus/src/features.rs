@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use ddfuzz_minimize::log::Numbers;
 
-/// An instrumented place (edge) with a range of hit counts (1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128
-/// and more): eight times the number of the place plus the number of the range.
+/// A coverage feature: an instrumented place (edge) with a range of hit counts (1, 2, 3, 4–7, 8–15,
+/// 16–31, 32–127, 128 and more), as a number: eight times the place's number plus the range's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Feature(pub u32);
 
 impl Feature {
-    /// Returns the feature of a place with this hit count; `None` for 0.
+    /// Returns the feature of the instrumented place (edge) `place` that a run passed `count`
+    /// times; `None` if `count` is 0, or the place's number is too large.
     fn of(place: usize, count: u8) -> Option<Feature> {
         let range = match count {
             0 => return None,
@@ -25,19 +26,20 @@ impl Feature {
         Some(Feature(place.checked_mul(8)? + range))
     }
 
-    /// Whether a run with these counters reached the feature.
+    /// Whether a run reached the feature, given the run's hit counter of each instrumented place
+    /// (edge).
     fn is_in(self, counters: &[u8]) -> bool {
         let (least, greatest) = self.counts();
         let count = counters.get(self.place() as usize);
         count.is_some_and(|count| (least..=greatest).contains(count))
     }
 
-    /// Number of the instrumented place (edge) that the feature belongs to.
+    /// Returns the number of the instrumented place (edge) that the feature belongs to.
     pub fn place(self) -> u32 {
         self.0 / 8
     }
 
-    /// The least and the greatest hit count of the range.
+    /// Returns the least and the greatest hit count of the feature's range.
     pub fn counts(self) -> (u8, u8) {
         const RANGES: [(u8, u8); 8] = [
             (1, 1),
@@ -53,13 +55,14 @@ impl Feature {
     }
 }
 
-/// A set of features, in ascending order.
+/// A set of coverage features (edge and range of hit counts), in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Numbers", into = "Numbers")]
 pub struct Features(Vec<Feature>);
 
 impl Features {
-    /// The features of a run with these counters (modulo 256).
+    /// Returns the features that a run reached, given its hit counter of each instrumented place
+    /// (edge), modulo 256.
     pub fn of_counters(counters: &[u8]) -> Features {
         let mut features = Vec::new();
         for (eighth, eight) in counters.chunks(8).enumerate() {
@@ -73,19 +76,19 @@ impl Features {
         Features(features)
     }
 
-    /// Makes a set of features in any order, with duplicates.
+    /// Makes the set of the given features, which may be in any order and contain duplicates.
     pub fn from_unsorted(mut features: Vec<Feature>) -> Features {
         features.sort_unstable();
         features.dedup();
         Features(features)
     }
 
-    /// The features in ascending order.
+    /// Returns the features of the set, in ascending order.
     pub fn as_slice(&self) -> &[Feature] {
         &self.0
     }
 
-    /// Number of features.
+    /// Returns the number of features in the set.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -95,7 +98,7 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// Whether the set contains a feature.
+    /// Whether the set contains `feature`.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
@@ -106,19 +109,19 @@ impl Features {
         others.0.iter().all(|other| own.any(|one| one == other))
     }
 
-    /// Whether a run with these counters (modulo 256) reached all features of the set. Faster than
-    /// [`Features::of_counters`], since it reads only these counters.
+    /// Whether a run with these hit counters (modulo 256) reached all features of the set. Faster
+    /// than [`Features::of_counters`], since it reads only the counters of the set's places.
     pub fn are_in(&self, counters: &[u8]) -> bool {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// Returns the features of the set that a run with these counters reached.
+    /// Returns the features of the set that a run with these hit counters (modulo 256) reached.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())
     }
 
-    /// Returns the features that are in both sets.
+    /// Returns the intersection: the features that are in both sets.
     pub fn and(&self, other: &Features) -> Features {
         let mut left = self.0.as_slice();
         let mut both = Vec::new();
@@ -131,14 +134,14 @@ impl Features {
         Features(both)
     }
 
-    /// Returns the features that are in at least one of both sets.
+    /// Returns the union: the features that are in at least one of both sets.
     pub fn or(&self, other: &Features) -> Features {
         let mut all = self.0.clone();
         all.extend_from_slice(&other.0);
         Features::from_unsorted(all)
     }
 
-    /// Difference: the features that are not in `other`.
+    /// Returns the difference: the features of the set that are not in `other`.
     pub fn less(&self, other: &Features) -> Features {
         let rest = self.0.iter().copied();
         Features(rest.filter(|one| !other.contains(*one)).collect())
@@ -163,7 +166,7 @@ impl From<Numbers> for Features {
     }
 }
 
-/// Number of features that are buffered before they are merged into the union.
+/// Number of features that a `FeatureUnion` buffers before it merges them into its set.
 const WAITING: usize = 1 << 20;
 
 /// The union of the features of many runs. Memory grows with the union, not with the number of
@@ -175,7 +178,7 @@ pub struct FeatureUnion {
 }
 
 impl FeatureUnion {
-    /// Adds the features of a run.
+    /// Adds the features of one run to the union.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
         if self.waiting.len() > WAITING {
@@ -183,7 +186,7 @@ impl FeatureUnion {
         }
     }
 
-    /// Returns the features of all runs.
+    /// Returns the union: the features that at least one of the added runs reached.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined
@@ -195,7 +198,7 @@ impl FeatureUnion {
     }
 }
 
-/// Makes a set of features with these numbers.
+/// Makes a set of the features with these numbers, for tests.
 #[cfg(test)]
 pub(crate) fn set(numbers: &[u32]) -> Features {
     Features::from_unsorted(numbers.iter().copied().map(Feature).collect())

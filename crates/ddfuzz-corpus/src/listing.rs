@@ -18,7 +18,7 @@ use ddfuzz_store::foreign::{CrashName, Fuzzer};
 
 /// Deepest nesting of directories that is listed.
 const DEPTH: usize = 64;
-/// Most recognized directories that are reported.
+/// Most directories with a recognized layout that a listing reports.
 const MAX_RECOGNISED: usize = 64;
 
 /// A path of the command line that cannot be listed.
@@ -27,18 +27,18 @@ const MAX_RECOGNISED: usize = 64;
 pub struct NotListed {
     /// The path, as given on the command line.
     pub path: PathBuf,
-    /// Why it cannot be listed.
+    /// Why the path cannot be listed.
     pub why: Unread,
 }
 
 /// Entries that a listing found to be no inputs, and directories that could not be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingReport {
-    /// Directories with a recognized layout; at most 64.
+    /// Directories whose layout shows which fuzzer wrote them; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
-    /// Entries that are no inputs, because of their type or of the directory's layout: fifos,
-    /// sockets, links to directories, dangling links, hidden directories, other files of fuzzers,
-    /// and the output directory.
+    /// Entries that are no inputs, because of their type or of the layout of their directory:
+    /// fifos, sockets, links to directories, dangling links, hidden directories, other files of
+    /// fuzzers, and the output directory.
     pub passed_over: Excluded,
     /// Directories that could not be listed completely.
     pub unread: Excluded,
@@ -134,12 +134,12 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns the entries that are no inputs, and the directories that could not be listed.
+    /// Returns which entries were found to be no inputs, and which directories could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
 
-    /// Opens the next directory; returns false if there is none.
+    /// Opens the next directory that is to be listed; returns false if none is left.
     fn enter_next(&mut self) -> bool {
         while let Some(waiting) = self.waiting.pop() {
             if let Err(error) = self.enter(&waiting) {
@@ -192,7 +192,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns the entry as an input, if it is one.
+    /// Returns the path of a directory entry if it is an input. Otherwise queues it if it is a
+    /// directory to be listed, or records why it is passed over.
     fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<PathBuf> {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = match entry.file_type() {
@@ -274,13 +275,13 @@ impl Iterator for Listing {
     }
 }
 
-/// Device and inode of a file, which identify it under any name.
+/// Returns the device and inode of a file, which identify it under any name.
 fn place(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }
 
-/// The fuzzer that wrote a directory, by the names in it, which determine the entries that are
-/// inputs.
+/// Kind of a directory, recognized by the names in it: which fuzzer wrote it, and so which of its
+/// entries are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Output directory of ddfuzz; its inputs are in `corpus`.
@@ -314,7 +315,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Reads the names of all entries of a directory.
+    /// Reads the names of all entries of a directory, and records those that identify a layout.
     fn of(directory: &Path) -> io::Result<Marks> {
         let mut marks = Marks::default();
         for entry in std::fs::read_dir(directory)? {
@@ -323,7 +324,7 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Records that the directory contains this name.
+    /// Records that the directory contains an entry of this name.
     fn see(&mut self, name: &OsStr) {
         let Some(name) = name.to_str() else {
             return;
@@ -346,7 +347,8 @@ impl Marks {
         }
     }
 
-    /// Returns the layout; `in_instance` tells whether the directory is part of an AFL++ instance.
+    /// Returns the layout that the recorded names show; `in_instance` tells whether the directory
+    /// is part of an AFL++ instance.
     fn layout(self, in_instance: bool) -> Layout {
         if self.campaign {
             Layout::Ddfuzz
@@ -367,12 +369,12 @@ impl Marks {
 }
 
 impl Layout {
-    /// Recognizes the layout of a directory.
+    /// Reads the names in a directory, and returns its layout.
     pub fn of(directory: &Path) -> io::Result<Layout> {
         Ok(Marks::of(directory)?.layout(is_in_instance(directory)))
     }
 
-    /// Name of the layout, for messages.
+    /// Returns the name of the layout, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -385,7 +387,8 @@ impl Layout {
         }
     }
 
-    /// Returns why a file of this name is no input in this layout; `None` if it is one.
+    /// Returns why a file of this name is no input in a directory of this layout; `None` if it is
+    /// one.
     fn passes_over(self, name: &OsStr) -> Option<&'static str> {
         if atomic::is_temporary(name) {
             return Some("a file that ddfuzz was just writing");
@@ -402,7 +405,8 @@ impl Layout {
         }
     }
 
-    /// Why a directory of this name is not looked into; `None` where it is.
+    /// Returns why a directory of this name, below one of this layout, is not listed; `None` if it
+    /// is.
     pub(super) fn passes_over_directory(self, name: &OsStr) -> Option<&'static str> {
         let bytes = name.as_encoded_bytes();
         let fits = match self {

@@ -17,12 +17,12 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// Sets of file names that the folder of kept files may contain: those of the last cleanup, and
-/// those of the cleanup that was about to replace it.
+/// Record on disk of the file names that the folder of kept files may contain: those of the last
+/// cleanup, and those of the cleanup that was about to replace it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
-    /// The folder that is about to replace a corpus (`--in-place`).
+    /// Identity of the folder that is about to replace a corpus (`--in-place`).
     #[serde(default)]
     incoming: Option<Identity>,
 }
@@ -45,54 +45,55 @@ impl Identity {
 }
 
 impl CleanPaths {
-    /// The paths in the output directory `root`.
+    /// Makes the paths of a cleanup's files in the output directory `root`.
     pub fn of(root: &Path) -> CleanPaths {
         CleanPaths {
             root: root.to_owned(),
         }
     }
 
-    /// The output directory.
+    /// Returns the path of the output directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Folder that the kept files of the last cleanup are moved to before they are removed.
+    /// Returns the path of the folder that the kept files of the last cleanup are moved to before
+    /// they are removed.
     pub fn replaced_corpus(&self) -> PathBuf {
         self.root.join(format!("{TEMPORARY_PREFIX}old-corpus"))
     }
 
-    /// Journal of the features that each content reaches.
+    /// Returns the path of the journal of runs, with the features that each content reaches.
     pub fn journal(&self) -> PathBuf {
         self.root.join(JOURNAL)
     }
 
-    /// Journal of runs in separate processes.
+    /// Returns the path of the journal of runs in separate processes.
     pub fn fresh_journal(&self) -> PathBuf {
         self.root.join(JOURNAL_OF_FRESH)
     }
 
-    /// Journal of behaviours of a target without coverage.
+    /// Returns the path of the journal of behaviours of a target without coverage.
     pub fn classes(&self) -> PathBuf {
         self.root.join("clean.classes")
     }
 
-    /// Result of the cleanup, as JSON.
+    /// Returns the path of the result of the cleanup, as JSON.
     pub fn result(&self) -> PathBuf {
         self.root.join("clean.json")
     }
 
-    /// Result of the cleanup, as an HTML page.
+    /// Returns the path of the result of the cleanup, as an HTML page.
     pub fn page(&self) -> PathBuf {
         self.root.join("clean.html")
     }
 
-    /// Folder of trimmed files and their logs.
+    /// Returns the path of the folder of trimmed files and their logs.
     pub fn trimmed(&self) -> PathBuf {
         self.root.join("trimmed")
     }
 
-    /// Folder of the kept files.
+    /// Returns the path of the folder of the kept files.
     pub fn corpus(&self) -> PathBuf {
         self.root.join("corpus")
     }
@@ -109,8 +110,8 @@ impl CleanPaths {
         Ok(names.is_empty() || known.written.contains(&names))
     }
 
-    /// Records the names of the files that are about to be written, so that a later call may
-    /// replace them.
+    /// Records the names of the kept files that are about to be written, so that a later cleanup
+    /// may replace them.
     pub fn announce(&self, names: &[PathBuf]) -> Result<(), FileError> {
         let next = sorted(names.iter().map(OsText::from).collect());
         let there = names_below(&self.corpus())?;
@@ -121,8 +122,8 @@ impl CleanPaths {
         self.note(&manifest)
     }
 
-    /// Records that the folder `fresh` is about to replace a corpus, so that a later call
-    /// recognizes it even after a kill.
+    /// Records that the folder `fresh` is about to replace a corpus, so that a later cleanup
+    /// recognizes it even if this one is killed.
     pub fn announce_exchange(&self, fresh: &Path) -> Result<(), FileError> {
         let incoming = Identity::of(fresh).map_err(FileError::at("look at", fresh))?;
         self.note(&Manifest {
@@ -131,8 +132,8 @@ impl CleanPaths {
         })
     }
 
-    /// Whether the folder is the last one given to [`CleanPaths::announce_exchange`]; it contains
-    /// copies only.
+    /// Whether `folder` is the last one given to [`CleanPaths::announce_exchange`], even if it was
+    /// moved; it contains copies only.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))

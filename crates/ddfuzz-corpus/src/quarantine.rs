@@ -18,7 +18,7 @@ use ddfuzz_model::files::regular;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// Recorded number of runs of a flaky input: two that failed, and those between them.
+/// Number of runs that is recorded for a flaky input: two that failed, and those between them.
 const RUNS: u32 = 5;
 
 /// How failing inputs are triaged, stored and minimized.
@@ -29,16 +29,16 @@ pub struct QuarantineSettings {
     pub when: When,
     /// Number of threads that run inputs.
     pub jobs: usize,
-    /// The target, and how groups are minimized.
+    /// The target, and how the new crash groups are minimized.
     pub minimizing: Minimizing,
-    /// Known groups, which are counted and stored but not minimized.
+    /// Groups of known bugs, which are counted and stored but not minimized.
     pub known: KnownGroups,
 }
 
-/// A group with the number of its inputs in the corpus.
+/// A group of failing inputs with the same bug, and the number of its inputs in the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiledGroup {
-    /// Kind of finding: crash, hang, out of memory or flaky.
+    /// Kind of failure: crash, hang, out of memory or flaky.
     pub kind: Kind,
     /// Major key of the group, which identifies the bug.
     pub major: Key,
@@ -61,13 +61,14 @@ pub struct Quarantine {
     pub ooms: Amount,
     /// Number and size of inputs that fail in some runs only.
     pub flaky: Amount,
-    /// The groups of these inputs, sorted by kind and key.
+    /// The groups of all failing inputs, sorted by kind and key.
     pub groups: Vec<FiledGroup>,
-    /// Kind and group of each stored content, in the order of examination.
+    /// For each failing content that was stored, its kind and the major key of its group, in the
+    /// order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
-    /// Inputs that did not fail when they were triaged; they may be kept.
+    /// Hashes of inputs that did not fail when they were triaged; they may be kept.
     pub well: Vec<ContentHash>,
-    /// Inputs whose files were removed or changed.
+    /// Hashes of inputs whose files were removed or changed.
     pub gone: Vec<ContentHash>,
     /// Whether the user stopped the call; inputs in no list were not examined then.
     pub interrupted: bool,
@@ -128,11 +129,11 @@ pub fn quarantine(
     Ok(found.finish(stop.load(Ordering::Relaxed)))
 }
 
-/// For each content the crash in the triage journal (the last, of several), or `None` if it did not
-/// fail.
+/// By content hash, the crash that the triage journal has for an input (the last, of several), or
+/// `None` if the input did not fail.
 type Lines = HashMap<ContentHash, Option<CrashLine>>;
 
-/// Reads the lines of the triage journal for this campaign and target.
+/// Reads the results of the triage journal for this campaign and target.
 fn lines(
     store: &Mutex<Store>,
     campaign: &str,
@@ -147,8 +148,8 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores an input as flaky that failed again after it had not failed in triage. `None` if its file
-/// has another content now.
+/// Stores an input as flaky that failed in a later run, after it had not failed in triage. Returns
+/// its journal entry; `None` if its file has another content now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -199,7 +200,7 @@ fn file_as_flaky(
     Ok(Some(line))
 }
 
-/// The result, and its groups, while inputs are added.
+/// The result of storing failing inputs, with their groups, while inputs are added one by one.
 #[derive(Default)]
 struct Sorting {
     result: Quarantine,
@@ -241,11 +242,11 @@ impl Sorting {
 /// An input of a corpus whose run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingInput {
-    /// Path of a file with this content.
+    /// Path of a file of the corpus with the failing content.
     pub path: PathBuf,
-    /// Hash of the content.
+    /// Hash of the failing content.
     pub content: ContentHash,
-    /// Length of the content, in bytes.
+    /// Length of the failing content, in bytes.
     pub size: u64,
     /// How the input's run ended.
     pub ended: Ended,
@@ -254,7 +255,7 @@ pub struct FailingInput {
     pub again: bool,
 }
 
-/// Sorts inputs for examination, by size and hash of the content, and removes duplicates.
+/// Sorts failing inputs for examination, by size and hash of the content, and removes duplicates.
 fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     let mut ordered: Vec<&FailingInput> = failing.iter().collect();
     ordered.sort_by_cached_key(|input| (input.size, input.content.to_string(), input.path.clone()));
@@ -263,8 +264,9 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
 }
 
 /// Stores a crash that a candidate caused while the content `of` was trimmed; `test` is the number
-/// of its test (`None` for a check). Returns its entry; `None` if the slip has no crash record. The
-/// group is minimized by the next call of [`quarantine`].
+/// of the candidate's test (`None` for a check). Returns the id of the stored crash; `None`, and
+/// stores nothing, if `slip` has no crash record. The group is minimized by the next call of
+/// [`quarantine`].
 ///
 /// # Errors
 /// When a file cannot be written; another call continues.

@@ -7,22 +7,25 @@ use crate::{Config, TextId};
 
 /// A value that is passed to the function under test.
 ///
-/// The units of a `String` are its characters, those of a `Vec` its items. Numbers, `bool` and
-/// `char` have no units and are never changed. A user type has no units by default: `impl Argument
-/// for MyType` needs only `hash_into`.
+/// The units of a `String`, which are the parts that can be left out, are its characters, those of
+/// a `Vec` its items. Numbers, `bool` and `char` have no units and are never changed. A user type
+/// has no units by default: `impl Argument for MyType` needs only `hash_into`.
 pub trait Argument: Clone {
-    /// Number of units that can be left out of the value; 0 if the value cannot be simplified.
+    /// Returns the number of units (characters or items) that can be left out of the value; 0 if
+    /// the value cannot be simplified.
     fn units(&self) -> usize {
         0
     }
 
-    /// A copy of the value that has only the units in `config`.
+    /// Returns a copy of the value that has only the units (characters or items) whose indices are
+    /// in `config`.
     fn keep(&self, config: &Config) -> Self {
         let _ = config;
         self.clone()
     }
 
-    /// Feeds the value to `hasher`. Equal values must hash alike, so that no call is made twice.
+    /// Feeds the value to `hasher`. Equal values must hash alike, so that the function under test
+    /// is not called twice with equal arguments.
     fn hash_into(&self, hasher: &mut dyn Hasher);
 }
 
@@ -94,23 +97,26 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// The arguments of one call: a single [`Argument`], or a tuple of two to four of them.
+/// The arguments of one call of the function under test: a single [`Argument`], or a tuple of two
+/// to four of them.
 ///
 /// The units of all arguments are numbered consecutively, beginning with those of the first
 /// argument.
 pub trait Arguments: Clone {
-    /// Number of units of each argument, in the order of the arguments.
+    /// Returns the number of units (characters or items that can be left out) of each argument, in
+    /// the order of the arguments.
     fn units(&self) -> Vec<usize>;
 
-    /// A copy of the arguments in which argument `i` has only the units in `configs[i]`. An
-    /// argument without a configuration is copied whole.
+    /// Returns a copy of the arguments in which argument `i` has only the units (characters or
+    /// items) in `configs[i]`. An argument without a configuration is copied whole.
     fn keep(&self, configs: &[Config]) -> Self;
 
-    /// Feeds all arguments to `hasher`; equal arguments hash alike.
+    /// Feeds all arguments of a call to `hasher`; equal arguments must hash alike.
     fn hash_into(&self, hasher: &mut dyn Hasher);
 }
 
-/// A 128-bit hash of the arguments, by which the cache recognizes a call that was made before.
+/// Returns a 128-bit hash of the arguments of a call, by which the cache of outcomes recognizes a
+/// call that was made before.
 pub(super) fn name(arguments: &impl Arguments) -> TextId {
     let half = |seed: u8| {
         let mut hasher = DefaultHasher::new();

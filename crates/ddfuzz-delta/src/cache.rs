@@ -4,38 +4,39 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{ConfigId, Outcome};
 
-/// Identifies the text of a candidate: 16 bytes of a hash of the text. Two texts with equal ids
-/// count as equal, so the hash must not collide.
+/// Identifies the text of a tested input by 16 bytes of a hash of the text. Two texts with equal
+/// ids count as equal, so the hash must not collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId(pub [u8; 16]);
 
-/// Which tests the [`Cache`] answers without a run.
+/// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Caching {
-    /// Every test whose text was tested before, even if another configuration produced that text.
+    /// Answers every test whose text was tested before, even if another configuration (set of kept
+    /// units) produced that text.
     #[default]
     Text,
-    /// Only tests of a configuration that was tested before. The published counts of tests use this
-    /// rule.
+    /// Answers only tests of a configuration (set of kept units) that was tested before.
+    /// Publications on delta debugging count tests by this rule.
     Configuration,
-    /// No test: every candidate that the search asks for is run.
+    /// Answers no test: every candidate that the search asks for is run.
     Off,
 }
 
-/// The recorded outcome of a text.
+/// The recorded outcome of testing a text, and which test gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Outcome of the text. If several tests of the text disagree, FAIL is recorded, so that a
-    /// flaky text never proves that a removal makes the failure disappear.
+    /// Outcome of testing the text. If several tests of the same text disagree, FAIL is recorded,
+    /// so that a flaky text never proves that a removal makes the failure disappear.
     pub outcome: Outcome,
     /// Index of the test that gave the outcome, counted from 0; `None` if the outcome was found
     /// before the search, by a test of the whole or the empty input.
     pub test: Option<u64>,
 }
 
-/// A test that the cache answers.
+/// The answer of the cache to a test that needs no run, by what was tested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// The same configuration was tested before, with this outcome.
@@ -45,7 +46,7 @@ pub enum Hit {
 }
 
 impl Hit {
-    /// The recorded outcome of the test.
+    /// Returns the recorded outcome by which the cache answers the test.
     pub fn outcome(self) -> Outcome {
         match self {
             Hit::Repeated(outcome) | Hit::Cached(outcome) => outcome,
@@ -53,7 +54,8 @@ impl Hit {
     }
 }
 
-/// The content cache: outcomes by text, and the set of configurations that were tested.
+/// The cache of test outcomes: the outcome of each tested text, and the set of configurations (sets
+/// of kept units) that were tested.
 ///
 /// Every test is recorded, even with [`Caching::Off`], because a proof of minimality is read from
 /// the cache.
@@ -65,7 +67,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache that answers tests by the rule `caching`.
+    /// Creates an empty cache that answers tests by the rule `caching`.
     pub fn new(caching: Caching) -> Cache {
         Cache {
             caching,
@@ -73,13 +75,14 @@ impl Cache {
         }
     }
 
-    /// The rule that decides which tests the cache answers.
+    /// Returns the rule that decides which tests the cache answers without a run.
     pub fn caching(&self) -> Caching {
         self.caching
     }
 
-    /// The answer to a candidate, or `None` if the candidate has to be run. `config` is `None` for
-    /// a candidate that is not a subset of the original's units.
+    /// Returns the recorded outcome for a candidate whose text is `text`, or `None` if the
+    /// candidate has to be run. `config` is `None` for a candidate that replaces bytes, so that it
+    /// is not a subset of the original's units.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));
         match (self.caching, repeated) {
@@ -89,7 +92,8 @@ impl Cache {
         }
     }
 
-    /// Records the outcome of a test, whether the test was run or answered by the cache.
+    /// Records the outcome of a test in the cache, whether the test was run or answered by the
+    /// cache.
     pub fn record(&mut self, config: Option<ConfigId>, text: TextId, seen: Seen) {
         self.configs.extend(config);
         let known = self.texts.entry(text).or_insert(seen);
@@ -98,8 +102,8 @@ impl Cache {
         }
     }
 
-    /// The recorded outcome of a text, whatever the [`Caching`] rule is; `None` for an unknown
-    /// text.
+    /// Returns the recorded outcome of a text, whatever the [`Caching`] rule is; `None` for a text
+    /// that was never tested.
     pub fn seen(&self, text: TextId) -> Option<Seen> {
         self.texts.get(&text).copied()
     }

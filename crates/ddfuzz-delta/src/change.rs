@@ -4,7 +4,8 @@ use std::{collections::HashMap, ops::Range};
 
 use crate::sequence::lines;
 
-/// Texts of at most this many bytes are compared byte by byte as a whole.
+/// Maximum size, in bytes, of two texts that are compared byte by byte; larger ones are compared by
+/// lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
 /// A textual change from a passing text to a failing one: some bytes are removed, and others are
@@ -18,7 +19,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Number of removed bytes plus number of inserted bytes.
+    /// Returns the number of removed bytes plus the number of inserted bytes.
     pub fn size(&self) -> usize {
         self.at.len() + self.with.len()
     }
@@ -44,7 +45,8 @@ impl Change {
     }
 }
 
-/// The changes that turn `passing` into `failing`, in ascending order; no two of them touch.
+/// Computes the changes that turn `passing` into `failing`, in ascending order; no two of them
+/// touch.
 ///
 /// If both texts have at most 64 KiB, the changes remove and insert as few bytes as possible.
 /// Larger texts are compared by lines first, and then by bytes within the lines that differ. A
@@ -82,8 +84,8 @@ pub fn changes(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found
 }
 
-/// Applies `changes` to `passing` and writes the result into `text`, which is cleared first. The
-/// changes must be in ascending order.
+/// Applies `changes`, whose inserted bytes are ranges of `failing`, to the text `passing`, and
+/// writes the result into `text`, which is cleared first. The changes must be in ascending order.
 pub fn apply<'a>(
     passing: &[u8],
     failing: &[u8],
@@ -125,7 +127,7 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Start offset of each line, in bytes, followed by the end offset of the last line.
+/// Returns the start offset of each line, in bytes, followed by the end offset of the last line.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();
@@ -134,7 +136,8 @@ fn starts(lines: &[&[u8]]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// The items that a longest common subsequence of both sequences does not keep, as changes.
+/// Computes the changes between two sequences of symbols: the items that their longest common
+/// subsequence does not keep.
 fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     let kept = longest(first, second, symbols);
     let gone = |kept: &[bool], from: usize| kept[from..].iter().take_while(|kept| !**kept).count();
@@ -176,7 +179,7 @@ fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     })
 }
 
-/// For each item of two sequences, whether their longest common subsequence keeps it.
+/// For each item of two sequences, whether their longest common subsequence keeps it (true) or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub first: Vec<bool>,
@@ -219,8 +222,8 @@ impl Part<'_> {
 }
 
 struct Lcs {
-    /// For each symbol its positions in the second sequence, as words of 64 bits with their
-    /// indices.
+    /// For each symbol its positions in the second sequence, as a bit set: words of 64 bits with
+    /// the indices of the words.
     matches: Vec<Vec<(usize, u64)>>,
     kept: Kept,
 }
@@ -250,8 +253,8 @@ impl Lcs {
         }
     }
 
-    /// Keeps the common prefix and the common suffix of both parts, and returns what remains of
-    /// each.
+    /// Marks the common prefix and the common suffix of two parts of sequences as kept, and returns
+    /// what remains of each part.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();
@@ -265,8 +268,8 @@ impl Lcs {
         (first, second)
     }
 
-    /// The position at which `second` is cut, so that the common subsequences of `left` and `right`
-    /// with the two pieces are as long as possible together.
+    /// Returns the position at which to cut `second`, so that the longest common subsequences of
+    /// its two pieces with `left` and `right` are as long as possible together.
     fn best_cut(&mut self, left: Part<'_>, right: Part<'_>, second: Part<'_>) -> usize {
         let before = self.lengths(left.of.iter(), second.of.iter());
         let behind = self.lengths(right.of.iter().rev(), second.of.iter().rev());
@@ -277,8 +280,8 @@ impl Lcs {
         best.map_or(0, |(cut, _)| cut)
     }
 
-    /// Lengths of the longest common subsequences of `first` with each prefix of `second`, shortest
-    /// prefix first.
+    /// Computes the lengths of the longest common subsequences of `first` with each prefix of
+    /// `second`, shortest prefix first.
     fn lengths<'a>(
         &mut self,
         first: impl Iterator<Item = &'a u32>,
@@ -310,8 +313,9 @@ impl Lcs {
     }
 }
 
-/// Updates the bit row of Hyyrö's algorithm for one more symbol of the first sequence: `row + (row
-/// & matches) | row & !matches`. A word without matches changes only if a carry reaches it.
+/// Updates the bit row of Hyyrö's algorithm for the length of a longest common subsequence by one
+/// more symbol of the first sequence: `row + (row & matches) | row & !matches`. A word without
+/// matches changes only if a carry reaches it.
 fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     let mut carry = None;
     for &(word, bits) in matches {
@@ -325,8 +329,8 @@ fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     carry_on(row, carry, row.len());
 }
 
-/// Propagates a carry through the words of `row` up to `end`. Returns the word that the carry
-/// reaches at `end`; `None` if a word absorbs the carry.
+/// Propagates the carry of an addition through the words of the bit row `row` up to `end`. Returns
+/// the word that the carry reaches at `end`; `None` if a word absorbs the carry.
 fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
     let mut at = carry?;
     while at < end {

@@ -13,7 +13,7 @@ use std::{fmt, ops::Range, sync::Arc};
 pub struct ConfigId(u128);
 
 impl ConfigId {
-    /// The id as 16 bytes in little-endian order.
+    /// Returns the id as 16 bytes in little-endian order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -25,14 +25,15 @@ impl fmt::Debug for ConfigId {
     }
 }
 
-/// A range of kept units, with the number of kept units before the range.
+/// A range of kept units (items of the original input), with the number of kept units before the
+/// range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
-    /// Number of kept units before this range.
+    /// Number of kept units of the configuration that precede the range.
     before: usize,
-    /// Id of the set of all kept units before this range.
+    /// Id of the set of all kept units that precede the range.
     id_before: u128,
 }
 
@@ -49,20 +50,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// `c✗`, the configuration of the original input: all of its `units` are kept.
+    /// Returns `c✗`, the configuration of the original input: all of its `units` are kept.
     pub fn all(units: usize) -> Config {
         let mut builder = Builder::default();
         builder.push(0..units);
         builder.build()
     }
 
-    /// `∅`, the configuration that keeps no unit.
+    /// Returns `∅`, the configuration that keeps no unit.
     pub fn empty() -> Config {
         Builder::default().build()
     }
 
-    /// The configuration that keeps the units in `ranges`; `None` if the ranges overlap or do not
-    /// ascend. Empty ranges are ignored.
+    /// Builds the configuration that keeps the units in `ranges`; `None` if the ranges overlap or
+    /// do not ascend. Empty ranges are ignored.
     pub fn from_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> Option<Config> {
         let mut builder = Builder::default();
         let mut end = 0;
@@ -76,31 +77,32 @@ impl Config {
         Some(builder.build())
     }
 
-    /// The configuration that keeps the units in `ranges`. The caller guarantees that the ranges
-    /// ascend and do not overlap.
+    /// Builds the configuration that keeps the units in `ranges`. The caller guarantees that the
+    /// ranges ascend and do not overlap.
     pub(super) fn from_ascending(ranges: impl IntoIterator<Item = Range<usize>>) -> Config {
         let mut builder = Builder::default();
         ranges.into_iter().for_each(|range| builder.push(range));
         builder.build()
     }
 
-    /// Number of kept units.
+    /// Returns the number of units of the original input that the configuration keeps.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no unit is kept.
+    /// Returns true if the configuration keeps no unit.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The ranges of kept units, in ascending order. No range is empty, and no two ranges touch.
+    /// Returns the ranges of kept units, in ascending order. No range is empty, and no two ranges
+    /// touch.
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
         self.spans.iter().map(|span| span.start..span.end)
     }
 
-    /// Number of kept units that precede `unit` in the original. If `unit` is kept, this is its
-    /// position. Takes O(log ranges).
+    /// Returns the number of kept units that precede `unit` in the original input. If `unit` is
+    /// kept, this is its position among the kept units. Takes O(log ranges).
     pub fn count_below(&self, unit: usize) -> usize {
         let next = self.spans.partition_point(|span| span.end <= unit);
         self.spans.get(next).map_or(self.len, |span| {
@@ -108,19 +110,20 @@ impl Config {
         })
     }
 
-    /// The unit of the original at a position; `None` if fewer units are kept. Takes O(log ranges).
+    /// Returns the unit, as an index in the original input, at a position among the kept units;
+    /// `None` if fewer units are kept. Takes O(log ranges).
     pub fn unit_at(&self, position: usize) -> Option<usize> {
         let span = self.spans.get(self.span_at(position))?;
         Some(span.start + (position - span.before))
     }
 
-    /// Identifies the set of kept units: equal configurations have equal ids.
+    /// Returns an id of the set of kept units: equal configurations have equal ids.
     pub fn id(&self) -> ConfigId {
         ConfigId(self.id)
     }
 
-    /// Id of the configuration [`without`](Config::without) the positions in `cuts`, computed in
-    /// O(log ranges) for each cut. The cuts must ascend and must not overlap.
+    /// Returns the id of this configuration [`without`](Config::without) the positions in `cuts`,
+    /// computed in O(log ranges) for each cut. The cuts must ascend and must not overlap.
     pub fn id_without(&self, cuts: &[Range<usize>]) -> ConfigId {
         let gone = cuts.iter().fold(0u128, |sum, cut| {
             sum.wrapping_add(self.id_up_to(cut.end))
@@ -129,8 +132,8 @@ impl Config {
         ConfigId(self.id.wrapping_sub(gone))
     }
 
-    /// This configuration without the units at the positions in `cuts`, which must ascend and must
-    /// not overlap. Positions beyond the end are ignored. Takes O(ranges).
+    /// Returns this configuration without the kept units at the positions in `cuts`, which must
+    /// ascend and must not overlap. Positions beyond the end are ignored. Takes O(ranges).
     pub fn without(&self, cuts: &[Range<usize>]) -> Config {
         let mut builder = Builder::default();
         let mut kept_from = 0;
@@ -142,7 +145,8 @@ impl Config {
         builder.build()
     }
 
-    /// Writes the kept units of `original` into `text`, which is cleared first.
+    /// Writes the items of `original` that the configuration keeps into `text`, which is cleared
+    /// first.
     pub fn write_into<T: Clone>(&self, original: &[T], text: &mut Vec<T>) {
         text.clear();
         text.reserve(self.len);
@@ -151,13 +155,14 @@ impl Config {
         }
     }
 
-    /// Index of the range that holds `position`, or the number of ranges if none does.
+    /// Returns the index of the range that holds `position` among the kept units, or the number of
+    /// ranges if none does.
     fn span_at(&self, position: usize) -> usize {
         self.spans
             .partition_point(|span| span.before + (span.end - span.start) <= position)
     }
 
-    /// Id of the set of the first `position` kept units.
+    /// Returns the id of the set of the first `position` kept units.
     fn id_up_to(&self, position: usize) -> u128 {
         match self.spans.get(self.span_at(position)) {
             Some(span) => span
@@ -167,7 +172,7 @@ impl Config {
         }
     }
 
-    /// Appends the kept units at `positions` to `builder`.
+    /// Appends the kept units whose positions among all kept units are in `positions` to `builder`.
     fn copy(&self, positions: Range<usize>, builder: &mut Builder) {
         if positions.is_empty() {
             return;
@@ -224,12 +229,13 @@ impl Builder {
     }
 }
 
-/// Id of the set of units `start..end`.
+/// Computes the id of the set of units `start..end`.
 fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }
 
-/// Pseudo-random 128-bit value of a position: two splitmix64 finalizers with different seeds.
+/// Returns a pseudo-random 128-bit value for a position, by two splitmix64 finalizers with
+/// different seeds.
 fn mix(position: usize) -> u128 {
     let half = |seed: u64| {
         let mut z = (position as u64)
@@ -242,14 +248,16 @@ fn mix(position: usize) -> u128 {
     u128::from(half(0x243f_6a88_85a3_08d3)) << 64 | u128::from(half(0x1319_8a2e_0370_7344))
 }
 
-/// Set operations. Each takes O(ranges of the operands), unless its description says otherwise.
+/// Set operations on configurations (sets of kept units). Each takes O(ranges of the operands),
+/// unless its description says otherwise.
 impl Config {
-    /// Union: the units that `self` or `other` keeps.
+    /// Returns the union of two configurations: the units that `self` or `other` keeps.
     pub fn union(&self, other: &Config) -> Config {
         Config::union_of([self, other])
     }
 
-    /// Union of any number of configurations; `∅` for none. Takes O(r log r) for `r` ranges.
+    /// Returns the union of any number of configurations; `∅` for none. Takes O(r log r) for `r`
+    /// ranges.
     pub fn union_of<'a>(configs: impl IntoIterator<Item = &'a Config>) -> Config {
         let mut ranges: Vec<Range<usize>> = configs.into_iter().flat_map(Config::ranges).collect();
         ranges.sort_by_key(|range| range.start);
@@ -262,7 +270,7 @@ impl Config {
         Config::from_ascending(ranges)
     }
 
-    /// Difference `self \ other`: the units that `self` keeps and `other` does not.
+    /// Returns the difference `self \ other`: the units that `self` keeps and `other` does not.
     pub fn minus(&self, other: &Config) -> Config {
         let gone: Vec<Range<usize>> = other.ranges().collect();
         let mut left = Vec::new();
@@ -281,28 +289,30 @@ impl Config {
         Config::from_ascending(left)
     }
 
-    /// Intersection: the units that both configurations keep.
+    /// Returns the intersection of two configurations: the units that both keep.
     pub fn intersection(&self, other: &Config) -> Config {
         self.minus(&self.minus(other))
     }
 
-    /// Whether `self ⊆ other`: `other` keeps every unit that `self` keeps.
+    /// Returns true if `self ⊆ other`: `other` keeps every unit that `self` keeps.
     pub fn is_subset_of(&self, other: &Config) -> bool {
         self.len() <= other.len() && self.minus(other).is_empty()
     }
 
-    /// Whether a unit of the original is kept. Takes O(log ranges).
+    /// Returns true if the configuration keeps `unit`, an index in the original input. Takes O(log
+    /// ranges).
     pub fn contains(&self, unit: usize) -> bool {
         self.count_below(unit) < self.count_below(unit + 1)
     }
 
-    /// The kept units at `positions`. Positions beyond the end are ignored.
+    /// Returns the configuration of those kept units whose positions among all kept units are in
+    /// `positions`. Positions beyond the end are ignored.
     pub fn slice(&self, positions: Range<usize>) -> Config {
         self.without(&[0..positions.start, positions.end..self.len()])
     }
 
-    /// Part number `index` (from 0) of this configuration, divided into `parts` parts by the
-    /// function [`part`].
+    /// Returns part number `index` (from 0) of this configuration, which the function [`part`]
+    /// divides into `parts` parts.
     pub fn part(&self, parts: usize, index: usize) -> Config {
         self.slice(part(self.len(), parts, index))
     }

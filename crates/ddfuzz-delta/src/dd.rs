@@ -2,7 +2,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// The goal of general delta debugging: which of its two configurations it changes.
+/// The goal of general delta debugging: whether it changes its failing configuration, its passing
+/// one, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Minimize (`-`): make the failing configuration smaller.
@@ -14,23 +15,25 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether this mode makes the failing configuration smaller.
+    /// Returns true if this mode makes the failing configuration smaller.
     fn minimizes(self) -> bool {
         self != Mode::Maximize
     }
 
-    /// Whether this mode makes the passing configuration larger.
+    /// Returns true if this mode makes the passing configuration larger.
     fn maximizes(self) -> bool {
         self != Mode::Minimize
     }
 }
 
-/// One of the two tests of a part `Δi` of the difference.
+/// One of the two tests of a part `Δi` of the difference between the failing and the passing
+/// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
-    /// Tests `c_pass ∪ Δi`: the part is added to the passing configuration.
+    /// Tests `c_pass ∪ Δi`: the part `Δi` of the difference is added to the passing configuration.
     Add,
-    /// Tests `c_fail \ Δi`: the part is removed from the failing configuration.
+    /// Tests `c_fail \ Δi`: the part `Δi` of the difference is removed from the failing
+    /// configuration.
     Remove,
 }
 
@@ -63,31 +66,33 @@ pub struct Dd {
     mode: Mode,
     pass: Config,
     fail: Config,
-    /// The difference `c_fail \ c_pass`.
+    /// The difference `c_fail \ c_pass` between the failing and the passing configuration.
     delta: Config,
     parts: usize,
-    /// Index of the part with which a round begins.
+    /// Index of the part of the difference with which a round of tests begins.
     offset: usize,
-    /// Number of parts that this round has tested.
+    /// Number of parts of the difference that the present round has tested.
     tried: usize,
     probe: Probe,
-    /// Outcome of `c_pass ∪ Δi`; `Some` if it was tested before `c_fail \ Δi` in this round.
+    /// Outcome of testing `c_pass ∪ Δi`, the passing configuration with a part added; `Some` if it
+    /// was tested before `c_fail \ Δi` in the present round.
     added: Option<Outcome>,
     done: bool,
 }
 
 impl Dd {
-    /// Name of this search for command lines and logs.
+    /// Name of general delta debugging on command lines and in logs.
     pub const NAME: &'static str = "dd";
 
-    /// Starts with `c_pass = ∅` and `c_fail` = all `units`. The caller has tested both: all units
-    /// gave FAIL and, unless `mode` is [`Mode::Minimize`], no units did not.
+    /// Creates a search that starts with `c_pass = ∅` and `c_fail` = all `units`. The caller must
+    /// have tested both: all units gave FAIL and, unless `mode` is [`Mode::Minimize`], the empty
+    /// configuration did not.
     pub fn new(units: usize, mode: Mode) -> Dd {
         Dd::between(Config::empty(), Config::all(units), mode)
     }
 
-    /// Starts with any `pass ⊆ fail`. The caller has tested both: for minimizing, `fail` must give
-    /// FAIL; for maximizing, `pass` must give PASS.
+    /// Creates a search that starts with any `pass ⊆ fail`. The caller must have tested both: for
+    /// minimizing, `fail` must have given FAIL; for maximizing, `pass` must have given PASS.
     pub fn between(pass: Config, fail: Config, mode: Mode) -> Dd {
         let mut machine = Dd {
             mode,
@@ -105,24 +110,25 @@ impl Dd {
         machine
     }
 
-    /// The passing configuration. At the end it is the result of [`Mode::Maximize`], and one of the
-    /// two results of [`Mode::Isolate`].
+    /// Returns the passing configuration. At the end of the search it is the result of
+    /// [`Mode::Maximize`], and one of the two results of [`Mode::Isolate`].
     pub fn pass(&self) -> &Config {
         &self.pass
     }
 
-    /// The failing configuration. At the end it is the result of [`Mode::Minimize`], and one of the
-    /// two results of [`Mode::Isolate`].
+    /// Returns the failing configuration. At the end of the search it is the result of
+    /// [`Mode::Minimize`], and one of the two results of [`Mode::Isolate`].
     pub fn fail(&self) -> &Config {
         &self.fail
     }
 
-    /// The units that the failing configuration keeps and the passing one does not.
+    /// Returns the units that the failing configuration keeps and the passing one does not.
     pub fn difference(&self) -> &Config {
         &self.delta
     }
 
-    /// The granularity `n`: the number of parts into which the difference is split.
+    /// Returns the granularity `n`: the number of parts into which the search now splits the
+    /// difference.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -144,12 +150,12 @@ impl Dd {
         };
     }
 
-    /// Index of the part that is being tested.
+    /// Returns the index of the part of the difference that is being tested.
     fn index(&self) -> usize {
         (self.tried + self.offset) % self.parts
     }
 
-    /// The configuration that is being tested.
+    /// Returns the configuration that is being tested.
     fn config(&self) -> Config {
         let part = self.delta.part(self.parts, self.index());
         match self.probe {
@@ -158,8 +164,8 @@ impl Dd {
         }
     }
 
-    /// The rule that the present candidate belongs to: the rule that a FAIL applies if this mode
-    /// minimizes, else the rule that a PASS applies.
+    /// Returns the rule of delta debugging that the tested candidate belongs to: the rule that a
+    /// FAIL applies if this mode minimizes, else the rule that a PASS applies.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,
@@ -169,8 +175,8 @@ impl Dd {
         }
     }
 
-    /// Replaces the passing or the failing configuration, and begins a new round with `parts`
-    /// parts.
+    /// Replaces the passing or the failing configuration, and begins a new round of tests, which
+    /// splits their difference into `parts` parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -179,7 +185,8 @@ impl Dd {
         self.begin_round(parts);
     }
 
-    /// Processes the outcome of `c_pass ∪ Δi`.
+    /// Takes the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of the
+    /// difference added.
     fn tell_added(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.minimizes() && two && outcome == Outcome::Fail {
@@ -195,7 +202,8 @@ impl Dd {
         self.end_part(Some(outcome));
     }
 
-    /// Processes the outcome of `c_fail \ Δi`.
+    /// Takes the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
+    /// the difference.
     fn tell_removed(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.maximizes() && two && outcome == Outcome::Pass {
@@ -213,8 +221,8 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Ends the tests of one part: takes `c_pass ∪ Δi` as the new passing configuration if `added`
-    /// is PASS, or else continues with the next part.
+    /// Ends the tests of one part `Δi` of the difference: takes `c_pass ∪ Δi` as the new passing
+    /// configuration if `added` is PASS, or else continues with the next part.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;
@@ -261,8 +269,8 @@ pub struct Difference<S> {
     /// The passing side, a subset of the failing one. It may be empty even if the test of the empty
     /// input is UNRESOLVED.
     pub pass: S,
-    /// The failing side; it contains all units of the passing one.
+    /// The failing side; it contains all units of the passing side.
     pub fail: S,
-    /// The units that only the failing side has.
+    /// The units that the failing side has and the passing side does not.
     pub difference: S,
 }

@@ -3,12 +3,12 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// One recursive call `dd2(c, r)` of `dd`.
+/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999.
 #[derive(Clone, Debug)]
 struct Dd2Call {
-    /// `c`: the units that are searched.
+    /// `c`: the units among which the recursive call searches for those that cause the failure.
     units: Config,
-    /// `r`: the units that stay applied in every test of this call.
+    /// `r`: the units that stay applied in every test of the recursive call.
     rest: Config,
 }
 
@@ -25,18 +25,18 @@ struct Dd2Call {
 #[derive(Clone, Debug)]
 pub struct Dd1999 {
     call: Option<Dd2Call>,
-    /// Index of the half that is being tested: 0 or 1.
+    /// Index of the half of the searched units that is being tested: 0 or 1.
     half: usize,
-    /// Recursive calls that have not begun; the next one is last.
+    /// Recursive calls that have not begun; the last of the list begins next.
     waiting: Vec<Dd2Call>,
     findings: Findings,
 }
 
 impl Dd1999 {
-    /// Name of this search for command lines and logs.
+    /// Name of the search by `dd` of ESEC 1999 on command lines and in logs.
     pub const NAME: &'static str = "dd-1999";
 
-    /// Starts with all `units`, whose test the caller has seen FAIL.
+    /// Creates a search over all `units`, which together must have given FAIL.
     pub fn new(units: usize) -> Dd1999 {
         let mut machine = Dd1999 {
             call: None,
@@ -48,8 +48,8 @@ impl Dd1999 {
         machine
     }
 
-    /// The configuration that the algorithm returns, whether its test fails or not; `None` before
-    /// the end of the search.
+    /// Returns the configuration that the algorithm finds, whether its test fails or not; `None`
+    /// before the end of the search.
     pub fn result(&self) -> Option<&Config> {
         self.findings.result()
     }
@@ -76,7 +76,7 @@ impl Dd2Call {
         self.half(half).union(&self.rest)
     }
 
-    /// The recursive call for one half, with the other half applied.
+    /// Returns the recursive call that searches one half of the units, with the other half applied.
     fn beside(&self, half: usize) -> Dd2Call {
         Dd2Call {
             units: self.half(half),
@@ -119,14 +119,15 @@ impl Search for Dd1999 {
     }
 }
 
-/// One recursive call `dd3(c, r, n)` of `dd+`, with the outcomes of its tests so far.
+/// One recursive call `dd3(c, r, n)` of the algorithm `dd+` of ESEC 1999, with the outcomes of its
+/// tests so far.
 #[derive(Clone, Debug)]
 struct Dd3Call {
-    /// `c`: the units that are searched.
+    /// `c`: the units among which the recursive call searches for those that cause the failure.
     units: Config,
-    /// `r`: the units that stay applied in every test of this call.
+    /// `r`: the units that stay applied in every test of the recursive call.
     rest: Config,
-    /// `n`: the number of parts into which `c` is split.
+    /// `n`: the number of parts into which the searched units `c` are split.
     parts: usize,
     /// `ti`: the outcomes of `ci ∪ r`, in the order of the parts `ci`.
     subsets: Vec<Outcome>,
@@ -157,16 +158,16 @@ struct Dd3Call {
 #[derive(Clone, Debug)]
 pub struct DdPlus {
     call: Option<Dd3Call>,
-    /// Recursive calls that have not begun; the next one is last.
+    /// Recursive calls that have not begun; the last of the list begins next.
     waiting: Vec<Dd3Call>,
     findings: Findings,
 }
 
 impl DdPlus {
-    /// Name of this search for command lines and logs.
+    /// Name of the search by `dd+` of ESEC 1999 on command lines and in logs.
     pub const NAME: &'static str = "dd-plus";
 
-    /// Starts with all `units`, whose test the caller has seen FAIL.
+    /// Creates a search over all `units`, which together must have given FAIL.
     pub fn new(units: usize) -> DdPlus {
         let mut machine = DdPlus {
             call: None,
@@ -177,13 +178,13 @@ impl DdPlus {
         machine
     }
 
-    /// The configuration that the algorithm returns, whether its test fails or not; `None` before
-    /// the end of the search.
+    /// Returns the configuration that the algorithm finds, whether its test fails or not; `None`
+    /// before the end of the search.
     pub fn result(&self) -> Option<&Config> {
         self.findings.result()
     }
 
-    /// Begins a recursive call, or ends it at once if there are fewer than two units.
+    /// Begins a recursive call, or ends it at once if it has fewer than two units to search.
     fn begin(&mut self, call: Dd3Call) {
         match call.units.len() {
             0 | 1 => self.end(call.units),
@@ -191,8 +192,8 @@ impl DdPlus {
         }
     }
 
-    /// Records `units` as the result of a recursive call, and begins the next call that has
-    /// something to divide.
+    /// Records `units` as the result of a recursive call, and begins the next waiting call that has
+    /// at least two units to search.
     fn end(&mut self, units: Config) {
         self.findings.add(units);
         while let Some(next) = self.waiting.pop() {
@@ -205,7 +206,8 @@ impl DdPlus {
         self.findings.conclude();
     }
 
-    /// Continues after the test of a complement, by the rules of `dd3`.
+    /// Chooses what follows the test of a complement, by the rules of `dd3`: the next test, new
+    /// recursive calls, or the end of the present call.
     fn decide(&mut self, call: Dd3Call) {
         let of = |subset: Outcome| {
             let outcomes = call.subsets.iter().zip(&call.complements);
@@ -238,17 +240,19 @@ impl Dd3Call {
         }
     }
 
-    /// The part `ci` with this index.
+    /// Returns the part `ci` of the searched units with this index.
     fn part(&self, index: usize) -> Config {
         self.units.part(self.parts, index)
     }
 
-    /// The complement `c̄i` with this index.
+    /// Returns the complement `c̄i`: the searched units without the part with this index and
+    /// without the applied units.
     fn complement(&self, index: usize) -> Config {
         self.units.minus(&self.part(index)).minus(&self.rest)
     }
 
-    /// The configuration that is being tested, and its rule.
+    /// Returns the configuration that is being tested, and the rule that says whether it is a part
+    /// or a complement.
     fn config(&self) -> (Rule, Config) {
         let (rule, units) = match self.subsets.len() {
             index if index < self.parts => (Rule::Subset, self.part(index)),
@@ -257,20 +261,21 @@ impl Dd3Call {
         (rule, units.union(&self.rest))
     }
 
-    /// The call `dd3(ci, c̄i ∪ r, 2)`: searches part `index` with its complement applied.
+    /// Returns the recursive call `dd3(ci, c̄i ∪ r, 2)`, which searches part `index` with its
+    /// complement applied.
     fn beside_part(&self, index: usize) -> Dd3Call {
         let rest = self.complement(index).union(&self.rest);
         Dd3Call::new(self.part(index), rest, 2)
     }
 
-    /// The call `dd3(c̄i, ci ∪ r, 2)`: searches the complement of part `index` with the part
-    /// applied.
+    /// Returns the recursive call `dd3(c̄i, ci ∪ r, 2)`, which searches the complement of part
+    /// `index` with the part applied.
     fn beside_complement(&self, index: usize) -> Dd3Call {
         let rest = self.part(index).union(&self.rest);
         Dd3Call::new(self.complement(index), rest, 2)
     }
 
-    /// `c'`: the units of `c` that are in all failing complements.
+    /// Returns `c'`: the units of `c` that are in all failing complements.
     fn bounded(&self) -> Config {
         let failed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Fail).then(|| self.complement(index))
@@ -279,8 +284,8 @@ impl Dd3Call {
         bounds.fold(self.units.clone(), |left, bound| left.intersection(&bound))
     }
 
-    /// The call `dd3(c', r', n')` of the rule *try again*: fewer units, more applied units, doubled
-    /// `n`.
+    /// Returns the recursive call `dd3(c', r', n')` of the rule *try again*: fewer units, more
+    /// applied units, doubled `n`.
     fn again(&self) -> Dd3Call {
         let passed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Pass).then(|| self.part(index))
@@ -334,8 +339,8 @@ impl Search for DdPlus {
     }
 }
 
-/// The results of finished recursive calls, the smallest failing configuration seen, and the union
-/// of all results.
+/// The results of finished recursive calls of `dd` or `dd+`, the smallest failing configuration
+/// that was tested, and the union of all results.
 ///
 /// The union is tested last, because it may not fail if changes are ambiguous.
 #[derive(Clone, Debug)]
@@ -347,7 +352,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Starts without results; the configuration of all `units` is the smallest that fails.
+    /// Creates a record without results, in which the configuration of all `units` is the smallest
+    /// that fails.
     pub fn new(units: usize) -> Findings {
         Findings {
             best: Config::all(units),
@@ -357,19 +363,20 @@ impl Findings {
         }
     }
 
-    /// Records that the test of `config` gave FAIL.
+    /// Records that the test of `config` gave FAIL, in case it is the smallest failing
+    /// configuration.
     pub fn failed(&mut self, config: Config) {
         if config.len() < self.best.len() {
             self.best = config;
         }
     }
 
-    /// Adds the result of one recursive call.
+    /// Adds the units that one recursive call found.
     pub fn add(&mut self, units: Config) {
         self.found.push(units);
     }
 
-    /// Computes the union of all results, after the last recursive call.
+    /// Computes the union of the results of all recursive calls, after the last call.
     pub fn conclude(&mut self) {
         let result = Config::union_of(&self.found);
         // The empty configuration and the best were tested already.
@@ -377,23 +384,24 @@ impl Findings {
         self.result = Some(result);
     }
 
-    /// The smallest failing configuration that was tested.
+    /// Returns the smallest failing configuration that was tested.
     pub fn best(&self) -> &Config {
         &self.best
     }
 
-    /// The union of all results; `None` before [`conclude`](Findings::conclude).
+    /// Returns the union of the results of all recursive calls; `None` before
+    /// [`conclude`](Findings::conclude).
     pub fn result(&self) -> Option<&Config> {
         self.result.as_ref()
     }
 
-    /// The test of the union; `None` if its outcome is known.
+    /// Returns the test of the union of all results; `None` if its outcome is known.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))
     }
 
-    /// Records the outcome of the test of the union.
+    /// Records the outcome of testing the union of the results of all recursive calls.
     pub fn tell_last(&mut self, outcome: Outcome) {
         if let Some(result) = self.result.clone().filter(|_| self.in_doubt) {
             self.in_doubt = false;

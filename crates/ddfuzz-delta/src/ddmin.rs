@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use crate::{Candidate, Config, Outcome, Rule, Search, part};
 
-/// The test whose outcome the search needs next.
+/// The test whose outcome the minimization by `ddmin` needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The test of the subset with this index, counted from 0.
+    /// The test of the subset with this index, counted from 0: only one part of the failing
+    /// configuration is kept.
     Subset { index: usize },
-    /// The test of the complement with this index, counted from 0.
+    /// The test of the complement with this index, counted from 0: one part of the failing
+    /// configuration is removed.
     Complement { index: usize },
     /// No test: the search has ended.
     Done,
@@ -25,8 +27,9 @@ enum Step {
 /// The result is 1-minimal (A.12). The search takes at most `|c|² + 3|c|` tests, and at most
 /// `2⌈log2 |c|⌉` if a single unit decides every test (A.14). UNRESOLVED is treated like PASS.
 ///
-/// For a best of `r` ranges, a step takes O(log r) and a reduction O(r). A reduction at granularity
-/// `n` leaves O(n) ranges and is followed by n − 1 subsets, so steps are cheap on average.
+/// If the smallest failing configuration consists of `r` ranges of units, choosing a test takes
+/// O(log r) and a reduction O(r) time. A reduction at granularity `n` leaves O(n) ranges and is
+/// followed by the tests of n − 1 subsets, so choosing a test is cheap on average.
 #[derive(Clone, Debug)]
 pub struct Ddmin {
     best: Config,
@@ -35,10 +38,10 @@ pub struct Ddmin {
 }
 
 impl Ddmin {
-    /// Name of this search for command lines and logs.
+    /// Name of the search `ddmin` of ISSTA 2000 on command lines and in logs.
     pub const NAME: &'static str = "ddmin";
 
-    /// Starts with all `units`, whose test the caller has seen FAIL.
+    /// Creates a search over all `units`, which together must have given FAIL.
     pub fn new(units: usize) -> Ddmin {
         let mut machine = Ddmin {
             best: Config::all(units),
@@ -49,7 +52,8 @@ impl Ddmin {
         machine
     }
 
-    /// The granularity `n`: the number of subsets of this round.
+    /// Returns the granularity `n`: the number of subsets into which the failing configuration is
+    /// now split.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -63,7 +67,7 @@ impl Ddmin {
         };
     }
 
-    /// The candidate of the present step; `None` at the end.
+    /// Returns the candidate that is to be tested now; `None` after the end of the search.
     fn candidate(&self) -> Option<Candidate> {
         let len = self.best.len();
         let (rule, cuts) = match self.step {
@@ -78,7 +82,8 @@ impl Ddmin {
         Some(Candidate::cut(rule, &self.best, cuts))
     }
 
-    /// Moves on to the next step, after a test that did not fail.
+    /// Moves on to the next subset, the next complement or a finer granularity, after a test that
+    /// did not fail.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {
@@ -141,16 +146,16 @@ impl Search for Ddmin {
 pub struct Ddmin2002 {
     best: Config,
     parts: usize,
-    /// Start of the chunk whose complement is being tested, as a position of `best`.
+    /// Start of the chunk whose complement is being tested, as a position among the kept units.
     start: usize,
     done: bool,
 }
 
 impl Ddmin2002 {
-    /// Name of this search for command lines and logs.
+    /// Name of the search `ddmin` of *The Debugging Book* on command lines and in logs.
     pub const NAME: &'static str = "ddmin-2002";
 
-    /// Starts with all `units`, whose test the caller has seen FAIL.
+    /// Creates a search over all `units`, which together must have given FAIL.
     pub fn new(units: usize) -> Ddmin2002 {
         Ddmin2002 {
             best: Config::all(units),
@@ -160,13 +165,14 @@ impl Ddmin2002 {
         }
     }
 
-    /// The granularity `n`: a chunk has `⌊|c| / n⌋` units.
+    /// Returns the granularity `n`: a chunk has `⌊|c| / n⌋` of the units of the failing
+    /// configuration `c`.
     pub fn granularity(&self) -> usize {
         self.parts
     }
 
-    /// The chunk whose complement is being tested, as positions of `best`. It is never empty,
-    /// because `n ≤ |c|`.
+    /// Returns the chunk whose complement is being tested, as positions among the kept units. It is
+    /// never empty, because `n ≤ |c|`.
     fn chunk(&self) -> Range<usize> {
         let step = self.best.len() / self.parts;
         self.start..self.best.len().min(self.start + step)

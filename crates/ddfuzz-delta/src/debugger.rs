@@ -50,13 +50,15 @@ use crate::{
 /// The three methods share a cache, so no input is run twice.
 pub struct DeltaDebugger<'a, A> {
     arguments: A,
-    /// The units of each argument, as a range of the units of all arguments.
+    /// For each argument, the range of its unit numbers; the units of all arguments are numbered
+    /// consecutively.
     places: Vec<Range<usize>>,
     tester: Tester<'a>,
 }
 
 impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
-    /// Calls `function` with `arguments` once to record its failure.
+    /// Creates a debugger of one failing call: calls `function` with `arguments` once to record its
+    /// failure.
     ///
     /// # Errors
     /// [`NotFailing`] if the call does not fail.
@@ -96,8 +98,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// The smallest part of the arguments that still fails: leaving out any one more unit makes the
-    /// failure disappear (1-minimal, A.11).
+    /// Returns a part of the arguments that still fails and cannot become smaller: leaving out any
+    /// one more unit makes the failure disappear (1-minimal, A.11).
     pub fn min_args(&mut self) -> A {
         let mut fail = self.whole();
         self.in_turn(|debugger, place| {
@@ -115,8 +117,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.build(&fail)
     }
 
-    /// A largest part of the arguments that passes: adding any one more unit makes it not pass
-    /// (1-maximal).
+    /// Returns a largest part of the arguments that passes: adding any one more unit makes it not
+    /// pass (1-maximal).
     ///
     /// # Errors
     /// [`NotPassing`] if the call without any units fails.
@@ -138,9 +140,9 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         Ok(self.build(&pass))
     }
 
-    /// A passing and a failing call that differ as little as possible: no single unit of the
-    /// difference can be added to the passing call without losing PASS, or removed from the failing
-    /// call without losing FAIL (1-minimal difference, A.15).
+    /// Returns a passing and a failing call that differ as little as possible: no single unit of
+    /// the difference can be added to the passing call without losing PASS, or removed from the
+    /// failing call without losing FAIL (1-minimal difference, A.15).
     ///
     /// # Errors
     /// [`NotPassing`] if the call without any units fails.
@@ -169,7 +171,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// Number of calls so far, by how each was answered.
+    /// Returns the number of calls that the search has asked for so far, by how each was answered
+    /// (by running it or without).
     pub fn tally(&self) -> Tally {
         self.tester.tally()
     }
@@ -214,7 +217,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// FAIL if the two failures are the same, else UNRESOLVED.
+/// Returns FAIL if the failure of a call is the same as the failure of the first call, else
+/// UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {
         true => Outcome::Fail,
@@ -222,7 +226,7 @@ fn same(first: &Failure, other: &Failure) -> Outcome {
     }
 }
 
-/// Assigns consecutive ranges of unit numbers to arguments with these numbers of units.
+/// Assigns a range of consecutive unit numbers to each argument, by the number of units of each.
 fn places(units: &[usize]) -> Vec<Range<usize>> {
     let ends = units.iter().scan(0, |end, units| {
         *end += units;
@@ -235,8 +239,8 @@ fn units_of(place: &Range<usize>) -> Config {
     Config::from_ascending([place.clone()])
 }
 
-/// Splits a configuration of all units into one configuration for each argument, counted from the
-/// argument's first unit.
+/// Splits a configuration of the units of all arguments into one configuration for each argument,
+/// counted from the argument's first unit.
 fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
     let within = |place: &Range<usize>| {
         let kept = config.intersection(&units_of(place));
@@ -252,7 +256,7 @@ fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
 /// The return value of a function under test, which says whether the call passed. A function that
 /// returns `()` passes unless it panics.
 pub trait Verdict {
-    /// The outcome that this return value stands for.
+    /// Returns the outcome that a return value of the function under test stands for.
     fn outcome(self) -> Outcome;
 }
 
@@ -268,23 +272,26 @@ impl Verdict for Outcome {
     }
 }
 
-/// `Ok` has the outcome of its content; `Err` is FAIL.
+/// For a `Result` that the function under test returns: `Ok` has the outcome of its content; `Err`
+/// is FAIL.
 impl<V: Verdict, E> Verdict for Result<V, E> {
     fn outcome(self) -> Outcome {
         self.map_or(Outcome::Fail, V::outcome)
     }
 }
 
-/// How a call failed, to tell one failure from another.
+/// How a call of the function under test failed, to tell one failure from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The function returned FAIL or `Err`.
     Said,
-    /// The function panicked with this message, from which numbers and quoted text were removed.
+    /// The function panicked with this message, from which numbers and quoted text were removed,
+    /// because both vary with the arguments.
     Panicked(String),
 }
 
-/// Calls `function`. `Err` describes a FAIL or a panic.
+/// Calls the function under test and catches its panics. `Ok` has PASS or UNRESOLVED; `Err`
+/// describes a FAIL or a panic.
 pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| function().outcome())) {
         Ok(Outcome::Fail) => Err(Failure::Said),
@@ -293,15 +300,15 @@ pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, 
     }
 }
 
-/// The message of a panic; empty if its payload is not a string.
+/// Returns the message of a panic; empty if its payload is not a string.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     let text = owned.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or_default()
 }
 
-/// The message with each number replaced by `#` and without quoted text, because both vary with the
-/// arguments.
+/// Returns a panic message with each number replaced by `#` and without quoted text, because both
+/// vary with the arguments.
 fn lasting(message: &str) -> String {
     let mut letters = message.chars().peekable();
     let mut lasting = String::new();

@@ -17,7 +17,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Name of the outcome in logs: `PASS`, `FAIL` or `UNRESOLVED`.
+    /// Returns the name of the outcome in logs: `PASS`, `FAIL` or `UNRESOLVED`.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Pass => "PASS",
@@ -99,21 +99,23 @@ impl From<NotPassing> for AxiomError {
     }
 }
 
-/// What a run reports besides its outcome. All hints are optional: they make some searches faster.
+/// Facts that a test run may report besides its outcome. All of them are optional: they make some
+/// searches faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// Number of bytes of the input that the program read; `None` if unknown.
     pub read: Option<usize>,
-    /// The last comparisons of the run whose operands differed, oldest first.
+    /// The last comparisons that the program made in the run and whose operands differed, oldest
+    /// first.
     pub comparisons: Vec<Comparison>,
 }
 
-/// Two different operands that the program compared.
+/// A comparison that the program made, in which the two operands differed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {
     /// One operand. An integer of 1, 2, 4 or 8 bytes is in little-endian order; a comparison of
     /// memory or strings has the compared bytes.
     pub left: Vec<u8>,
-    /// The other operand, in the same form as `left`.
+    /// The other operand: an integer in little-endian order, or the compared bytes, like `left`.
     pub right: Vec<u8>,
 }

@@ -5,10 +5,11 @@ use crate::{Config, Outcome};
 /// Answers tests without running them (ESEC 1999, section 6). A prediction must be true: a wrong
 /// one misleads the search, although a result is always a configuration whose test gave FAIL.
 pub trait Predictor {
-    /// The outcome of `config`, or `None` if the predictor cannot tell.
+    /// Returns the outcome of `config` without running it, or `None` if the predictor cannot tell.
     fn predict(&self, config: &Config) -> Option<Outcome>;
 
-    /// Receives the outcome of a configuration that was run.
+    /// Takes the outcome of a configuration that was run, to predict later ones. Ignores it by
+    /// default.
     fn learn(&mut self, config: &Config, outcome: Outcome) {
         let _ = (config, outcome);
     }
@@ -34,7 +35,7 @@ pub struct Requires {
 }
 
 impl Requires {
-    /// A predictor for pairs of units: the first unit of a pair requires the second.
+    /// Creates a predictor from pairs of units: the first unit of a pair requires the second.
     pub fn new(pairs: impl IntoIterator<Item = (usize, usize)>) -> Requires {
         Requires {
             pairs: pairs.into_iter().collect(),

@@ -14,7 +14,7 @@ use crate::{Config, ConfigId, Hints, Outcome};
 /// A search is cheap to clone. To test ahead, a scheduler clones the search, tells the clone the
 /// likely outcome, and asks the clone for the next candidate.
 pub trait Search: Send {
-    /// The candidate to test now; `None` if the search has ended. Calls without a
+    /// Returns the candidate to test now; `None` if the search has ended. Calls without a
     /// [`tell`](Search::tell) in between return the same candidate.
     fn next(&mut self) -> Option<Candidate>;
 
@@ -22,13 +22,14 @@ pub trait Search: Send {
     /// the search it does nothing.
     fn tell(&mut self, outcome: Outcome);
 
-    /// Takes what a run reported besides its outcome. Call it before the first step, with the hints
-    /// of a run of the whole input, and before [`tell`](Search::tell) if the candidate is to be
-    /// [observed](Candidate::observed). Candidates depend on hints as they do on outcomes, so a
-    /// replay must give the same hints. By default hints are ignored.
+    /// Takes the hints of a run, which are facts that it reported besides its outcome. Call it
+    /// before the first step, with the hints of a run of the whole input, and before
+    /// [`tell`](Search::tell) if the candidate is to be [observed](Candidate::observed). Candidates
+    /// depend on hints as they do on outcomes, so a replay must give the same hints. By default
+    /// hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
-    /// The smallest failing configuration so far: its test gave FAIL.
+    /// Returns the smallest failing configuration so far: its test gave FAIL.
     ///
     /// A search that replaces bytes keeps the positions of the original that remain in its best
     /// text, even if other bytes stand there.
@@ -38,7 +39,7 @@ pub trait Search: Send {
     /// the smallest size, the first one is the best.
     fn best(&self) -> &Config;
 
-    /// A clone of the search in a box.
+    /// Returns a clone of the search in a box.
     fn boxed(&self) -> Box<dyn Search>;
 }
 
@@ -67,7 +68,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Name of the rule in logs.
+    /// Returns the name of the rule in logs.
     pub fn name(self) -> &'static str {
         match self {
             Rule::Subset => "subset",
@@ -95,21 +96,23 @@ pub struct Replacement {
     pub with: Vec<u8>,
 }
 
-/// How the text of a candidate is made, mostly relative to the current best, so that an edit stays
-/// small even if the best consists of many ranges.
+/// How the text of a candidate is made, mostly relative to the current best (the smallest failing
+/// text so far), so that an edit stays small even if the best consists of many ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The current best without these ranges of positions, which ascend and do not overlap.
+    /// Deletes these ranges of positions, which ascend and do not overlap, from the current best
+    /// text.
     Cut(Vec<Range<usize>>),
-    /// The units of the original that this configuration keeps, whatever the current best is.
+    /// Keeps the units of the original input that are in this configuration, whatever the current
+    /// best text is.
     Keep(Config),
-    /// The current best with these replacements, which ascend and do not overlap.
+    /// Makes these replacements, which ascend and do not overlap, in the current best text.
     Set(Vec<Replacement>),
 }
 
 impl Edit {
-    /// The configuration that this edit makes of the configuration `best`; `None` for
-    /// [`Edit::Set`], whose text is not a subset of the original's units.
+    /// Returns the configuration (set of kept units) that this edit makes of the configuration
+    /// `best`; `None` for [`Edit::Set`], whose text is not a subset of the original's units.
     pub fn apply(&self, best: &Config) -> Option<Config> {
         match self {
             Edit::Cut(cuts) => Some(best.without(cuts)),
@@ -118,7 +121,7 @@ impl Edit {
         }
     }
 
-    /// The text that this edit makes of the text of the current best. The edit must not be
+    /// Returns the text that this edit makes of the text of the current best. The edit must not be
     /// [`Edit::Keep`].
     pub(super) fn of_best(&self, best: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(best.len());
@@ -150,23 +153,23 @@ impl Edit {
     }
 }
 
-/// A candidate: a text that a search asks to test.
+/// A candidate: an input that a search asks to test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The rule of the search that made the candidate.
     pub rule: Rule,
-    /// How the text of the candidate is made.
+    /// The edit that makes the text of the candidate, mostly from the current best text.
     pub edit: Edit,
     /// Id of the set of units that the candidate keeps; `None` if its text is not a subset of the
     /// original's units.
     pub config: Option<ConfigId>,
-    /// Whether the test should also report which operands the program
+    /// True if the test should also report which operands the program
     /// [compared](super::Comparison).
     pub observed: bool,
 }
 
 impl Candidate {
-    /// A candidate that removes the positions `cuts` of the configuration `best`.
+    /// Builds a candidate that removes the positions `cuts` from the configuration `best`.
     pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
         let config = Some(best.id_without(&cuts));
         Candidate {
@@ -177,7 +180,7 @@ impl Candidate {
         }
     }
 
-    /// A candidate that keeps exactly the units in `config`.
+    /// Builds a candidate that keeps exactly the units in `config`.
     pub fn keep(rule: Rule, config: Config) -> Candidate {
         Candidate {
             rule,
@@ -188,7 +191,8 @@ impl Candidate {
     }
 
     /// Writes the text of the candidate into `text`, which is cleared first. `original` is the
-    /// whole input and `best` the text of the search's current best; units are bytes.
+    /// whole input and `best` the current best text of the search (the smallest that failed); units
+    /// are bytes.
     pub fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
         text.clear();
         self.edit.write_into(original, best, text);

@@ -2,7 +2,7 @@
 
 use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
 
-/// How a test got its outcome.
+/// How a test of a configuration got its outcome: by a run, from the cache, or by a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answered {
     /// The test was run.
@@ -24,16 +24,17 @@ impl From<Hit> for Answered {
     }
 }
 
-/// Number of tests, by how they got their outcomes.
+/// Number of tests that searches asked for, by how they got their outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// Tests that were run.
+    /// Number of tests that were run.
     pub executed: u64,
-    /// Tests answered because another configuration that builds the same input was tested before.
+    /// Number of tests answered because another configuration that builds the same input was tested
+    /// before.
     pub cached: u64,
-    /// Tests answered because the same configuration was tested before.
+    /// Number of tests answered because the same configuration was tested before.
     pub repeated: u64,
-    /// Tests answered by a [`Predictor`].
+    /// Number of tests answered by a [`Predictor`].
     pub predicted: u64,
 }
 
@@ -63,7 +64,7 @@ pub struct Tester<'a> {
 }
 
 impl<'a> Tester<'a> {
-    /// A tester that runs a configuration by calling `test`. No configuration is run twice.
+    /// Creates a tester that runs a configuration by calling `test`. No configuration is run twice.
     pub fn new(test: impl FnMut(&Config) -> Outcome + 'a) -> Tester<'a> {
         Tester {
             test: Box::new(test),
@@ -80,7 +81,7 @@ impl<'a> Tester<'a> {
         self.name = Box::new(name);
     }
 
-    /// Sets which tests are answered without a run from now on, and empties the cache.
+    /// Sets by which rule tests are answered from the cache from now on, and empties the cache.
     pub fn answer_by(&mut self, caching: Caching) {
         self.cache = Cache::new(caching);
     }
@@ -91,12 +92,13 @@ impl<'a> Tester<'a> {
         self.predictors.push(Box::new(predictor));
     }
 
-    /// Number of tests so far, by how they got their outcomes.
+    /// Returns the number of tests so far, by how they got their outcomes.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The outcome of a configuration, and how the outcome was found.
+    /// Finds the outcome of a configuration from the cache, by a predictor or by a run. Also
+    /// returns which of these gave it.
     pub fn answer(&mut self, config: &Config) -> (Outcome, Answered) {
         let text = (self.name)(config);
         let (outcome, answered) = match self.cache.lookup(Some(config.id()), text) {
@@ -117,7 +119,8 @@ impl<'a> Tester<'a> {
         (outcome, answered)
     }
 
-    /// Runs `search` to its end. It must be a search that only deletes units.
+    /// Runs `search` to its end: answers each test that it asks for. It must be a search that only
+    /// deletes units.
     pub fn run(&mut self, search: &mut dyn Search) {
         while let Some(config) = search
             .next()

@@ -15,7 +15,7 @@ struct Corpus {
     dictionary: &'static [u8],
 }
 
-/// A bundled program and its description.
+/// A bundled target program: its name and a description in one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bundled {
     /// The name for `--target`: `ul`, or `ul-fixed` for the variant without the bug.
@@ -51,33 +51,35 @@ const SUMMARIES: [(&str, &str); 6] = [
     ),
 ];
 
-/// The names of all bundled programs: those with bugs in alphabetical order, then the fixed ones.
+/// Returns the names of all bundled programs: those with bugs in alphabetical order, then the fixed
+/// ones.
 pub fn names() -> Vec<&'static str> {
     compiled::BUNDLED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The ELF file of a bundled program, which reads the file named by its argument, or stdin; `None`
-/// if there is no such program. Variants with [coverage counters](counted) are included.
+/// Returns the ELF file of a bundled program, which reads the file named by its argument, or stdin;
+/// `None` if there is no such program. Variants with [coverage counters](counted) are included.
 pub fn program(name: &str) -> Option<&'static [u8]> {
     let mut all = compiled::BUNDLED.iter().chain(compiled::COUNTED);
     let found = all.find(|(known, _)| *known == name);
     found.map(|(_, program)| *program)
 }
 
-/// The name of the variant with coverage counters: `ul-counted` of `ul`; `None` if `name` has none.
-/// The variant has the same bugs at other addresses.
+/// Returns the name of the variant of the bundled program `name` that has coverage counters:
+/// `ul-counted` for `ul`; `None` if there is none. It has the same bugs at other addresses.
 pub fn counted(name: &str) -> Option<String> {
     let counted = format!("{name}-counted");
     program(&counted).is_some().then_some(counted)
 }
 
-/// The seeds of the bundled target `name` or of its fixed variant (`corpora/` in the source); empty
-/// if there is no such target.
+/// Returns the seed inputs of the bundled target `name` or of its fixed variant (`corpora/` in the
+/// source); empty if there is no such target.
 pub fn seeds(name: &str) -> &'static [&'static [u8]] {
     corpus(name).map_or(&[], |corpus| corpus.seeds)
 }
 
-/// The dictionary of the bundled target `name`, in AFL's format; `None` if there is no such target.
+/// Returns the dictionary of the bundled target `name`, in AFL's format; `None` if there is no such
+/// target.
 pub fn dictionary(name: &str) -> Option<&'static [u8]> {
     corpus(name).map(|corpus| corpus.dictionary)
 }
@@ -89,7 +91,7 @@ fn corpus(name: &str) -> Option<&'static Corpus> {
     corpora.find(|corpus| corpus.name == plain)
 }
 
-/// All bundled programs with their one-line descriptions, in the order of [`names`].
+/// Returns all bundled programs with their one-line descriptions, in the order of [`names`].
 pub fn list() -> Vec<Bundled> {
     names()
         .into_iter()

@@ -8,7 +8,7 @@ use std::{fs::Permissions, io, os::unix::fs::PermissionsExt};
 use crate::{Channel, Program, Target, elf, elf::ElfFacts, input::Input, private_dir::PrivateDir};
 
 /// Flags by which libFuzzer's `main` runs one input without signal handlers and without limits,
-/// except the one on single allocations ([`FuzzerLimits::allocation`]).
+/// except the limit on the size of one allocation ([`FuzzerLimits::allocation`]).
 const ONE_INPUT: [&str; 13] = [
     "-handle_abrt=0",
     "-handle_bus=0",
@@ -28,17 +28,18 @@ const ONE_INPUT: [&str; 13] = [
 /// libFuzzer's default limit on resident memory, in MiB.
 const RSS_LIMIT: u64 = 2048;
 
-/// Limits set by libFuzzer's flags, in MiB; `None` means unlimited.
+/// Memory limits that libFuzzer's flags set, in MiB; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzerLimits {
-    /// Limit on resident memory, in MiB.
+    /// Limit on the resident memory of the process, in MiB; `None` means unlimited.
     pub rss: Option<u64>,
-    /// Limit on one allocation; a larger one counts as out of memory, even if it is not used.
+    /// Limit on one allocation, in MiB; a larger allocation counts as out of memory, even if it is
+    /// not used. `None` means unlimited.
     pub allocation: Option<u64>,
 }
 
 impl FuzzerLimits {
-    /// Reads the limits from arguments. The last of repeated flags wins.
+    /// Reads libFuzzer's memory limits from a target's arguments. The last of repeated flags wins.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
             let values = args.iter().rev();
@@ -56,7 +57,8 @@ impl FuzzerLimits {
 }
 
 impl Target {
-    /// libFuzzer's limits on this target; `None` if libFuzzer is not linked into it.
+    /// Returns the memory limits that libFuzzer sets on this target; `None` if libFuzzer is not
+    /// linked into it.
     pub fn fuzzer_limits(&self) -> Option<FuzzerLimits> {
         let Program::Path(path) = &self.program else {
             return None;
@@ -65,8 +67,8 @@ impl Target {
         facts.fuzzer_main.then(|| FuzzerLimits::of(&self.args))
     }
 
-    /// The target with the arguments by which its `main` runs one input. They are changed only for
-    /// libFuzzer's `main`.
+    /// Returns this target with the arguments by which its `main` runs one input: for libFuzzer's
+    /// `main`, its flags are added; for all others, the arguments stay.
     pub fn by_main(&self) -> Target {
         let facts = match &self.program {
             Program::Path(path) => elf::facts(path),
@@ -78,29 +80,30 @@ impl Target {
     }
 }
 
-/// The arguments of a target, without the program's name, and the files that `@@` stands for.
+/// The arguments of a target, without the program's name, and the input files whose paths replace
+/// `@@` in them.
 pub(crate) struct CommandLine {
     args: Vec<OsString>,
     files: InputFiles,
 }
 
-/// The files that `@@` in the arguments stands for.
+/// The files whose paths replace `@@` in a target's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
-    /// A file with the input, of a given name or any name.
+    /// One file with the input: of the given name, or of any name if `None`.
     Input(Option<OsString>),
-    /// Two files with the parts of the input.
+    /// Two files, each with a part of the input.
     Parts,
-    /// The sample text, if it is named; the input is typed at a terminal.
+    /// For an input that is typed at a terminal: a file with the sample text that the target edits.
     Sample {
-        /// Whether the arguments name the sample text.
+        /// Whether the arguments contain `@@` for the sample text; without it there is no file.
         named: bool,
     },
 }
 
 impl CommandLine {
-    /// The arguments of `target` as the user gave them.
+    /// Builds the command line of `target` with the arguments as the user gave them.
     pub(crate) fn of(target: &Target) -> CommandLine {
         let files = match &target.channel {
             Channel::Terminal(_) => InputFiles::Sample {
@@ -115,7 +118,7 @@ impl CommandLine {
         CommandLine { args, files }
     }
 
-    /// Removes the input files, and keeps the arguments.
+    /// Removes the input files from this command line, and keeps its arguments.
     pub(crate) fn without_input(self) -> CommandLine {
         CommandLine {
             files: InputFiles::None,
@@ -123,7 +126,8 @@ impl CommandLine {
         }
     }
 
-    /// The arguments by which the `main` of `target`, a program with these `facts`, runs one input.
+    /// Builds the command line by which the `main` of `target`, a program with these `facts`, runs
+    /// one input.
     pub(crate) fn for_main(target: &Target, facts: Option<&ElfFacts>) -> CommandLine {
         let args = CommandLine::of(target);
         if matches!(args.files, InputFiles::Sample { .. }) {
@@ -137,7 +141,8 @@ impl CommandLine {
         }
     }
 
-    /// libFuzzer's flags for running one input, unless the user set them.
+    /// Returns libFuzzer's flags for running one input, with the limit on one allocation that the
+    /// user's flags set or imply.
     fn flags(&self) -> Vec<OsString> {
         let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
         let allocation = format!("-malloc_limit_mb={allocation}");
@@ -145,7 +150,7 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// Adds flags and an input file for libFuzzer's `main`, which starts fuzzing without a file.
+    /// Adds flags and an input file for libFuzzer's `main`, which without a file starts fuzzing.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -154,15 +159,16 @@ impl CommandLine {
         self
     }
 
-    /// Adds flags for libFuzzer's `main`, before the user's, which take precedence. Without them
-    /// libFuzzer's signal handlers turn crashes into exit statuses.
+    /// Adds flags for libFuzzer's `main`, before the user's, which take precedence. Without the
+    /// flags, libFuzzer's signal handlers turn crashes into exit statuses.
     fn with_fuzzer_flags(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
         self
     }
 
-    /// Creates the input files; returns the input and the whole command line.
+    /// Creates the input files in the private directory; returns the input, which can then be
+    /// written, and the command line, with the name of the program and the paths of the files.
     pub(crate) fn in_place(
         &self,
         program: &Path,
@@ -195,8 +201,8 @@ impl CommandLine {
     }
 }
 
-/// A new path for an input file. A named file gets its own directory, in which the target's user
-/// cannot write.
+/// Returns a new path for an input file. For a file with a given name, creates a directory of its
+/// own, in which the target's user cannot write.
 fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     let fresh = private.fresh("input");
     let Some(name) = name else {
@@ -211,8 +217,8 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// Replaces each `@@` in `arg` by the next of `paths`, of which `named` are used already. The last
-/// path is used again if there are more.
+/// Replaces each `@@` in `arg` by the next of `paths`; the first `named` of them were used in
+/// earlier arguments. The last path is used again if there are more.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

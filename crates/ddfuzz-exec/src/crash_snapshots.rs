@@ -8,22 +8,23 @@ use crate::{
     shared_page::keep_length, ways,
 };
 
-/// Constants of `runtime/snapshot.h`: size of the header, number of slots, size of a slot in bytes.
+/// Constants of `runtime/snapshot.h`: first word of the memory, size of its header in bytes, number
+/// of slots for one snapshot each, size of a slot in bytes.
 const MAGIC: u32 = 0x4444_6370;
 const HEAD: u64 = 4096;
 const SLOTS: u64 = 4;
 const SLOT: u64 = 2 << 20;
 
-/// A memory file for the snapshots of one run at a time. The target can write it, so its content is
-/// untrusted.
+/// Shared memory to which a crashing target process writes snapshots of itself, those of one run at
+/// a time. The target can write to it at any time, so its content is untrusted.
 #[derive(Debug)]
 pub struct CrashSnapshots {
     file: File,
 }
 
 impl CrashSnapshots {
-    /// Creates the file, which takes memory only when a snapshot is written. Fails when no memory
-    /// file can be created.
+    /// Creates the memory file for crash snapshots, which takes memory only when a snapshot is
+    /// written. Fails when no memory file can be created.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
@@ -37,7 +38,8 @@ impl CrashSnapshots {
         self.file.try_clone()
     }
 
-    /// Clears snapshots and header, before another process is started.
+    /// Clears all crash snapshots and the header of their memory, before another process is
+    /// started.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -45,7 +47,7 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Clears all snapshots, but not the header.
+    /// Clears all crash snapshots, but not the header of their memory.
     pub(crate) fn forget(&self) -> io::Result<()> {
         for slot in 0..SLOTS {
             self.file.write_all_at(&[0; 8], HEAD + slot * SLOT)?;
@@ -53,22 +55,24 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Whether the last run could write a snapshot: the library was ready before `main`.
+    /// Whether the last run could have written a snapshot of a crash: the preloaded library was
+    /// ready before `main`.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }
 
-    /// Device and inode of the file that the run executed first.
+    /// Returns device and inode of the program file that the last run executed first.
     pub fn target(&self) -> (u64, u64) {
         (self.word(16), self.word(24))
     }
 
-    /// Number of slots for snapshots.
+    /// Returns the number of slots, each for one crash snapshot.
     pub fn slots(&self) -> u64 {
         SLOTS
     }
 
-    /// Reads from offset `at` of a slot into `buffer`; returns the number of bytes read.
+    /// Reads crash snapshot number `slot`, from byte offset `at`, into `buffer`; returns the number
+    /// of bytes read, 0 if the offset or the slot does not exist.
     pub fn read(&self, slot: u64, at: u64, buffer: &mut [u8]) -> usize {
         if slot >= SLOTS || at >= SLOT {
             return 0;
@@ -88,19 +92,20 @@ impl CrashSnapshots {
     }
 }
 
-/// How a server starts a traced run.
+/// How a fork server starts a run that is traced or takes a snapshot when it crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// The server executes the program for each run.
+    /// The server executes the program anew for each run.
     Executing,
     /// The server forks the program at its `main` for each run.
     Forking,
-    /// The server executes the program with the library that takes snapshots.
+    /// The server executes the program for each run, with the preloaded library that takes
+    /// snapshots.
     Copying,
 }
 
-/// How to launch the target so that it takes a snapshot when it crashes; `None` if nothing can be
-/// preloaded. In a script, the library is preloaded into the interpreter.
+/// Prepares a launch of the target in which it takes a snapshot of itself when it crashes; `None`
+/// if no library can be preloaded. In a script, the library is preloaded into the interpreter.
 pub(crate) fn copying(
     prepared: &PreparedTarget,
     target: &Target,

@@ -15,27 +15,29 @@ use crate::{
     server_executor::ServerExecutor,
 };
 
-/// Number of first runs that are traced if the program can start others. The server of the way
-/// `command` misses children of a program that ignores SIGCHLD.
+/// Number of first runs that are traced if the program can start processes. Without tracing, the
+/// fork server of the execution method `command` misses children of a program that ignores SIGCHLD.
 const CALIBRATION: u32 = 3;
-/// How often, and for how long, a traced run is repeated if its server or tracer breaks.
+/// How often a traced run is tried again, and after which time no more, if its fork server or its
+/// tracer fails.
 const MOST_TRIES: u32 = 10;
 const PROOF_TIME_FACTOR: Duration = Duration::from_secs(5);
 
-/// How the next run is made.
+/// Whether a target's next run is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// Traced, for this many more runs.
+    /// The next run is traced, and with it this many runs in all, to see whether they start
+    /// processes.
     Calibrating(u32),
     /// The next run is not traced.
     Bare,
     /// The next run and all later runs are traced.
     Traced,
-    /// Not traced, because the system refuses to trace.
+    /// The next run is not traced, because the system refuses to trace.
     Refused,
 }
 
-/// An executor that reports the crash of a descendant as the crash of its run.
+/// An executor that reports the crash of a process started by the target as the crash of the run.
 pub(crate) struct TreeExecutor {
     bare: ServerExecutor,
     target: Target,
@@ -44,7 +46,8 @@ pub(crate) struct TreeExecutor {
 }
 
 impl TreeExecutor {
-    /// Wraps `bare`, the executor of `target` that does not trace.
+    /// Wraps the executor `bare` of `target`, which does not trace, so that crashes of processes
+    /// started by the target are found.
     pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
         let mode = match bare.may_fork && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
@@ -58,7 +61,7 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a traced run; `None` if tracing is impossible, now or for ever.
+    /// Makes a run whose process tree is traced; `None` if tracing failed, in this run or for ever.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -83,7 +86,8 @@ impl TreeExecutor {
         }
     }
 
-    /// Chooses the next mode after a traced run.
+    /// Chooses whether the next run is traced. `forked`: the last run was traced and started a
+    /// process.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
@@ -140,18 +144,19 @@ impl Executor for TreeExecutor {
     }
 }
 
-/// How long the tracer may take to see the ends of processes that the server has reaped.
+/// How long the tracing thread may take to see the ends of processes that the fork server has
+/// reaped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The result of a traced run.
+/// The result of a run whose process tree was traced.
 #[derive(Clone, Copy, Debug)]
 struct TracedRun {
-    /// The run; it ends by the crash of a descendant, if there is one.
+    /// How the run ended; the crash of a process that it started counts as its own.
     run: Run,
     forked: bool,
 }
 
-/// The tracing thread, and the channel of its messages.
+/// The thread that traces one run, and the channel of its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 enum TracerMessage {
@@ -159,8 +164,8 @@ enum TracerMessage {
     Gone(TreeOutcome),
 }
 
-/// Runs the target on `input`; `None` if the system refuses to trace. Fails when the target cannot
-/// be started, or its server or tracer breaks.
+/// Runs the target on `input` with its process tree traced; `None` if the system refuses to trace.
+/// Fails when the target cannot be started, or when its fork server or tracer breaks.
 fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {
@@ -182,14 +187,15 @@ fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError>
     }))
 }
 
-/// Releases the process and waits for its end. On an error the process is dropped, and so killed.
+/// Lets the stopped process of a traced run start, and waits for its end. On an error the process
+/// is dropped, which kills it.
 fn release(mut process: Traced) -> Result<Run, ExecError> {
     process.release()?;
     process.wait_for_run()
 }
 
-/// Seizes the process from a new thread, because a tracer waits for what its thread traces, and its
-/// end kills what it still traces.
+/// Starts a thread that seizes the process with ptrace and traces it; `None` if the system refuses.
+/// A thread of its own, because a tracer waits for all that it traces, and its end kills them.
 fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
     let pid = process.pid();
     let (sender, news) = mpsc::channel();
@@ -216,11 +222,11 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing the descendants of a run")(errno.into())
 }
 
-/// What a tracer observed of a process tree.
+/// What a tracer observed of the process tree of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
     forked: bool,
-    /// The signal of the first process that crashed; `None` without a crash.
+    /// Signal of the first process of the tree that crashed; `None` if none crashed.
     crash: Option<i32>,
 }
 

@@ -23,32 +23,35 @@ const FORKING: [&str; 11] = [
     "wordexp",
 ];
 
-/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`).
+/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`), by which its
+/// programs are recognised.
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
-/// Facts of an executable that decide how it can be run.
+/// Facts read from a program's ELF file that decide how the program can be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElfFacts {
     /// Path of the dynamic linker; `None` for a static program.
     pub(crate) interpreter: Option<String>,
-    /// The function that takes an input, if the program has one.
+    /// The function that takes an input as bytes in memory, if the program has one.
     pub(crate) entry: Option<EntryFunction>,
-    /// Whether the program is started by `__libc_start_main`, which the injected runtime replaces.
+    /// Whether the program is started by the C library's `__libc_start_main`, which ddfuzz's
+    /// preloaded library replaces.
     pub(crate) starts_by_libc: bool,
     /// Whether the program may start processes, according to its symbols.
     pub(crate) may_fork: bool,
     /// Whether AFL++ compiled the program, which then contains a fork server.
     pub(crate) afl: bool,
-    /// Whether the `main` of the program is libFuzzer's.
+    /// Whether the `main` of the program is libFuzzer's, so that libFuzzer's flags can be used.
     pub(crate) is_fuzzer: bool,
-    /// Whether libFuzzer is linked into the program.
+    /// Whether libFuzzer's code is linked into the program; its `main` may be another one.
     pub(crate) fuzzer_main: bool,
-    /// Whether the program is a harness of libfuzzer-sys, which can print the value it makes of an
-    /// input.
+    /// Whether the program is a harness of libfuzzer-sys, which can print the Rust value that it
+    /// makes from an input.
     pub(crate) debug_text: bool,
     /// Whether the program contains the runtime of a sanitizer.
     pub sanitized: bool,
-    /// Whether the program contains a sanitizer that needs terabytes of address space.
+    /// Whether the program contains a sanitizer with shadow memory, which needs terabytes of
+    /// address space.
     pub shadowed: bool,
     /// Whether the program can end by a Rust panic: it contains Rust's standard library, or
     /// executes programs.
@@ -62,7 +65,8 @@ pub struct ElfFacts {
 /// A 64-bit ELF file for this processor architecture.
 pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
 
-/// Parses a file; `None` if it is not a 64-bit ELF file for this processor architecture.
+/// Parses the bytes of a file; `None` if it is not a 64-bit ELF file for this processor
+/// architecture.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
     let file = Elf::parse(bytes).ok()?;
     let ours = match cfg!(target_arch = "x86_64") {
@@ -93,8 +97,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Ranges of debug information in a file of `length` bytes, in ascending order; `None` if it is not
-/// a 64-bit ELF file with section headers.
+/// Finds the byte ranges of debug information in a file of `length` bytes, in ascending order;
+/// `None` if it is not a 64-bit ELF file with section headers.
 fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     let parts = ReadCache::new(file);
     let header = elf::FileHeader64::<Endianness>::parse(&parts).ok()?;
@@ -115,16 +119,17 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     (!sections.is_empty()).then_some(found)
 }
 
-/// Facts of the programs that were read last: each start of a server needs them.
+/// Cache of the ELF facts of the programs that were read last: each start of a fork server needs
+/// them.
 static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
-/// Maximum number of programs in the cache.
+/// Maximum number of programs in the cache of ELF facts.
 const MOST_KNOWN: usize = 16;
 
 /// Identifies a version of a file: device, inode, size, and time of the last change.
 type Version = (u64, u64, u64, i64, i64);
 
-/// Reads the facts of the program at `path`; `None` if it is not a 64-bit ELF file for this
-/// machine, for example a script.
+/// Reads from the ELF file at `path` how the program can be run; `None` if it is not a 64-bit ELF
+/// file for this machine, for example a script.
 pub fn facts(path: &Path) -> Option<ElfFacts> {
     let file = std::fs::metadata(path).ok()?;
     let version = (
@@ -192,7 +197,7 @@ impl ElfFacts {
         self.entry = functions.entry(file);
     }
 
-    /// Reads facts from constant strings, which stripped programs have, too.
+    /// Reads facts from the program's constant strings, which stripped programs have, too.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -245,15 +250,16 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// A function that takes an input; its addresses are relative to the load address.
+/// A function that takes an input as bytes in memory; its addresses are relative to the load
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
     pub(crate) at: u64,
     kind: EntryKind,
-    /// Start and end address of the coverage counters; `None` without counters.
+    /// Start and end address of the program's coverage counters; `None` without counters.
     counters: Option<(u64, u64)>,
     /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
-    /// A loop patches them to return at once, because no engine uses them.
+    /// A process that runs many inputs patches them to return at once, because no engine uses them.
     callbacks: [u64; CALLBACKS.len()],
 }
 
@@ -270,7 +276,7 @@ const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_switch",
 ];
 
-/// Calling convention of an entry function.
+/// The kind of a function that takes an input, which decides how it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
     /// `target_main` of ddfuzz's targets, which returns an exit status.
@@ -286,7 +292,7 @@ enum EntryKind {
 /// The section of `-fsanitize-coverage=inline-8bit-counters`, which stripping keeps.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// Collects entry functions while the symbols are read, in any order.
+/// Collects the functions that take an input while a program's symbols are read, in any order.
 #[derive(Default)]
 struct EntryFunctions {
     target_main: Option<u64>,
@@ -296,7 +302,7 @@ struct EntryFunctions {
 }
 
 impl EntryFunctions {
-    /// Adds a symbol. Imported symbols have the address 0.
+    /// Adds a symbol of the program and its address. Imported symbols have the address 0.
     pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
@@ -313,7 +319,8 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the entry function of the program `file`, if the symbols contain one.
+    /// Returns the function of the program `file` that takes an input, if the added symbols contain
+    /// one.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {
@@ -342,7 +349,8 @@ impl EntryFunctions {
 }
 
 impl EntryFunction {
-    /// Encodes the entry function for `entry_from` of `runtime/entry.h`.
+    /// Encodes the entry function as text for `entry_from` of `runtime/entry.h`, in the target's
+    /// process.
     pub(crate) fn words(&self) -> String {
         let (kind, initialize) = match self.kind {
             EntryKind::Target => ('t', 0),
@@ -356,12 +364,12 @@ impl EntryFunction {
         words
     }
 
-    /// Whether this is libFuzzer's `LLVMFuzzerTestOneInput`.
+    /// Whether this entry function is libFuzzer's `LLVMFuzzerTestOneInput`.
     pub(crate) fn is_fuzzer(&self) -> bool {
         matches!(self.kind, EntryKind::LibFuzzer { .. })
     }
 
-    /// Describes the coverage counters for users.
+    /// Returns the number of coverage counters in words for users: `with 12 coverage counters`.
     pub(crate) fn coverage(&self) -> String {
         match self.counter_count() {
             0 => "without coverage counters".to_owned(),

@@ -7,13 +7,13 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Prefixes of variables that are removed: they would show ddfuzz to the target, or name shared
-/// memory of another fuzzer.
+/// Prefixes of environment variables that targets do not get: they would show ddfuzz to the target,
+/// or name shared memory of another fuzzer.
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// Sanitizer options by which reports become crashes (crash-keys.md, "What a crash is"). A runtime
-/// ignores options that it does not know.
+/// Sanitizer options by which a sanitizer's report becomes a crash (crash-keys.md, "What a crash
+/// is"). A sanitizer ignores options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 
@@ -30,8 +30,8 @@ const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// Returns the variables that a target gets if the user sets `extra`, without the `TMPDIR` that
-/// ddfuzz sets. Inherited variables come first.
+/// Returns the environment variables that a target gets if the user sets `extra`, without the
+/// `TMPDIR` that ddfuzz sets. Inherited variables come first.
 pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut all = own();
     all.retain(|(name, _)| name != "TMPDIR");
@@ -58,23 +58,25 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
     all.push((name.to_owned(), value.to_owned()));
 }
 
-/// Settings of a target's sanitizer.
+/// Settings from which the sanitizer options in a target's environment are composed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SanitizerSettings {
-    /// Path of report files, without the process id; `None` for stderr.
+    /// Path of the files for sanitizer reports, without the process id; `None` for stderr.
     pub(crate) log_path: Option<PathBuf>,
     /// Whether the sanitizer checks for leaks at exit.
     pub(crate) leaks: bool,
-    /// Whether the sanitizer handles signals such as SIGSEGV. If not, the program dies of the
+    /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
-    /// Whether the sanitizer prints its options when it starts, which shows that it is there.
+    /// Whether the sanitizer prints its options when it starts, which shows that the program has
+    /// one.
     pub(crate) introduces: bool,
-    /// The largest allocation in MiB; a larger one ends the program, as under libFuzzer.
+    /// Limit on one allocation in MiB; a larger allocation ends the program, as under libFuzzer.
+    /// `None`: no limit.
     pub(crate) allocation: Option<u64>,
 }
 
-/// The sanitizer option that limits single allocations, in MiB.
+/// Name of the sanitizer option that limits the size of one allocation, in MiB.
 pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 
 impl SanitizerSettings {
@@ -99,7 +101,7 @@ impl SanitizerSettings {
 }
 
 /// Composes the environment of a target as `NAME=VALUE` strings: the inherited variables, unless
-/// `only`, and `extra`. `scratch`: the value of TMPDIR, and if `home` is set of HOME.
+/// `only` is set, and `extra`. `scratch`: the value of TMPDIR, and of HOME if `home` is set.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
@@ -123,7 +125,8 @@ pub(crate) fn compose(
         .collect()
 }
 
-/// The value of PATH for a target.
+/// Returns the value of PATH in a target's environment. `extra`: the user's variables; `only`: the
+/// target inherits none. `None` if PATH is not set.
 pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsString> {
     let set = extra.iter().rev().find(|(name, _)| name == "PATH");
     match set {
@@ -133,7 +136,8 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
     }
 }
 
-/// Appends sanitizer options to the user's options; the last of repeated options applies.
+/// Appends ddfuzz's sanitizer options to the user's, in `all` variables; the last of repeated
+/// options applies.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
@@ -173,7 +177,7 @@ pub enum Sanitizer {
 }
 
 impl Sanitizer {
-    /// All sanitizers.
+    /// All sanitizers that ddfuzz knows.
     pub const ALL: [Sanitizer; 6] = [
         Sanitizer::Asan,
         Sanitizer::Hwasan,
@@ -183,7 +187,8 @@ impl Sanitizer {
         Sanitizer::Ubsan,
     ];
 
-    /// Short name, full name, compiler flag, variable and symbol of the sanitizer.
+    /// Returns short name, full name, compiler flag, environment variable and symbol prefix of the
+    /// sanitizer.
     fn names(self) -> [&'static str; 5] {
         match self {
             Sanitizer::Asan => [
@@ -234,53 +239,54 @@ impl Sanitizer {
         }
     }
 
-    /// The short name, as in crash classes: `asan`.
+    /// Returns the sanitizer's short name, as in crash classes: `asan`.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// The full name, as in reports: `AddressSanitizer`.
+    /// Returns the sanitizer's full name, as in reports: `AddressSanitizer`.
     pub fn title(self) -> &'static str {
         self.names()[1]
     }
 
-    /// The name in compiler flags: `-fsanitize=FLAG`.
+    /// Returns the sanitizer's name in compiler flags: `address` in `-fsanitize=address`.
     pub fn flag(self) -> &'static str {
         self.names()[2]
     }
 
-    /// The variable from which the sanitizer reads its options.
+    /// Returns the environment variable from which the sanitizer reads its options: `ASAN_OPTIONS`.
     pub fn variable(self) -> &'static str {
         self.names()[3]
     }
 
-    /// Prefix of symbols that only programs with this sanitizer have. UBSan's symbols are also in
-    /// other runtimes and in libFuzzer.
+    /// Returns the prefix of symbols by which a program with this sanitizer is recognised. UBSan's
+    /// symbols are also in other sanitizers' runtimes and in libFuzzer.
     pub fn symbol(self) -> &'static str {
         self.names()[4]
     }
 
-    /// Whether the sanitizer has a shadow of all memory: terabytes of address space, and another
-    /// layout of stack and heap.
+    /// Whether the sanitizer keeps shadow memory for all of the address space: programs then need
+    /// terabytes of it, and have another layout of stack and heap.
     pub fn shadows(self) -> bool {
         !matches!(self, Sanitizer::Lsan | Sanitizer::Ubsan)
     }
 
-    /// The sanitizer whose reports have the crash class `class` (`asan:KIND`); `None` for other
-    /// classes.
+    /// Returns the sanitizer whose reports have the crash class `class` (`asan:KIND`); `None` for
+    /// other classes.
     pub fn of_class(class: &str) -> Option<Sanitizer> {
         let (tool, _) = class.split_once(':')?;
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.name() == tool)
     }
 
-    /// The sanitizer that a symbol belongs to; `None` for other symbols.
+    /// Returns the sanitizer that a symbol belongs to; `None` for other symbols.
     pub(crate) fn of_symbol(name: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| name.starts_with(sanitizer.symbol()))
     }
 
-    /// The sanitizer with this compiler flag; `None` for an unknown flag.
+    /// Returns the sanitizer that a compiler's `-fsanitize=` calls `flag`; `None` for an unknown
+    /// flag.
     pub fn of_flag(flag: &str) -> Option<Sanitizer> {
         let mut all = Sanitizer::ALL.into_iter();
         all.find(|sanitizer| sanitizer.flag() == flag)

@@ -9,7 +9,7 @@ use crate::{
     CoverageReporting, CrashSnapshots, Freshness, Limits, Run, RunCoverage, Signature, Stuck, Way,
 };
 
-/// A started target: feeds one input at a time and says how each run ended.
+/// Runs a started target on one input at a time and reports how each run ended.
 ///
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
@@ -18,15 +18,16 @@ pub trait Executor: Send {
     /// be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
-    /// The way in which this executor runs its target.
+    /// Returns the method of execution (such as fork server or in-process harness) of this
+    /// executor.
     fn way(&self) -> Way;
 
-    /// Whether each run has a new process or runs may share one.
+    /// Returns whether each run has a new process or several runs may share one.
     fn freshness(&self) -> Freshness;
 
-    /// Runs the target on the first of `inputs` and on as many of the next ones as the way takes at
-    /// once. Stops after the first run that does not return normally. Returns one `Run` per input
-    /// that was run, at least one unless `inputs` is empty. Fails as [`run`](Executor::run) does.
+    /// Runs the target on the first of `inputs` and on as many of the next ones as it takes at
+    /// once, up to the first run that does not return normally. Returns one `Run` per input that
+    /// was run, at least one unless `inputs` is empty. Fails as [`run`](Executor::run) does.
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         match inputs.first() {
             Some(input) => Ok(vec![self.run(input)?]),
@@ -34,57 +35,59 @@ pub trait Executor: Send {
         }
     }
 
-    /// Ends the process after the runs of the next call, so that later runs start in a new process.
-    /// Does nothing where each run has its own process.
+    /// Requests that the target's process ends after the runs of the next call, so that later runs
+    /// start in a new process. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
-    /// Number of coverage counters in the target; `None` where runs do not report coverage.
+    /// Returns the number of coverage counters in the target; `None` where runs do not report
+    /// coverage.
     fn places(&self) -> Option<usize> {
         None
     }
 
-    /// Selects the runs whose coverage [`covered`](Executor::covered) reports from now on. Has no
-    /// effect without coverage.
+    /// Selects which later runs report their coverage to [`covered`](Executor::covered): none, all,
+    /// or those with new coverage. Has no effect on a target without coverage counters.
     fn report_coverage(&mut self, _reporting: CoverageReporting) {}
 
-    /// Coverage of the runs of the last call, in order, without the runs that died.
+    /// Returns the coverage of the runs that the last call made, in order, without runs that did
+    /// not return normally or were not selected.
     fn covered(&self) -> &[RunCoverage] {
         &[]
     }
 
-    /// Sets whether [`compared`](Executor::compared) reports comparisons from now on. Only a
+    /// Sets whether [`compared`](Executor::compared) reports comparisons of later runs. Only a
     /// harness that runs many inputs in one process supports this; it then takes one input at a
     /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
     fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
 
-    /// Comparisons of the last run whose operands differed, oldest first: at most 256, each pair of
-    /// operands once, each operand of at most 64 bytes.
+    /// Returns the comparisons in the target's last run whose operands differed, oldest first: at
+    /// most 256, each pair of operands once, each operand of at most 64 bytes.
     fn compared(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
 
-    /// Coverage counters of the last run: how often each instrumented place was passed (modulo
-    /// 256). `None` if they were not reported.
+    /// Returns the coverage counters of the last run: how often each instrumented code location was
+    /// passed (modulo 256). `None` if they were not reported.
     fn coverage(&mut self) -> Option<&[u8]> {
         self.covered().last().map(|last| &last.counters[..])
     }
 
-    /// Inputs that ran before the last one in the same process, oldest first: at most 32, each of
-    /// at most 64 KiB. Empty where each run has its own process.
+    /// Returns the inputs that ran before the last one in the same process, oldest first: at most
+    /// 32, each of at most 64 KiB. Empty where each run has its own process.
     fn preceding(&self) -> Vec<Vec<u8>> {
         Vec::new()
     }
 
-    /// Snapshots that the process of the last run took of itself when it crashed. Only a process
-    /// shared by several runs takes them, because its crash may not be reproducible. `None` without
-    /// snapshots.
+    /// Returns the snapshots that the target's process took of itself when it crashed in the last
+    /// run; `None` without snapshots. Only a process shared by several runs takes them, because its
+    /// crash may not be reproducible.
     fn copies(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 
-    /// Sets the time limit of all later runs. An executor without limits ignores it.
+    /// Sets the time limit of all later runs. Does nothing for an executor without limits.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
     /// Starts hang detection: observes long runs in windows of `window` CPU time, and stops runs
@@ -95,8 +98,8 @@ pub trait Executor: Send {
     /// [`Ended::Timeout`]: crate::Ended::Timeout
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
-    /// Observations of hang detection about the last run, if the run timed out. The signature is
-    /// `None` if the run could not be observed.
+    /// Returns what hang detection observed of the last run, if the run timed out. The result has
+    /// no signatures if the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }
@@ -111,7 +114,7 @@ pub enum ExecError {
         /// The path, or the name that was looked for in PATH.
         path: PathBuf,
     },
-    /// The program is there but cannot be executed.
+    /// The program exists but cannot be executed.
     #[error("{} cannot be executed: {why}", path.display())]
     NotExecutable {
         /// Path of the program that cannot be executed.
@@ -134,17 +137,17 @@ pub enum ExecError {
         /// The first path that the user nobody cannot access.
         path: PathBuf,
     },
-    /// This way of execution does not work for this target.
+    /// The chosen method of execution does not work for this target.
     #[error("--exec {way} does not work for {}: {why}", path.display())]
     WayUnfit {
-        /// Name of the way of execution.
+        /// Name of the method of execution, as `--exec` takes it.
         way: &'static str,
         /// Path of the program.
         path: PathBuf,
-        /// Why the way does not work.
+        /// Why the method of execution does not work for the target.
         why: String,
     },
-    /// A fork server stopped answering, or broke the protocol.
+    /// A fork server stopped answering, or broke its protocol.
     #[error("the fork server of {} failed: {why}", path.display())]
     Server {
         /// Path of the program behind the server.
@@ -169,7 +172,8 @@ impl ExecError {
         |source| ExecError::System { what, source }
     }
 
-    /// Makes an [`ExecError::WayUnfit`] for the program at `path`.
+    /// Makes an [`ExecError::WayUnfit`]: the method of execution `way` does not work for the
+    /// program at `path`.
     pub(crate) fn unfit(way: Way, path: &Path, why: impl Into<String>) -> ExecError {
         ExecError::WayUnfit {
             way: way.name(),
@@ -182,14 +186,14 @@ impl ExecError {
 /// Limits on the time of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// CPU time of the run's process tree.
+    /// Limit on the CPU time of all processes of a run together.
     pub cpu: Duration,
-    /// Wall time, a larger limit that stops sleeping runs.
+    /// Limit on the wall time of a run, larger than that on CPU time: it stops sleeping runs.
     pub wall: Duration,
 }
 
 impl TimeLimit {
-    /// Both limits, multiplied by `factor`.
+    /// Returns the limits on CPU time and wall time, both multiplied by `factor`.
     pub fn times(self, factor: u32) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu.saturating_mul(factor),
@@ -197,7 +201,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns `limits` with these time limits.
+    /// Returns `limits` with the limits on CPU time and wall time replaced by these.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,
@@ -216,7 +220,7 @@ impl From<Limits> for TimeLimit {
     }
 }
 
-/// An executor without processes for tests: a closure computes its runs.
+/// An executor for tests, without processes: a closure decides how each run ends.
 pub struct Mock<F> {
     script: F,
     /// Number of runs that the mock has made.
@@ -224,7 +228,7 @@ pub struct Mock<F> {
 }
 
 impl<F: FnMut(&[u8]) -> Run + Send> Mock<F> {
-    /// Makes a mock that answers each input with `script`.
+    /// Makes a mock executor whose runs end as `script` says for their input.
     pub fn new(script: F) -> Mock<F> {
         Mock { script, runs: 0 }
     }

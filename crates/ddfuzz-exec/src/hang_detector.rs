@@ -12,68 +12,72 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Windows before the first look at a request; most requests are answered by then. Each look costs
-/// one or two context switches.
+/// Windows of CPU time that pass before a run is first looked at; most runs have ended by then.
+/// Each look costs one or two context switches.
 const FIRST: u32 = 8;
-/// Windows between two looks while each look meets another run. The pause doubles `NEXT` times at
-/// most.
+/// Windows of CPU time between two looks at a process, as long as each look meets another run. The
+/// pause doubles `DOUBLINGS` times at most.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
-/// Looks per window: a counter that wraps around to its old value at one look differs at another.
+/// Looks per window of CPU time: a counter that wraps around to its old value at one look differs
+/// at another.
 const LOOKS: u32 = 4;
-/// Maximum number of signatures, and of windows, of one run.
+/// Maximum number of signatures, and of observed windows of CPU time, of one run.
 const MOST: usize = 64;
 const LONGEST: usize = 512;
 /// A run counts as asleep after this time without CPU use, if none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);
 
-/// Hash of what a run did within a short window. Runs of one program that pass the same places have
-/// the same signature.
+/// Hash of the code that a long run passes within a short window of CPU time, used to recognise
+/// hangs. Runs of one program that loop in the same code have the same signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// Observations about a run that took too long.
+/// What hang detection observed of a run that took too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// Signatures of the run's windows, each once, without those that occur in the first half only:
-    /// they belong to the way to the hang.
+    /// Signatures of the run's windows of CPU time, each once, without those that occur in the
+    /// first half of the run only: they belong to the way to the hang.
     pub signatures: Vec<Signature>,
-    /// The known signature for which the run was stopped; `None` if the run was over its limits.
+    /// Signature of the known hang for which the run was stopped; `None` if it was over its limits.
     pub known: Option<Signature>,
-    /// The coverage counters at the last look.
+    /// The coverage counters of the run when it was last looked at.
     pub counters: Vec<u8>,
 }
 
-/// The process of a run, as it can be observed from outside.
+/// The process of a run, as hang detection can observe it from outside.
 pub(crate) trait ObservedProcess {
-    /// Id of the process; `None` if it is unknown.
+    /// Returns the id of the observed process; `None` if it is unknown.
     fn process(&self) -> Option<Pid>;
 
-    /// CPU time of the process so far, earlier runs included.
+    /// Returns the CPU time of the observed process so far, including earlier runs in it; `None` if
+    /// it cannot be read.
     fn cpu(&self) -> Option<Duration>;
 
-    /// Copies the coverage counters of the process to `to`. Returns false where that is impossible.
+    /// Copies the coverage counters of the observed process to `to`. Returns false where that is
+    /// impossible.
     fn counters(&self, to: &mut Vec<u8>) -> bool;
 
-    /// Whether no thread of the process is running or runnable.
+    /// Returns true if no thread of the observed process is running or runnable.
     fn sleeps(&self) -> bool;
 }
 
-/// Observes runs that take long, and recognises those with a known hang.
+/// Observes long runs of a target and recognises those that hang like a known hang.
 #[derive(Default)]
 pub(crate) struct HangDetector {
-    /// CPU time of a window; zero disables observation.
+    /// Length of a window of CPU time; zero disables observation.
     window: Duration,
     known: HashSet<Signature>,
-    /// The run that the last look met. A run takes long if the next look meets it again.
+    /// Number of the run that was found at the last look. A run counts as long if two looks in a
+    /// row find it.
     met: Option<u64>,
-    /// Number of looks in a row that met a new run.
+    /// Number of successive looks at the process that each found another run than the look before.
     passing: u32,
-    /// The current window of the run `met`.
+    /// The current window of CPU time of the run that is observed.
     open: Option<Window>,
-    /// Number of windows that the run has completed.
+    /// Number of windows of CPU time that the observed run has completed.
     windows: usize,
-    /// Signatures of the run, each with the last window that had it.
+    /// Signatures of the observed run, each with the number of the last window that had it.
     seen: Vec<(Signature, usize)>,
     known_one: Option<Signature>,
     counters: Vec<u8>,
@@ -87,18 +91,19 @@ struct Window {
     /// When the process last used CPU time, and the number of looks since then.
     moved: Instant,
     idle: u32,
-    /// For each counter, whether it has changed since the first look.
+    /// For each coverage counter, whether it has changed since the window's first look.
     changed: Vec<bool>,
 }
 
 impl HangDetector {
-    /// Starts observing later runs, in windows of `window` CPU time, for the signatures `known`.
+    /// Starts observing later runs, in windows of `window` CPU time, to stop those whose signature
+    /// is in `known`.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
         self.window = window;
         self.known.clone_from(known);
     }
 
-    /// Returns what was observed of the last run, if it was stopped, and forgets it.
+    /// Returns the observations of the last run, if it was stopped, and clears them.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -113,7 +118,7 @@ impl HangDetector {
         stuck
     }
 
-    /// Prepares for waiting for a new request.
+    /// Clears all observations, before ddfuzz sends the next request to the target's fork server.
     pub(crate) fn begin(&mut self) {
         (self.met, self.passing) = (None, 0);
         self.forget();
@@ -125,7 +130,8 @@ impl HangDetector {
         self.counters.clear();
     }
 
-    /// Time until the next look; `None` if no more looks are needed.
+    /// Returns the time until the observed process is looked at again; `None` if no more looks are
+    /// needed.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
         looks.then(|| match &self.open {
@@ -135,19 +141,22 @@ impl HangDetector {
         })
     }
 
-    /// Time until the first look at a run; `None` while no signature is known.
+    /// Returns the time from a run's start until the first look at it; `None` while no hang is
+    /// known.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)
     }
 
-    /// Whether the run `run`, which is over its limits, has no signature yet and could get one.
+    /// Whether the run numbered `run`, which is over its time limit, has no hang signature yet but
+    /// could still get one.
     pub(crate) fn lacks_signature(&self, run: u64) -> bool {
         let begins = !self.window.is_zero() && self.seen.is_empty();
         begins && (self.met != Some(run) || self.open.is_some())
     }
 
-    /// Looks at the run `run`; returns whether the run must be stopped.
+    /// Observes the run numbered `run` once; returns true if it hangs like a known hang and must be
+    /// stopped.
     pub(crate) fn look(&mut self, run: u64, process: &dyn ObservedProcess) -> bool {
         if self.met.replace(run) != Some(run) {
             self.passing += 1;
@@ -195,7 +204,8 @@ impl HangDetector {
         }
     }
 
-    /// Closes the window and opens the next one; returns whether the signature is known.
+    /// Ends the current window of CPU time and begins the next one; returns true if the ended
+    /// window's signature is that of a known hang.
     fn close(&mut self, activity: Activity, cpu: Duration) -> bool {
         let Some(window) = &mut self.open else {
             return false;
@@ -215,14 +225,15 @@ impl HangDetector {
     }
 }
 
-/// Whether a run computes or sleeps in a window.
+/// Whether an observed run computes or sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Activity {
     Running,
     Sleeping,
 }
 
-/// Signature of a window: a hash of the changed counters, or of the reached ones if none changed.
+/// Computes the signature of a window of CPU time: a hash of the indices of the coverage counters
+/// that changed in it, or of those above 0 if none changed.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);
@@ -247,7 +258,8 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_micros(400);
 
-    /// A simulated process for tests.
+    /// A simulated process for tests of hang detection: a test sets its CPU time and coverage
+    /// counters.
     #[derive(Default)]
     struct Made {
         cpu: Cell<Duration>,
@@ -263,7 +275,8 @@ mod tests {
             }
         }
 
-        /// Passes these places in a quarter of a window.
+        /// Advances the simulated process by a quarter of a window of CPU time, in which it
+        /// increments the coverage counters with the indices `places`.
         fn pass(&self, places: &[usize]) {
             self.cpu.set(self.cpu.get() + WINDOW / 4);
             for place in places {
@@ -292,7 +305,8 @@ mod tests {
         }
     }
 
-    /// The signatures of a run that passes `before` and then loops through `looping`.
+    /// Returns the hang signatures of a simulated run that increments the coverage counters
+    /// `before` and then, again and again, those in `looping`.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
         let (made, mut detector) = (Made::new(), HangDetector::default());
         detector.recognise(WINDOW, &HashSet::new());

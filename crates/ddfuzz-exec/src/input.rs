@@ -18,8 +18,8 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
-/// The input of a target that takes one input at a time. Its files are rewritten for each run, not
-/// replaced, so that a fork server can hold them open.
+/// Passes inputs to a target that takes one at a time, on stdin or in named files. The files are
+/// rewritten for each run, not replaced, so that a fork server can hold them open.
 pub(crate) struct Input {
     /// The memory file on stdin, opened for writing; `None` if the input is in named files and
     /// stdin is empty.
@@ -50,18 +50,20 @@ impl Input {
         })
     }
 
-    /// Makes an input in a new file at `path`, with an empty stdin.
+    /// Makes an input channel by a new file at `path`, with an empty stdin.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
         Input::in_files(NamedFiles::One(NamedFile::create(path)?))
     }
 
-    /// Makes an input that is split into two new files, with an empty stdin.
+    /// Makes an input channel by two new files, into which each input is split, with an empty
+    /// stdin.
     pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
         let files = [NamedFile::create(first)?, NamedFile::create(second)?];
         Input::in_files(NamedFiles::Two(files))
     }
 
-    /// Makes an input for a terminal. `path`: where to put the sample text that the target edits.
+    /// Makes the files of a target whose input is typed at a terminal: an empty stdin, and at
+    /// `path`, if given, the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
         Input::in_files(NamedFiles::Elsewhere(file))
@@ -77,7 +79,7 @@ impl Input {
         })
     }
 
-    /// Writes `bytes` as the input of the next run.
+    /// Writes `bytes` to where the target's next run reads its input.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
             NamedFiles::None => {}
@@ -98,7 +100,8 @@ impl Input {
         Ok(())
     }
 
-    /// Replaces all files by new ones: processes of earlier runs may hold the old files open.
+    /// Replaces stdin and all input files by new ones: processes of earlier runs may hold the old
+    /// files open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         *self = match &mut self.files {
             NamedFiles::None => Input::on_stdin()?,
@@ -114,7 +117,8 @@ impl Input {
         Ok(())
     }
 
-    /// Reads the length of the memory file again, which a run as root may have changed.
+    /// Reads the length of the memory file on stdin again: a target that runs as root may have
+    /// changed it.
     fn refresh_length(&mut self) -> io::Result<()> {
         if let Some(writer) = &self.writer {
             self.length = writer.metadata()?.len();
@@ -122,18 +126,19 @@ impl Input {
         Ok(())
     }
 
-    /// The file that the server puts on the target's stdin.
+    /// Returns the file that the fork server puts on the target's stdin.
     pub(crate) fn stdin(&self) -> &File {
         &self.stdin
     }
 
-    /// Sets the shared file offset of stdin to 0. ddfuzz's own servers do so themselves.
+    /// Sets the shared file offset of the target's stdin to 0, for AFL++'s server; ddfuzz's own
+    /// servers do so themselves.
     pub(crate) fn rewind(&self) -> io::Result<()> {
         lseek(&self.stdin, 0, Whence::SeekSet)?;
         Ok(())
     }
 
-    /// Device and inode of stdin and of the named files.
+    /// Returns device and inode of the target's stdin and of its input files.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
             NamedFiles::None | NamedFiles::Elsewhere(_) => &[],
@@ -145,7 +150,8 @@ impl Input {
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
     }
 
-    /// Number of bytes that the last run read from stdin; `None` for other inputs.
+    /// Returns the number of bytes that the last run read from stdin; `None` if the input is not on
+    /// stdin.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         self.writer.as_ref()?;
         let at = lseek(&self.stdin, 0, Whence::SeekCur).ok()?;
@@ -205,7 +211,7 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether `path` still names this file with unchanged permissions.
+/// Whether `path` still names the open input file `file`, with unchanged permissions.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(named)) => {
@@ -224,13 +230,15 @@ fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     Ok((writer, reader))
 }
 
-/// Number of bytes of the file that both sides map (`MAPPED_INPUT` of `runtime/loop.c`).
+/// Number of bytes at the beginning of an input batch's file that ddfuzz and the target map
+/// (`MAPPED_INPUT` of `runtime/loop.c`).
 const MAPPED: usize = 4 << 20;
 
-/// Many inputs for a loop, one after the other in one memory file.
+/// Passes many inputs at once to a target process that runs them one after the other; they are
+/// stored in one memory file.
 pub(crate) struct InputBatch {
     writer: File,
-    /// The memory file, opened read-only for the server.
+    /// The memory file, opened read-only for the fork server.
     reader: File,
     mapping: Mapping,
     /// Offset and length of each input in the file, in bytes.
@@ -238,7 +246,7 @@ pub(crate) struct InputBatch {
 }
 
 impl InputBatch {
-    /// Creates the memory file and maps it.
+    /// Creates the memory file for batches of inputs and maps its beginning.
     pub(crate) fn create() -> io::Result<InputBatch> {
         let (writer, reader) = read_only_file(c"ddfuzz-inputs")?;
         writer.set_len(MAPPED as u64)?;
@@ -252,8 +260,8 @@ impl InputBatch {
         })
     }
 
-    /// Writes as many of `inputs` as one request takes, at least one. A first input that is larger
-    /// than the mapping is written after the mapping.
+    /// Writes as many of `inputs` as one request to the fork server takes, at least one. A first
+    /// input that is larger than the mapped part of the file is written after that part.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -273,7 +281,7 @@ impl InputBatch {
     }
 }
 
-/// How inputs reach a server: one per request, or many.
+/// How inputs reach a target behind a fork server: one per request, or many.
 pub(crate) enum InputChannel {
     Single {
         input: Input,
@@ -284,7 +292,8 @@ pub(crate) enum InputChannel {
 }
 
 impl InputChannel {
-    /// Writes the first of `inputs`, and as many of the others as one request takes.
+    /// Writes the first of `inputs`, and as many of the others as one request to the fork server
+    /// takes.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
             InputChannel::Single { input, test_file } => {
@@ -299,7 +308,7 @@ impl InputChannel {
         }
     }
 
-    /// Replaces all files by new ones: processes of earlier runs may hold the old files open.
+    /// Replaces all input files by new ones: processes of earlier runs may hold the old files open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         match self {
             InputChannel::Single { input, .. } => input.renew()?,
@@ -315,7 +324,7 @@ impl InputChannel {
         }
     }
 
-    /// Number of bytes that the last run read from stdin; `None` where unknown.
+    /// Returns the number of bytes that the last run read from stdin; `None` where unknown.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
             InputChannel::Single { input, .. } => input.read_so_far(),

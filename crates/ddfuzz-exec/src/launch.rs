@@ -20,42 +20,48 @@ use crate::{
     protocol::fd, sandbox, watch::SLICE,
 };
 
-/// The role of the process that the launcher starts.
+/// What the launcher process becomes: a fork server that starts the program for each run, or the
+/// program itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A server that runs the program with `execve` for each request.
+    /// A fork server that executes the program anew for each request.
     Serve,
-    /// A server like `Serve`, whose children wait to be seized by a tracer.
+    /// A fork server like `Serve`, whose child processes wait to be seized by a tracer.
     Trace,
-    /// The program itself, which serves requests by the injected runtime.
+    /// The program itself, which serves requests by ddfuzz's preloaded library.
     Program,
     /// The program itself, which serves requests by AFL++'s fork server.
     Afl,
 }
 
-/// The task of the injected runtime in the program.
+/// What ddfuzz's preloaded library does in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
-    /// Forks a child at `main` for each run.
+    /// Forks a child for each run when the program reaches `main`.
     Fork,
-    /// Forks a child for each run, which calls the entry function.
+    /// Forks a child for each run, which calls the entry function (such as
+    /// `LLVMFuzzerTestOneInput`).
     Entry(EntryFunction),
-    /// Calls the entry function for many inputs in one child.
+    /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) for many inputs in one child
+    /// process.
     Loop(EntryFunction),
-    /// Calls the entry function once, on stdin, without a server.
+    /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) once, on stdin, without a fork
+    /// server.
     Once(EntryFunction),
-    /// Continues into `main`, without a server.
+    /// Continues into the program's `main`, without a fork server.
     Pass,
 }
 
-/// How to start a launcher, as often as needed.
+/// Everything needed to start a target with its fork server, as often as needed.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
     pub(crate) inject: Option<Inject>,
-    /// The file to which runs write comparisons; if set, the observing library is preloaded.
+    /// The file to which runs write comparisons; if set, the library that observes comparisons is
+    /// preloaded.
     pub(crate) observed: Option<File>,
-    /// The file to which crashing runs write snapshots; if set, the snapshot library is preloaded.
+    /// The file to which crashing runs write snapshots of themselves; if set, the library that
+    /// takes snapshots is preloaded.
     pub(crate) copied: Option<File>,
     pub(crate) terminal: Option<File>,
     /// The file for the target's stdout; `None` for /dev/null.
@@ -63,9 +69,9 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
-    /// Whether the sanitizer may need terabytes of address space.
+    /// Whether a sanitizer of the target may need terabytes of address space.
     pub(crate) shadowed: bool,
-    /// Directory for temporary files of the target.
+    /// Directory for temporary files of the target, its scratch directory.
     pub(crate) scratch: PathBuf,
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
@@ -80,11 +86,11 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// Number of processes that RLIMIT_NPROC allows beyond the present ones: the limit counts all
-/// processes of the user, also those of other workers. A server that reaches the limit is
-/// restarted.
+/// Number of processes that RLIMIT_NPROC allows beyond those that exist at the start: the limit
+/// counts all processes of the user, also those of other workers. A fork server that reaches the
+/// limit is restarted.
 const HEADROOM: u64 = 256;
-/// How often a start is tried while the launcher's file is busy: a concurrent fork may hold the
+/// How often starting the launcher is tried while its file is busy: a concurrent fork may hold the
 /// file open for writing for a moment.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -95,31 +101,32 @@ pub(crate) struct ServerPipes {
 }
 
 impl Launch {
-    /// The error for a working directory that cannot be recreated.
+    /// Makes the error for a target's working directory that cannot be created again.
     pub(crate) fn directory_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("making the directory of {} again", self.program.display());
         ExecError::System { what, source }
     }
 
-    /// The error for a terminal that cannot be opened.
+    /// Makes the error for a target's terminal that cannot be opened.
     pub(crate) fn terminal_error(&self, source: std::io::Error) -> ExecError {
         let program = self.program.display();
         let what = format!("opening a terminal for {program} (is /dev/pts mounted?)");
         ExecError::System { what, source }
     }
 
-    /// The error for memory that cannot be shared.
+    /// Makes the error for memory that cannot be shared with a target.
     pub(crate) fn sharing_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("sharing memory with {}", self.program.display());
         ExecError::System { what, source }
     }
 
-    /// Creates the memory to share with a server.
+    /// Creates the memory that ddfuzz shares with a target's fork server.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.sharing_error(source))
     }
 
-    /// Prepares the target to leave snapshots when it crashes; returns the memory of the snapshots.
+    /// Sets up this launch so that the target writes snapshots of itself when it crashes; returns
+    /// the memory that will hold them.
     pub(crate) fn leave_snapshots(&mut self) -> Result<Arc<CrashSnapshots>, ExecError> {
         let made = CrashSnapshots::create().and_then(|copies| {
             self.copied = Some(copies.file()?);
@@ -128,7 +135,8 @@ impl Launch {
         made.map_err(|source| self.sharing_error(source))
     }
 
-    /// Starts the launcher. `stderr`: where the target's stderr goes; `None` for /dev/null.
+    /// Starts the launcher process, which becomes the target's fork server; returns its supervisor
+    /// and the pipes to it. `stderr`: where the target's stderr goes; `None` for /dev/null.
     pub(crate) fn start(
         &self,
         stdin: &File,
@@ -185,7 +193,9 @@ impl Launch {
         ))
     }
 
-    /// Duplicates `fixed` and the role's descriptors to numbers above those that servers inherit.
+    /// Duplicates the descriptors in `fixed` and those that only some launches pass, to numbers
+    /// above all that fork servers inherit. Returns each duplicate with the number that it will
+    /// have in the server.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],
@@ -210,7 +220,8 @@ impl Launch {
         environment::compose(&self.env, self.env_only, scratch, sandboxed, told)
     }
 
-    /// The descriptors and options for a sandboxed start.
+    /// Returns the descriptors and launcher options for a start in the sandbox; empty without a
+    /// sandbox.
     fn sandbox_handover(&self) -> std::io::Result<Handover> {
         let Some(policy) = &self.policy else {
             return Ok(Handover::default());
@@ -227,7 +238,8 @@ impl Launch {
         policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
-    /// Directories for temporary files that the sandbox replaces by the scratch directory.
+    /// Returns the directories for temporary files that the sandbox replaces by the scratch
+    /// directory.
     fn covered(&self) -> Vec<PathBuf> {
         let launcher = self.private.launcher();
         let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
@@ -238,23 +250,26 @@ impl Launch {
         sandbox::replaceable_directories(&needed, texts.map(OsString::as_os_str))
     }
 
-    /// Whether the server is in a PID namespace, so that process ids differ outside.
+    /// Whether the target's fork server is in its own PID namespace, so that its process ids differ
+    /// outside.
     pub(crate) fn numbers_processes(&self) -> bool {
         matches!(&self.policy, Some(policy) if policy.numbers_processes())
     }
 
-    /// Whether the scratch directory is a private mount, which the supervisor passes to ddfuzz.
+    /// Whether the target's scratch directory is a private mount, of which the supervisor passes a
+    /// descriptor to ddfuzz.
     pub(crate) fn hides_scratch(&self) -> bool {
         matches!(&self.policy, Some(policy) if policy.hides_scratch())
     }
 
-    /// The scratch directory, if no mount limits its size, so that ddfuzz must check it.
+    /// Returns the target's scratch directory if no mount limits its size, so that ddfuzz must
+    /// check it; `None` if the kernel limits it or without a sandbox.
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
         let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
     }
 
-    /// The value of `LD_PRELOAD`: the preloaded libraries.
+    /// Returns the value of `LD_PRELOAD` for the target: the paths of ddfuzz's libraries.
     fn preload(&self) -> OsString {
         let mut list = self.private.runtime().into_os_string();
         if self.observed.is_some() {
@@ -268,7 +283,7 @@ impl Launch {
         list
     }
 
-    /// The launcher's command line; `None` if an argument contains a NUL byte.
+    /// Builds the launcher's command line; `None` if an argument contains a NUL byte.
     fn launcher_argv(&self, policy: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
         words.push(match self.role {
@@ -338,22 +353,22 @@ impl Inject {
     }
 }
 
-/// The reply channel of AFL++'s server, which reports a run by two words: a read from a socket can
-/// wait for both words, with a timeout.
+/// Creates the reply channel of AFL++'s fork server, which reports a run by two words. It is a
+/// socket: a read from a socket can wait for both words, with a timeout.
 fn reply_socket() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))
 }
 
-/// Duplicates a descriptor to a number above those that servers inherit.
+/// Duplicates a file descriptor to a number above those that fork servers inherit.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
     let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(rerun) })
 }
 
-/// Number of processes and threads that the target's user has now; RLIMIT_NPROC counts them all.
+/// Counts the processes and threads that the target's user has now; RLIMIT_NPROC counts them all.
 fn processes_of(identity: Option<Identity>) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let uid = identity.map_or_else(|| nix::unistd::getuid().as_raw(), |identity| identity.uid);

@@ -11,20 +11,21 @@ use serde::Serialize;
 
 use crate::{sandbox, supervisor::Cgroup};
 
-/// Whether a check concerns the machine or a target.
+/// Whether a check of `ddfuzz doctor` concerns the machine or a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum About {
-    /// The machine, and what it allows its users.
+    /// The check concerns the machine, and what it allows its users.
     Machine,
     /// The check concerns a target.
     Target,
 }
 
-/// The result of checking one thing that running targets needs or profits from.
+/// The result of one check of `ddfuzz doctor`: of something that running targets needs or profits
+/// from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Name of the check, for scripts.
+    /// Name of the check in JSON output, for scripts.
     pub name: &'static str,
     /// Whether the check concerns the machine or a target.
     pub about: About,
@@ -37,7 +38,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Makes a check that has passed.
+    /// Makes the result of a check that has passed.
     pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
         Check {
             name,
@@ -48,7 +49,7 @@ impl Check {
         }
     }
 
-    /// A check that has failed; `fix` says how to solve the problem.
+    /// Makes the result of a check that has failed; `fix` says how to solve the problem.
     pub fn bad(
         about: About,
         name: &'static str,
@@ -65,7 +66,7 @@ impl Check {
     }
 }
 
-/// Runs all checks of the machine.
+/// Runs all checks of the machine for `ddfuzz doctor`.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![ptrace(), core_pattern(), addresses(), memory_files()];
     checks.extend([cgroup(), user()]);
@@ -94,7 +95,7 @@ fn kernel_text(path: &str) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// A child process that sleeps until it is dropped, to be traced by a check.
+/// A child process that sleeps until it is dropped; the check of ptrace traces it.
 struct Sleeper {
     pid: Pid,
 }
@@ -146,7 +147,7 @@ unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
     }
 }
 
-/// Checks whether ddfuzz can trace targets, which reading their crashes needs.
+/// Checks whether ddfuzz can trace targets, which it needs to read crashes.
 fn ptrace() -> Check {
     let name = "ptrace";
     let scope = kernel_text("/proc/sys/kernel/yama/ptrace_scope");
@@ -178,7 +179,7 @@ fn ptrace() -> Check {
     }
 }
 
-/// Reports what the kernel does with core dumps. ddfuzz's limit of one byte prevents all of them,
+/// Reports where the kernel writes core dumps. ddfuzz's limit of one byte prevents all of them,
 /// also those that are piped to a program (`docs/decisions/0010-core-limit-of-one.md`).
 fn core_pattern() -> Check {
     let name = "core-pattern";
@@ -228,7 +229,7 @@ fn addresses() -> Check {
     }
 }
 
-/// Checks whether memory files can be created: inputs are passed in memory files.
+/// Checks whether memory files (`memfd_create`) can be created: inputs are passed in them.
 fn memory_files() -> Check {
     let name = "memfd";
     match crate::input::memory_file(c"ddfuzz-doctor") {
@@ -249,7 +250,7 @@ fn not_tried(name: &'static str, errno: nix::Error) -> Check {
     )
 }
 
-/// The limit on processes of the control group that the check creates.
+/// The limit on processes of the control group that the check of control groups creates.
 const TRIED_PROCESSES: u32 = 64;
 
 /// Checks whether a control group can limit the processes of a target.
@@ -267,7 +268,7 @@ fn cgroup() -> Check {
     }
 }
 
-/// Checks each part of `--sandbox`.
+/// Checks each kernel feature that `--sandbox` uses; returns one result for each.
 fn sandbox() -> Vec<Check> {
     let parts = sandbox::supported_parts()
         .into_iter()
@@ -291,8 +292,8 @@ fn sandbox() -> Vec<Check> {
 
 const NAMESPACES: &str = "as a user: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (as root; Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0); in a container: one that may make namespaces (--cap-add=SYS_ADMIN, or a seccomp profile that allows unshare)";
 
-/// Parts of the sandbox: name in `sandbox::support`, name of the check, guarantee of the part, and
-/// how to get support.
+/// Parts of the sandbox: name in `sandbox::support`, name of the check, what the part guarantees,
+/// and how to get support for it.
 const PARTS: [(&str, &str, &str, &str); 9] = [
     (
         "landlock",
@@ -373,7 +374,7 @@ fn user() -> Check {
 
 /// Required free space in /dev/shm, in bytes: enough for a few workers with inputs of 1 MiB.
 const ROOM: u64 = 64 << 20;
-/// Required limit on file descriptors: a server uses numbers from 190 on.
+/// Required limit on file descriptors: a fork server uses numbers from 190 on.
 const DESCRIPTORS: u64 = 256;
 /// Required limit on the user's processes: those of a target and a few of ddfuzz.
 const PROCESSES: u64 = 128;
@@ -414,7 +415,7 @@ fn shared_memory() -> Check {
     good(name, says)
 }
 
-/// The soft limit on a resource; `None` if it is unlimited.
+/// Returns the soft limit on a resource; `None` if it is unlimited.
 fn limit(resource: Resource) -> Option<u64> {
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)

@@ -7,14 +7,15 @@ use std::{collections::VecDeque, fs::File, io, path::Path};
 use crate::shared_page::{CounterSlot, Page};
 use crate::{observe::LoopObserver, protocol::flag};
 
-/// Requests and collects observations of a server's runs: coverage, comparisons, preceding inputs.
+/// Requests observations of a fork server's runs and collects them: coverage, comparisons,
+/// preceding inputs.
 #[derive(Default)]
 pub(crate) struct RunObservations {
     pub(crate) reporting: CoverageReporting,
     comparing: Option<LoopObserver>,
     /// Whether each run has its own process.
     pub(crate) fresh: bool,
-    /// Whether the process ends after the runs of the next call.
+    /// Whether the target's process ends after the runs of the next call.
     pub(crate) last: bool,
     covered: Vec<RunCoverage>,
     reached: ReachedRanges,
@@ -26,12 +27,14 @@ impl RunObservations {
         self.comparing.is_some()
     }
 
-    /// Whether the loop takes one input at a time, because comparisons are reported.
+    /// Whether the target takes one input per request, because comparisons are reported or each run
+    /// has its own process.
     pub(crate) fn takes_one(&self) -> bool {
         self.compares() || self.fresh
     }
 
-    /// Turns comparisons on or off, for the next server of the program at `path`.
+    /// Turns the reports of comparisons on or off, for the next fork server of the program at
+    /// `path`.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
             true => Some(LoopObserver::new(path)?),
@@ -40,15 +43,16 @@ impl RunObservations {
         Ok(())
     }
 
-    /// Prepares the shared page of a new server; returns the file to which the server writes
-    /// comparisons.
+    /// Prepares the memory shared with a new fork server; returns the file to which the server
+    /// writes comparisons, `None` if they are not reported.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
         page.set_reached(&self.reached.ranges)?;
         self.recent.clear();
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// Returns the flags of the next request ([`flag`](crate::protocol::flag)).
+    /// Returns the flags of the next request to the fork server, which say what to observe
+    /// ([`flag`](crate::protocol::flag)).
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.reporting {
             CoverageReporting::Nothing => 0,
@@ -68,12 +72,13 @@ impl RunObservations {
         }
     }
 
-    /// Forgets the coverage of the last call.
+    /// Clears the coverage of the runs of the last call.
     pub(crate) fn forget(&mut self) {
         self.covered.clear();
     }
 
-    /// Reads the counters of run number `run`, which returned normally, from their slot.
+    /// Reads the coverage counters of run number `run` of a request, which returned normally, from
+    /// `slot` of the shared memory.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
@@ -81,7 +86,7 @@ impl RunObservations {
         }
     }
 
-    /// The coverage of the runs of the last call.
+    /// Returns the coverage of the runs that the last call made.
     pub(crate) fn covered(&self) -> &[RunCoverage] {
         &self.covered
     }
@@ -92,7 +97,7 @@ impl RunObservations {
     }
 }
 
-/// Which runs report their coverage. Reporting reads all counters of the target.
+/// Which runs report their coverage. To report it, all counters of the target are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
     /// No run reports coverage.
@@ -100,7 +105,7 @@ pub enum CoverageReporting {
     Nothing,
     /// Every run that returns normally reports coverage.
     Every,
-    /// Runs that reach a counter range that no earlier run of the executor has reached: a new
+    /// Only runs that reach a counter range that no earlier run of the executor has reached: a new
     /// counter, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31,
     /// 32 to 127, and more).
     Novel,
@@ -109,21 +114,21 @@ pub enum CoverageReporting {
 /// The coverage of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
-    /// Index of the run in the last call, from 0.
+    /// Index of the run among the runs of the last call, from 0.
     pub run: usize,
-    /// How often each instrumented place was passed, modulo 256.
+    /// For each instrumented code location, how often the run passed it, modulo 256.
     pub counters: Vec<u8>,
 }
 
-/// The counter ranges that the runs of an executor have reached.
+/// The hit-count ranges of each coverage counter that the runs of an executor have reached.
 #[derive(Default)]
 pub(crate) struct ReachedRanges {
-    /// For each counter, one bit per range.
+    /// For each coverage counter, one bit per hit-count range.
     ranges: Vec<u8>,
 }
 
 impl ReachedRanges {
-    /// Adds the ranges of a run's counters.
+    /// Adds the hit-count ranges of a run's coverage counters.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -133,7 +138,7 @@ impl ReachedRanges {
         }
     }
 
-    /// Adds the ranges of a run's counters; returns whether one of them is new.
+    /// Adds the hit-count ranges of a run's coverage counters; returns whether one of them is new.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -154,7 +159,8 @@ impl ReachedRanges {
     }
 }
 
-/// The range bit of a counter value, as `range_of` of `runtime/counters.c` computes it.
+/// Returns the bit of the hit-count range of a coverage counter's value, as `range_of` of
+/// `runtime/counters.c` computes it.
 fn range_of(count: u8) -> u8 {
     match count {
         0 => 0,
@@ -169,13 +175,13 @@ fn range_of(count: u8) -> u8 {
     }
 }
 
-/// Maximum number of inputs that are kept.
+/// Maximum number of recent inputs of a process that are kept.
 const MOST: usize = 32;
-/// Maximum size of a kept input in bytes. A longer input is dropped together with all inputs before
-/// it.
+/// Maximum size of a kept input in bytes. A longer input is dropped together with all inputs that
+/// the process ran before it.
 const LONGEST: usize = 64 << 10;
 
-/// The last inputs that a process has run, oldest first. A crash may depend on them.
+/// The last inputs that a target's process has run, oldest first. A crash may depend on them.
 #[derive(Default)]
 pub(crate) struct RecentInputs {
     inputs: VecDeque<Vec<u8>>,
@@ -186,8 +192,8 @@ pub(crate) struct RecentInputs {
 }
 
 impl RecentInputs {
-    /// Adds inputs that were run. `lives`: the process survived all of them; otherwise it died of
-    /// the last one.
+    /// Adds inputs that the process has run. `lives`: the process survived all of them; otherwise
+    /// it died of the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();
@@ -213,20 +219,20 @@ impl RecentInputs {
         self.inputs.push_back(oldest);
     }
 
-    /// Records that the process has exited after its last input, which it survived.
+    /// Records that the target's process has exited after its last input, which it survived.
     pub(crate) fn end(&mut self) {
         if !self.died {
             self.ended = true;
         }
     }
 
-    /// Forgets all inputs: a new process has run none.
+    /// Clears all kept inputs: a new process has run none.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
         (self.died, self.ended) = (false, false);
     }
 
-    /// All kept inputs except the last one that was run.
+    /// Returns all kept inputs except the one that the process ran last.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()

@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Length and hash of what a run has written to stdout or to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Number of bytes written.
+    /// Number of bytes that the run has written.
     pub bytes: u64,
-    /// blake3 hash of the bytes written.
+    /// blake3 hash of the bytes that the run has written.
     pub hash: [u8; 32],
 }
 
-/// Captures length and hash of stdout and stderr of runs.
+/// Computes length and hash of all that runs write to stdout and to stderr.
 pub(crate) struct OutputCapture {
     pub(crate) stdout: DrainedPipe<Digest>,
     pub(crate) stderr: DrainedPipe<Digest>,
@@ -39,10 +39,10 @@ impl OutputCapture {
     }
 }
 
-/// A pipe whose content a thread reads into a sink.
+/// A pipe that a thread of ddfuzz empties into a sink (a hash, or an excerpt of the output).
 pub(crate) struct DrainedPipe<S> {
-    /// ddfuzz's copy of the write end, which every server inherits. The thread ends when all copies
-    /// are closed.
+    /// ddfuzz's copy of the pipe's write end, which every fork server inherits. The reading thread
+    /// ends when all copies are closed.
     writer: File,
     drain: Arc<Mutex<Drain<S>>>,
 }
@@ -52,13 +52,13 @@ struct Drain<S> {
     sink: S,
 }
 
-/// Takes the bytes of a pipe.
+/// Processes the bytes that are read from a pipe.
 pub(crate) trait Sink: Default + Send + 'static {
     fn push(&mut self, bytes: &[u8]);
 }
 
 impl<S: Sink> DrainedPipe<S> {
-    /// Creates the pipe and the thread, called `thread`, that reads it.
+    /// Creates the pipe and starts the thread, named `thread`, that reads it.
     pub(crate) fn open(thread: &str) -> io::Result<DrainedPipe<S>> {
         let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -85,7 +85,7 @@ impl<S: Sink> DrainedPipe<S> {
         self.drained().sink = S::default();
     }
 
-    /// The sink, after all bytes in the pipe have been read.
+    /// Reads all bytes that are still in the pipe and returns the sink, locked.
     fn drained(&self) -> MutexGuard<'_, Drain<S>> {
         let mut drain = lock(&self.drain);
         drain.take();
@@ -94,7 +94,8 @@ impl<S: Sink> DrainedPipe<S> {
 }
 
 impl DrainedPipe<Digest> {
-    /// Length and hash of the output, complete once all processes of the run have ended.
+    /// Returns length and hash of a run's output, complete once all processes of the run have
+    /// ended.
     pub(crate) fn written(&self) -> Written {
         let digest = &self.drained().sink;
         Written {
@@ -105,14 +106,15 @@ impl DrainedPipe<Digest> {
 }
 
 impl DrainedPipe<Excerpt> {
-    /// Beginning and end of the output, complete once all processes of the run have ended.
+    /// Returns beginning and end of a run's output, complete once all processes of the run have
+    /// ended.
     pub(crate) fn excerpt(&self) -> Vec<u8> {
         self.drained().sink.bytes()
     }
 }
 
 impl<S: Sink> Drain<S> {
-    /// Reads all bytes in the pipe; returns false at the end of the pipe.
+    /// Reads all bytes in the pipe into the sink; returns false if the pipe has been closed.
     fn take(&mut self) -> bool {
         let mut block = [0; 1 << 16];
         loop {
@@ -126,7 +128,7 @@ impl<S: Sink> Drain<S> {
     }
 }
 
-/// Computes length and hash of the output.
+/// Computes length and hash of a run's output.
 #[derive(Default)]
 pub(crate) struct Digest {
     bytes: u64,
@@ -140,22 +142,22 @@ impl Sink for Digest {
     }
 }
 
-/// Bytes kept of the beginning.
+/// Number of bytes kept of the beginning of a run's output.
 const BEGINNING: usize = 4096;
-/// Bytes kept of the end: a backtrace follows the message of a panic.
+/// Number of bytes kept of the end of a run's output: a backtrace follows the message of a panic.
 const END: usize = 1 << 16;
 /// Length of a [`tail`] in bytes.
 const TAIL: usize = 4096;
-/// Marks bytes that are missing between beginning and end.
+/// Text between beginning and end of an excerpt where bytes of the output are missing.
 const GAP: &[u8] = b"\n[...]\n";
 
-/// The first 4 KiB and the last 64 KiB of the output.
+/// The first 4 KiB and the last 64 KiB of a run's output.
 #[derive(Default)]
 pub(crate) struct Excerpt {
     beginning: Vec<u8>,
-    /// The bytes after `beginning`, or the last of them.
+    /// The output after `beginning`, or the last bytes of it.
     end: Vec<u8>,
-    /// Whether bytes between beginning and end were dropped.
+    /// Whether bytes of the output between beginning and end were dropped.
     has_gap: bool,
 }
 
@@ -174,7 +176,7 @@ impl Sink for Excerpt {
 }
 
 impl Excerpt {
-    /// Beginning and end, with a line between them if bytes are missing.
+    /// Returns beginning and end of the output, with a line between them if bytes are missing.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let surplus = self.end.len().saturating_sub(END);
         let gap = if self.has_gap || surplus > 0 {
@@ -186,7 +188,7 @@ impl Excerpt {
     }
 }
 
-/// The last 4 KiB of `all`.
+/// Returns the last 4 KiB of the output `all`.
 pub(crate) fn tail(mut all: Vec<u8>) -> Vec<u8> {
     all.split_off(all.len().saturating_sub(TAIL))
 }
@@ -195,7 +197,7 @@ fn lock<D>(drain: &Mutex<D>) -> MutexGuard<'_, D> {
     drain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the pipe can be read or its write end is closed.
+/// Waits until the pipe can be read or its write end is closed. Returns false if waiting fails.
 fn readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     loop {

@@ -15,10 +15,11 @@ use crate::{
     input::Input, private_dir::PrivateDir, program, sandbox::SandboxPolicy, supervisor::Cgroup,
 };
 
-/// A target with its program found, and its directory and input created.
+/// A target that is ready to be launched: its program is found, its scratch directory and input
+/// channel are created.
 pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
-    /// Facts of the program; `None` if it is no ELF file for this machine.
+    /// Facts read from the program's ELF file; `None` if it is no ELF file for this machine.
     pub(crate) facts: Option<elf::ElfFacts>,
     /// `sanitized`: the program has a sanitizer, or may start a program that has one. `shadowed`:
     /// the sanitizer needs terabytes of address space.
@@ -34,8 +35,8 @@ pub(crate) struct PreparedTarget {
     open: Vec<PathBuf>,
 }
 
-/// Chooses the user that runs the target. Returns also a path that this user can execute: in a
-/// sandbox, a copy of an inaccessible program.
+/// Chooses the user that runs the target. Returns the path of the program to run, in a sandbox of a
+/// copy if that user cannot access the program, and the user (`None`: the current one).
 fn within_reach(
     program: PathBuf,
     target: &Target,
@@ -57,7 +58,8 @@ fn within_reach(
 }
 
 impl PreparedTarget {
-    /// Finds the program and creates directory and input for the way `way`.
+    /// Prepares a target for the method of execution `way`: finds the program, creates its scratch
+    /// directory and its input channel.
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
@@ -122,7 +124,8 @@ impl PreparedTarget {
         })
     }
 
-    /// Replaces a script by its interpreter, unless its `#!` line is not understood.
+    /// Replaces a script by its interpreter and the interpreter's arguments, unless its `#!` line
+    /// is not understood.
     pub(crate) fn see_through_script(&mut self, target: &Target) {
         let path = environment::path(&target.env, target.env_only);
         if self.facts.is_none()
@@ -134,8 +137,8 @@ impl PreparedTarget {
         }
     }
 
-    /// The variables to set: first those that make a panic cheap, since a backtrace takes longer
-    /// than a thousand runs, then those of `target`.
+    /// Returns the environment variables to set: first those that make a panic cheap, since a
+    /// backtrace takes longer than a thousand runs, then those that the user set for `target`.
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
@@ -156,7 +159,8 @@ impl PreparedTarget {
             .collect()
     }
 
-    /// Creates a directory for sanitizer reports; `None` without a sanitizer.
+    /// Creates a directory for the target's sanitizer reports; `None` if the target has no
+    /// sanitizer.
     pub(crate) fn reports(&mut self) -> Result<Option<Reports>, ExecError> {
         match self.sanitized {
             true => self.texts().map(Some),
@@ -164,7 +168,7 @@ impl PreparedTarget {
         }
     }
 
-    /// Creates a directory for the debug text of libfuzzer-sys.
+    /// Creates a directory for the debug text that a libfuzzer-sys harness prints of an input.
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());
@@ -179,7 +183,8 @@ impl PreparedTarget {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
-    /// libFuzzer's limit on one allocation in MiB; `None` if it is not linked into the program.
+    /// Returns libFuzzer's limit on one allocation in MiB; `None` if libFuzzer is not linked into
+    /// the program, or no sanitizer with shadow memory, which would apply the limit.
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
         let limits = FuzzerLimits::of(&target.args);
@@ -217,7 +222,7 @@ impl PreparedTarget {
     }
 }
 
-/// Whether this way runs a `main` by ddfuzz's own server.
+/// Whether the method of execution `way` runs the program's `main` by ddfuzz's own server.
 fn by_main(way: Way) -> bool {
     match way {
         Way::Command | Way::Inject | Way::Mock => true,
@@ -251,7 +256,8 @@ pub(crate) fn choose_identity(
     }
 }
 
-/// Whether targets can reach `path`: always, unless they run as another user.
+/// Whether the user that targets run as can access the file at `path`: always true unless ddfuzz
+/// runs as root and targets as nobody.
 pub fn targets_reach(path: &Path) -> bool {
     !Uid::effective().is_root() || first_closed(path).is_none()
 }
@@ -270,7 +276,8 @@ fn nobody() -> Identity {
     }
 }
 
-/// The first of `path` and its parent directories that not everybody may execute or search.
+/// Returns the first of `path` and its parent directories that not everybody may read and execute,
+/// or for a directory search; `None` if there is none.
 fn first_closed(path: &Path) -> Option<PathBuf> {
     let Ok(path) = path.canonicalize() else {
         return Some(path.to_owned());

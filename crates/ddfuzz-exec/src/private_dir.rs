@@ -17,19 +17,20 @@ const OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-observe.
 const COPY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ddfuzz-copy.so"));
 const PREFIX: &str = "ddfuzz-";
 
-/// The private directory, removed with its last owner. If ddfuzz was killed, the next ddfuzz
-/// removes its directory.
+/// ddfuzz's private directory for unpacked programs, libraries and files of targets; removed when
+/// its last handle is dropped. If ddfuzz was killed, the next ddfuzz removes it.
 pub struct PrivateDir {
     path: PathBuf,
-    /// A locked file, which shows other ddfuzz processes that the directory is in use.
+    /// A locked file, which shows other ddfuzz processes that the private directory is in use.
     _lock: File,
     names: AtomicU64,
-    /// Copies of programs, by path, length and time of change.
+    /// Paths of programs copied to the private directory, by the original's path, length and time
+    /// of change.
     copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
 }
 
 impl PrivateDir {
-    /// Returns the directory of this process, which the first call creates.
+    /// Returns the private directory of this process, which the first call creates.
     pub fn get() -> Result<Arc<PrivateDir>, ExecError> {
         static CURRENT: Mutex<Weak<PrivateDir>> = Mutex::new(Weak::new());
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +80,8 @@ impl PrivateDir {
         Ok(dir)
     }
 
-    /// Writes an executable file, unless it exists already.
+    /// Writes an executable file with the content `bytes` to the private directory, unless it
+    /// exists already; returns its path.
     pub(crate) fn unpack(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         if path.exists() {
@@ -99,7 +101,8 @@ impl PrivateDir {
         Ok(path)
     }
 
-    /// Copies a program, once, so that everybody may execute it; the name stays.
+    /// Copies a program into the private directory, once, so that everybody may execute it; its
+    /// file name stays. Returns the path of the copy.
     pub(crate) fn copy_of(&self, program: &Path) -> io::Result<PathBuf> {
         let facts = fs::metadata(program)?;
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,17 +128,20 @@ impl PrivateDir {
         self.path.join("ddfuzz-runtime.so")
     }
 
-    /// Path of the library that observes comparisons, preloaded after the runtime.
+    /// Returns the path of the library that observes comparisons, preloaded after ddfuzz's runtime
+    /// library.
     pub(crate) fn observe(&self) -> PathBuf {
         self.path.join("ddfuzz-observe.so")
     }
 
-    /// Path of the library that takes snapshots, preloaded after the runtime.
+    /// Returns the path of the library that takes crash snapshots, preloaded after ddfuzz's runtime
+    /// library.
     pub(crate) fn copy(&self) -> PathBuf {
         self.path.join("ddfuzz-copy.so")
     }
 
-    /// A new path in the directory, unique even among forked processes.
+    /// Returns a new path in the private directory, unique even among forked processes. No file is
+    /// created.
     pub fn fresh(&self, what: &str) -> PathBuf {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
@@ -149,12 +155,13 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Candidates for the parent directory: tmpfs first, then the usual places for temporary files.
+/// Returns the directories in which the private directory may be created: tmpfs first, then the
+/// usual places for temporary files.
 fn places() -> [PathBuf; 3] {
     ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
 }
 
-/// The first place where this process may write and execute programs.
+/// Returns the first of the directories `places` where this process may write and execute programs.
 fn root(places: &[PathBuf]) -> Option<&Path> {
     places.iter().map(PathBuf::as_path).find(|place| {
         statvfs(*place).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))
@@ -162,7 +169,7 @@ fn root(places: &[PathBuf]) -> Option<&Path> {
     })
 }
 
-/// Removes the directories of dead processes.
+/// Removes the private directories in `root` that dead ddfuzz processes have left.
 fn remove_stale(root: &Path) {
     let us = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {

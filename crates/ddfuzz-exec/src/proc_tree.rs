@@ -3,19 +3,21 @@
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::{collections::HashMap, fs::DirEntry, path::Path, sync::LazyLock, time::Duration};
 
-/// CPU time and memory of a process tree.
+/// CPU time and memory that a process tree uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time (user and system), including that of reaped children.
+    /// CPU time (user and system), including that of ended children whose parent has waited for
+    /// them.
     pub(crate) cpu: Duration,
     /// Resident memory in bytes; a page shared by several processes counts for each of them.
     pub(crate) memory: u64,
 }
 
-/// Maximum number of processes of a tree that are read.
+/// Maximum number of processes of a process tree that are read.
 const MOST: usize = 4096;
 
-/// CPU time and memory of all descendants of `root`, without those of `root` itself.
+/// Returns CPU time and memory of all descendants of `root` together, without those of `root`
+/// itself.
 pub(crate) fn usage_below(root: Pid) -> Usage {
     let mut total = Usage::default();
     for pid in descendants(root) {
@@ -27,7 +29,7 @@ pub(crate) fn usage_below(root: Pid) -> Usage {
     total
 }
 
-/// CPU time of `root` and of its descendants, including reaped children.
+/// Returns the CPU time of `root` and of its descendants, including reaped children.
 pub fn tree_cpu(root: Pid) -> Duration {
     let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
     own.cpu + usage_below(root).cpu
@@ -42,14 +44,14 @@ pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
     sum > limit && shared_memory_below(root).is_none_or(|below| below.saturating_add(own) > limit)
 }
 
-/// Resident memory of one process, in bytes; 0 after it has ended.
+/// Returns the resident memory of one process in bytes; 0 after it has ended.
 pub fn resident_memory(pid: Pid) -> u64 {
     let usage = stat(pid).and_then(|stat| stat.usage());
     usage.map_or(0, |usage| usage.memory)
 }
 
-/// Resident memory of all descendants of `root`, in bytes, each shared page counted once. `None`
-/// where the kernel does not report it.
+/// Returns the resident memory of all descendants of `root` in bytes, with each shared page counted
+/// once; `None` where the kernel does not report it.
 pub(crate) fn shared_memory_below(root: Pid) -> Option<u64> {
     descendants(root).into_iter().try_fold(0u64, |sum, pid| {
         match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
@@ -71,8 +73,8 @@ fn proportional(rollup: &str) -> u64 {
         .saturating_mul(1024)
 }
 
-/// Time for which each thread of `root` and its descendants has waited for a processor. Empty where
-/// the kernel does not report it.
+/// Returns the time for which each thread of `root` and its descendants has waited for a processor.
+/// Empty where the kernel does not report it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     each_thread(root, "schedstat", |line| {
         let waited = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -80,7 +82,8 @@ pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     })
 }
 
-/// Number of context switches of each thread of `root` and its descendants, as text.
+/// Returns, for each thread of `root` and its descendants, the kernel's lines of text with its
+/// numbers of context switches.
 pub fn switches(root: Pid) -> HashMap<Pid, String> {
     each_thread(root, "status", |status| {
         let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
@@ -88,7 +91,8 @@ pub fn switches(root: Pid) -> HashMap<Pid, String> {
     })
 }
 
-/// Applies `read` to the /proc file `name` of each thread of `root` and its descendants.
+/// Applies `read` to the /proc file `name` of each thread of `root` and its descendants; returns
+/// the results by thread id.
 fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> HashMap<Pid, T> {
     let processes = descendants(root).into_iter().chain([root]);
     processes
@@ -117,13 +121,14 @@ pub fn is_runnable(root: Pid) -> bool {
     })
 }
 
-/// CPU time of all children that `root` has reaped, and of their reaped children.
+/// Returns the CPU time of all children that `root` has reaped, and of their reaped children;
+/// `None` if `root` is gone.
 pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
     let stat = stat(root)?;
     Some(ticks(stat.field(16)? + stat.field(17)?))
 }
 
-/// CPU time of the children of `root` that are zombies.
+/// Returns the CPU time of the children of `root` that are zombies.
 pub(crate) fn dead_cpu(root: Pid) -> Duration {
     let children = children(root).into_iter().filter_map(stat);
     let dead = children.filter(Stat::has_ended);
@@ -158,12 +163,12 @@ pub fn is_child(pid: Pid, parent: Pid) -> bool {
     self::parent(pid) == Some(parent)
 }
 
-/// The parent of `pid`; `None` if the process is gone.
+/// Returns the parent of the process `pid`; `None` if the process is gone.
 pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid).and_then(|stat| stat.parent())
 }
 
-/// The state of each thread of the descendants of `root`, as a letter of proc(5).
+/// Returns the state of each thread of the descendants of `root`, as a letter of proc(5).
 pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     let mut states = Vec::new();
     for pid in descendants(root) {
@@ -180,7 +185,7 @@ pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     states
 }
 
-/// All descendants of `root`, parents before their children.
+/// Returns all descendants of `root`, parents before their children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);
     let mut at = 0;
@@ -191,7 +196,8 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// The children that the kernel lists for each thread; `None` without `CONFIG_PROC_CHILDREN`.
+/// Returns the children that the kernel lists for each thread of `root`; `None` without
+/// `CONFIG_PROC_CHILDREN`.
 fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     static LISTS: LazyLock<bool> =
         LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
@@ -208,7 +214,7 @@ fn listed_children(root: Pid) -> Option<Vec<Pid>> {
     Some(children)
 }
 
-/// The children of `root`, found by reading the parent of every process.
+/// Finds the children of `root` by reading the parent of every process.
 fn scanned_children(root: Pid) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -217,7 +223,7 @@ fn scanned_children(root: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// The content of /proc/PID/stat.
+/// The content of /proc/PID/stat of one process.
 struct Stat {
     line: String,
 }
@@ -230,7 +236,7 @@ fn stat(pid: Pid) -> Option<Stat> {
 }
 
 impl Stat {
-    /// A numeric field by its number in proc(5), from 4 on.
+    /// Returns a numeric field of /proc/PID/stat by its number in proc(5), from 4 on.
     fn field(&self, number: usize) -> Option<u64> {
         // The command name is in brackets and may contain brackets.
         let rest = self.line.get(self.line.rfind(')')? + 2..)?;
@@ -242,7 +248,7 @@ impl Stat {
         rest.split_whitespace().next()
     }
 
-    /// The letter of the process's state; `R` if it is missing.
+    /// Returns the letter of the process's state in proc(5); `R` (running) if it is missing.
     fn first_of_state(&self) -> u8 {
         let letter = self.state().and_then(|state| state.bytes().next());
         letter.unwrap_or(b'R')
@@ -257,7 +263,7 @@ impl Stat {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
 
-    /// CPU time and memory of the process and its reaped children.
+    /// Returns CPU time and memory of the process, with the CPU time of its reaped children.
     fn usage(&self) -> Option<Usage> {
         let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
         Some(Usage {
@@ -300,8 +306,8 @@ pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     })
 }
 
-/// The id of a process in its innermost PID namespace; `None` if the process is in our namespace
-/// only.
+/// Reads the id of a process in its innermost PID namespace from its /proc/PID/status; `None` if
+/// the process is in ddfuzz's namespace only.
 fn innermost(status: &str) -> Option<i32> {
     let line = status
         .lines()

@@ -49,7 +49,7 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
 }
 
-/// Path of the file to execute for `program`; a bundled program is unpacked first.
+/// Returns the path of the file to execute for `program`; a bundled program is unpacked first.
 pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf, ExecError> {
     match program {
         Program::Path(path) => find_program(path),
@@ -67,23 +67,23 @@ pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf,
     }
 }
 
-/// Maximum number of nested scripts, each the interpreter of the one before.
+/// Maximum depth of scripts whose interpreter is again a script.
 const DEEPEST: usize = 8;
-/// Bytes of the first line that the kernel reads.
+/// Number of bytes of a script's first line that the kernel reads.
 const LINE: usize = 256;
 
-/// The interpreter that executes a script, with its command line.
+/// The interpreter that executes a script, with the interpreter's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    /// The program at the end of all `#!` lines.
+    /// The program that is executed in the end: the first interpreter that is no script itself.
     pub(crate) program: PathBuf,
-    /// Arguments: the interpreter's name first, the script's arguments last.
+    /// Arguments of the interpreter: its name first, the script's arguments last.
     pub(crate) argv: Vec<OsString>,
 }
 
 /// Finds the program that executes the script `program` with `argv`, by the rules of the kernel and
-/// of env(1). `None` if it is no script, or its `#!` line is not understood. `path`: the PATH of
-/// its environment.
+/// of env(1). `None` if it is no script, or its `#!` line is not understood. `path`: the value of
+/// PATH in the script's environment.
 pub(crate) fn interpreter(
     program: &Path,
     argv: &[OsString],
@@ -118,12 +118,13 @@ pub(crate) fn interpreter(
     None
 }
 
-/// Whether the file begins with a `#!` line.
+/// Whether the file at `program` begins with a `#!` line.
 pub fn is_script(program: &Path) -> bool {
     first_line(program).is_some()
 }
 
-/// The interpreter in the `#!` line of a file, and its one argument.
+/// Reads the interpreter and its one argument from the `#!` line of a file; `None` without such a
+/// line.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(program).ok()?;
@@ -131,7 +132,8 @@ fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
     words(&bytes)
 }
 
-/// The interpreter and its argument in a script that begins with `bytes`, as text.
+/// Returns the interpreter and its argument, as text, that a script beginning with `bytes` names in
+/// its `#!` line; `None` if it is no script.
 pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
     let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
     let mut text = program.to_string_lossy().into_owned();
@@ -142,7 +144,8 @@ pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// The interpreter and its one argument in the first [`LINE`] bytes of a script.
+/// Parses the `#!` line in the first [`LINE`] bytes of a script into the interpreter and its one
+/// argument; `None` if there is none.
 fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = bytes.strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n');
@@ -163,8 +166,8 @@ fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     Some((OsStr::from_bytes(name).into(), argument))
 }
 
-/// The program that `env` executes. Of its options only `-S` without quotes is supported; `None` if
-/// it sets variables.
+/// Finds the program that `env`, called with `argv`, executes. Of its options only `-S` without
+/// quotes is supported; `None` if `env` sets variables or has other options.
 fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter> {
     let mut words = argv.into_iter().skip(1);
     let first = words.next()?;
@@ -192,7 +195,7 @@ fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter>
     })
 }
 
-/// The first executable file of this name in the directories of PATH.
+/// Finds the first executable file called `name` in the directories of `path`, a value of PATH.
 fn in_path(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|directory| directory.join(name))
@@ -224,8 +227,8 @@ fn trim(mut text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// The interpreter of a script with this first line and the argument `x`; `DIR` stands for a
-    /// directory with an executable `tool`.
+    /// Returns the interpreter and its arguments for a script with the first line `line` and the
+    /// argument `x`; `DIR` stands for a directory with an executable `tool`.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

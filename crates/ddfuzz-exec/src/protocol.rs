@@ -1,6 +1,6 @@
 //! The messages between ddfuzz and its servers. The C side is `runtime/protocol.h`.
 
-/// Numbers of the file descriptors that a server inherits.
+/// Numbers of the file descriptors that a fork server inherits.
 pub(crate) mod fd {
     /// System call filters and Landlock ruleset of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
@@ -10,22 +10,22 @@ pub(crate) mod fd {
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
     pub(crate) const SUPERVISOR_PIPE: i32 = 194;
-    /// Memory file with the comparisons of an observed run (`runtime/observe.h`).
+    /// Memory file to which a run writes its comparisons (`runtime/observe.h`).
     pub(crate) const OBSERVED: i32 = 195;
     // 196 and 197 belong to a spare child (`runtime/spare.h`).
-    /// Memory file for the snapshots of a crashing process (`runtime/snapshot.h`).
+    /// Memory file to which a crashing process writes snapshots of itself (`runtime/snapshot.h`).
     pub(crate) const COPY: i32 = 189;
     /// Terminal of the target (`runtime/terminal.h`).
     pub(crate) const TERMINAL: i32 = 188;
     /// Lowest number to which ddfuzz moves its own descriptors first, so that none has a number
-    /// from this list.
+    /// that the fork server uses.
     pub(crate) const ABOVE: i32 = 256;
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
 const VERSION: u32 = 4;
 
-/// Why a server cannot serve, as its hello reports.
+/// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The program could not be executed; holds the errno.
@@ -38,13 +38,14 @@ pub(crate) enum Trouble {
     Children,
     /// The program closed descriptors of the protocol before `main`.
     Descriptors,
-    /// The bytes are not a hello of this protocol and version.
+    /// The bytes are not a first message (hello) of this protocol and version.
     Nonsense,
 }
 
 pub(crate) const HELLO_SIZE: usize = 24;
 
-/// Parses a server's hello: its process id, or why it cannot serve.
+/// Parses a fork server's first message (hello): returns the server's process id, or why it cannot
+/// serve.
 pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     let word =
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -60,19 +61,20 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
     }
 }
 
-/// A request for one run; to a loop, for one or more runs.
+/// A request to a fork server for one run; to a server that runs many inputs in one process, for
+/// one or more runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// Number of the first run of this request; a server's runs are numbered from 1.
+    /// Number of the first run of this request; a fork server's runs are numbered from 1.
     pub(crate) seq: u64,
-    /// Length of the input in bytes; for a loop, number of inputs, each with an entry in the shared
-    /// page.
+    /// Length of the input in bytes; for a fork server that runs many inputs in one process, the
+    /// number of inputs, whose offsets and lengths are in the shared memory.
     pub(crate) count: u64,
-    /// Bits of [`flag`].
+    /// Flags of the request: bits of [`flag`].
     pub(crate) flags: u64,
 }
 
-/// Request flags: `enum request_flags` of `runtime/protocol.h`.
+/// Flags of a request for runs: `enum request_flags` of `runtime/protocol.h`.
 pub(crate) mod flag {
     pub(crate) const RANDOM_ADDRESSES: u64 = 1;
     pub(crate) const COUNTERS: u64 = 2;
@@ -94,12 +96,12 @@ impl Request {
 
 pub(crate) const REPLY_SIZE: usize = 24;
 
-/// A server's reply to one request.
+/// A fork server's reply to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// Number of the last run that the reply covers.
+    /// Number of the last run that the reply is about.
     pub(crate) seq: u64,
-    /// Status as `wait(2)` gives it; the process id if `ready` is true.
+    /// Status of the run as `wait(2)` gives it; the process id of the child if `ready` is true.
     pub(crate) status: i32,
     /// The errno if the program could not be executed, else 0.
     pub(crate) exec_errno: i32,
@@ -124,7 +126,8 @@ impl Reply {
         }
     }
 
-    /// Whether a child is ready to be traced and waits for the message to continue.
+    /// Whether the reply says that a child process is ready to be traced and waits for the message
+    /// to continue.
     pub(crate) fn ready(&self) -> bool {
         self.cpu_us == u64::MAX
     }

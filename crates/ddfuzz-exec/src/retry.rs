@@ -8,32 +8,33 @@ use crate::scratch::{Cleaned, Scratch};
 use crate::server::{Answer, RequestError};
 use crate::{Ended, ExecError, launch::Launch};
 
-/// Runs after which a server is replaced, which bounds the memory that it leaks.
+/// Number of runs after which a fork server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
-/// How many servers are tried if they do not answer, before the run counts as failed.
+/// How many fork servers are tried, if they do not answer, before the run counts as failed.
 const MOST_RUNS: u32 = 3;
-/// How many servers are tried if they do not start, before the run counts as failed.
+/// How many fork servers are tried, if they do not start, before the run counts as failed.
 const MOST_STARTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long writing an input waits for space on a full disk: another worker's target may fill the
 /// disk until its run ends.
 const FULL: Duration = Duration::from_secs(10);
 
-/// A target behind a server, which can be replaced by a new server to repeat a run.
+/// A target behind a fork server, which can be replaced by a new server to repeat a run.
 pub(crate) trait Retriable {
     /// Writes the first input to where the target reads it, and as many further inputs as one
-    /// request takes.
+    /// request to the fork server takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// Tries to run the inputs in place, of which `input` is the first. Starts a server if none
-    /// runs.
+    /// Tries once to run the inputs that were written last, of which `input` is the first. Starts a
+    /// fork server if none runs.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
-    /// Returns the error that every further try would meet as well; `None` if a retry may succeed.
+    /// Returns the error of a `failure` that every further try to run the inputs would meet as
+    /// well; `None` if trying again may succeed.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
     fn stop(&mut self);
     fn launch(&self) -> &Launch;
     fn scratch(&mut self) -> &mut Scratch;
 
-    /// Empties the working directory after all processes of the run have ended.
+    /// Empties the target's working directory after all processes of the run have ended.
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch().clean();
         if cleaned.map_err(|source| self.launch().directory_error(source))? == Cleaned::Replaced {
@@ -47,16 +48,16 @@ pub(crate) trait Retriable {
     }
 }
 
-/// Why one try at a run has failed.
+/// Why one try at running inputs has failed.
 pub(crate) enum Failure {
-    /// The server could not be started.
+    /// The fork server could not be started.
     Start(ExecError),
-    /// The server did not answer as it should.
+    /// The fork server did not answer, or broke the protocol.
     Request(RequestError),
 }
 
-/// Runs the target on the first of `inputs` and on as many others as one request takes. Retries
-/// with new servers.
+/// Runs the target on the first of `inputs` and on as many others as one request takes. If that
+/// fails, tries again with new fork servers, and with the first input only.
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
@@ -87,7 +88,8 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
     }
 }
 
-/// The answer or the error after several servers did not answer the same run.
+/// Returns the result of a run that several fork servers failed to answer: as a death of the
+/// target, if it may have killed or stopped them, else the error.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),

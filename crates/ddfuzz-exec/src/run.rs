@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// One run of a target on one input.
+/// The result of one run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// How the run ended.
@@ -11,12 +11,13 @@ pub struct Run {
     /// CPU time (user and system) of the run's process and its reaped children; of all its
     /// processes where the run was killed at a limit.
     pub cpu: Duration,
-    /// Number of input bytes that the target read; `None` where the way of execution cannot tell.
+    /// Number of input bytes that the target read; `None` where the method of execution cannot
+    /// tell.
     pub read: Option<u64>,
 }
 
 impl Run {
-    /// A run that ended in this way, without CPU time and bytes read.
+    /// Makes a run that ended in this way, with zero CPU time and an unknown number of bytes read.
     pub fn ended(ended: Ended) -> Run {
         Run {
             ended,
@@ -55,7 +56,8 @@ const CRASH_SIGNALS: [i32; 7] = [
 ];
 
 impl Ended {
-    /// Whether this ending is a crash; `crash_exit` is the exit status that counts as one.
+    /// Whether a run that ended in this way has crashed. `crash_exit`: the exit status that counts
+    /// as a crash.
     pub fn is_crash(self, crash_exit: Option<i32>) -> bool {
         match self {
             Ended::Signal(signal) => CRASH_SIGNALS.contains(&signal),
@@ -76,13 +78,14 @@ impl Ended {
         matches!(self, Ended::Signal(signal) if signals.contains(&signal))
     }
 
-    /// Whether this ending is a crash, or the exit status after a Rust panic; what the run wrote
-    /// decides the latter.
+    /// Whether a run that ended in this way may have crashed: it did, or it has the exit status of
+    /// a Rust panic, which only its messages can confirm. `crash_exit`: the exit status that counts
+    /// as a crash.
     pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
         self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
     }
 
-    /// Converts a status of `wait(2)`.
+    /// Converts a process status as `wait(2)` gives it to the way the run ended.
     pub fn from_wait_status(status: i32) -> Ended {
         if libc::WIFSIGNALED(status) {
             Ended::Signal(libc::WTERMSIG(status))
@@ -109,22 +112,23 @@ impl std::fmt::Display for Ended {
 /// Messages of a run about its crash: stderr and the report of a sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashMessages {
-    /// The first 4 KiB and the last 64 KiB written to stderr. A line marks the gap, if there is
-    /// one.
+    /// The first 4 KiB and the last 64 KiB that the run wrote to stderr. A line between them marks
+    /// the gap, if there is one.
     pub stderr: Vec<u8>,
-    /// The report that a sanitizer wrote to its file, 64 KiB of it at most; empty without one.
+    /// The report that a sanitizer wrote to a file in the run, 64 KiB of it at most; empty without
+    /// one.
     pub report: Vec<u8>,
 }
 
-/// Why an input is run again with other settings.
+/// Why an input is run again with other settings, such as sanitizer options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
     /// Get the backtrace of a Rust panic.
     Backtrace,
-    /// Look for leaks with LeakSanitizer.
+    /// Look for memory leaks with LeakSanitizer.
     Leaks,
     /// Get a sanitizer's report of a deadly signal, because the run is not traced.
     Signals,
-    /// Learn which sanitizers the processes contain: each sanitizer prints its options.
+    /// Learn which sanitizers the target's processes contain: each sanitizer prints its options.
     Introductions,
 }

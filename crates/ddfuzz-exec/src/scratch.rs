@@ -12,29 +12,30 @@ use std::{ffi::OsString, fs, io, io::Read, time::SystemTime};
 use crate::prepared_target::Identity;
 
 const MODE: u32 = 0o755;
-/// Prefix of the names that nested directories get while they are moved up.
+/// Prefix of the names that nested directories get while they are moved to the top directory to be
+/// deleted.
 const MOVED: &str = ".ddfuzz-moved-";
 
-/// The working directory of a target.
+/// The working directory of a target, which is emptied after runs.
 pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The directory that the target sees at the same path, if the sandbox mounts one there.
+    /// The directory that the target sees at the same path, if its sandbox mounts one there.
     inside: Option<Dir>,
 }
 
-/// Whether the directory was replaced when it was cleaned.
+/// Whether a target's working directory was replaced when it was emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cleaned {
-    /// The directory is the same as before.
+    /// The target's working directory is the same as before it was emptied.
     Same,
-    /// The target had removed the directory, and a new one was created.
+    /// The target had removed its working directory, and a new one was created.
     Replaced,
 }
 
 impl Scratch {
-    /// Creates the directory `path`, owned by the target's user.
+    /// Creates the target's working directory at `path`, owned by the target's user `owner`.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Scratch> {
         Ok(Scratch {
             path: path.to_owned(),
@@ -48,14 +49,15 @@ impl Scratch {
         &self.path
     }
 
-    /// Sets the directory `inside` that a new server has mounted at the same path; `None` without a
-    /// mount. Fails when the directory cannot be listed.
+    /// Sets the directory `inside` that a new fork server has mounted at the path of the working
+    /// directory; `None` without a mount. Fails when the directory cannot be listed.
     pub(crate) fn enter(&mut self, inside: Option<OwnedFd>) -> io::Result<()> {
         self.inside = inside.map(Dir::from_fd).transpose()?;
         Ok(())
     }
 
-    /// The path by which ddfuzz reaches the files of a run.
+    /// Returns the path by which ddfuzz reaches the files that a run has left in the working
+    /// directory.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -63,8 +65,9 @@ impl Scratch {
         }
     }
 
-    /// Deletes all files of a run; an empty directory costs three system calls. Fails when the
-    /// target has removed the directory, and no other can be created.
+    /// Deletes all files that a run has left in the working directory; an empty directory costs
+    /// three system calls. Fails when the target has removed the directory, and no other can be
+    /// created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;
@@ -86,8 +89,8 @@ impl Scratch {
         Ok(Cleaned::Same)
     }
 
-    /// Replaces the directory by an empty one at the same path. Processes still running in the old
-    /// directory do not see the new one. Fails when no other directory can be created.
+    /// Replaces the working directory by an empty one at the same path. Processes still running in
+    /// the old one do not see the new one. Fails when no other directory can be created.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         let old = self.path.with_extension("old");
         let _ = fs::rename(&self.path, &old);
@@ -97,7 +100,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Creates the directory again after a target has removed it.
+    /// Creates the working directory again after a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put a file in its place.
         remove(&self.path);
@@ -118,7 +121,7 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Deletes a file, a link or a whole directory that a target has made at `path`.
+/// Deletes the file, link or whole directory that a target has made at `path`. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
         let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
@@ -129,8 +132,8 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// Empties a directory. Nesting may exceed what descriptors, stack or path lengths allow, so the
-/// contents of each directory are moved to `top` first.
+/// Empties the directory `top`. Nesting may exceed what descriptors, stack or path lengths allow,
+/// so the contents of each directory are moved to `top` first.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -154,7 +157,7 @@ fn empty(top: &Path) {
     }
 }
 
-/// Moves the directories in `from` to `top`, and deletes its files.
+/// Moves the directories in `from` to `top` under new names, and deletes the files in `from`.
 fn move_up(from: &Path, top: &Path, moved: &mut u64) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -175,7 +178,7 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// Whether the error says that the name exists: a target may have used it.
+/// Whether the error of a rename says that the new name exists: a target may have used it.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -190,30 +193,31 @@ impl Drop for Scratch {
     }
 }
 
-/// Maximum number of bytes read from a report.
+/// Maximum number of bytes read from a sanitizer's report.
 const READ: u64 = 1 << 16;
-/// Name of the report files, before the process id.
+/// Name of the sanitizer's report files, before the process id.
 const NAME: &str = "report";
-/// Maximum number of files in the directory that are looked at.
+/// Maximum number of files in the directory of reports that are looked at.
 const MOST: usize = 256;
 
-/// A directory for sanitizer reports, emptied after each run. A server reads the path when it
+/// A directory for sanitizer reports, emptied after each run. A fork server reads the path when it
 /// starts; the sanitizer appends its process id, so that each run writes its own file.
 pub(crate) struct Reports(Scratch);
 
 impl Reports {
-    /// Creates the directory `path`, in which the target's user can write.
+    /// Creates the directory for sanitizer reports at `path`, in which the target's user can write.
     pub(crate) fn create(path: &Path, owner: Option<Identity>) -> io::Result<Reports> {
         Ok(Reports(Scratch::create(path, owner)?))
     }
 
-    /// The value of the sanitizer option `log_path`.
+    /// Returns the value of the sanitizer option `log_path`, by which reports are written to this
+    /// directory.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.0.path().join(NAME)
     }
 
-    /// Reads the oldest report of a run: later ones are of parents that failed because of it.
-    /// Complete once all processes of the run have ended.
+    /// Returns the oldest sanitizer report of a run: later ones are of parent processes that failed
+    /// because of it. Complete once all processes of the run have ended; empty without a report.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries
@@ -237,7 +241,8 @@ impl Reports {
     }
 }
 
-/// Reads the beginning of a file that a target has written; fails for other kinds of files.
+/// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is no
+/// regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = OpenOptions::new()
         .read(true)

@@ -16,39 +16,42 @@ use crate::{
     Ended, ExecError, Limits, Way, proc_tree, proc_tree::outer_pid, supervisor::Supervisor, watch,
 };
 
-/// How long a server may take to start.
+/// How long a fork server may take to start until it sends its first message.
 pub(crate) const STARTUP: Duration = Duration::from_secs(10);
-/// How long the rest of a reply may take once its first byte has arrived.
+/// How long the rest of a fork server's reply may take once its first byte has arrived.
 const REST: Duration = Duration::from_secs(1);
 
-/// A running server process, and the pipes and memory shared with it.
+/// A running fork server, which runs the target on request, and the pipes and memory shared with
+/// it.
 pub(crate) struct Server {
     pipes: ServerPipes,
     pub(crate) page: Page,
-    /// Numbers of the last run requested and of the first run of the same request.
+    /// Numbers of the last run that was requested and of the first run of the same request.
     seq: u64,
     first: u64,
     pid: Pid,
-    /// The scratch directory, if ddfuzz must check its size; `None` if the kernel limits it.
+    /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
+    /// it.
     watched: Option<PathBuf>,
-    /// Whether the server reports process ids of its own PID namespace.
+    /// Whether the fork server reports process ids of its own PID namespace, which differ from
+    /// ddfuzz's.
     numbers_processes: bool,
-    /// The scratch directory, opened, if only the server's mount namespace shows it.
+    /// The target's scratch directory, opened, if only the fork server's mount namespace shows it.
     scratch: Option<OwnedFd>,
     // Dropped last: kills what did not end when the pipes closed.
     supervisor: Supervisor,
 }
 
-/// Why a request got no answer.
+/// Why a request to a fork server got no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
-    /// The server died.
+    /// The fork server died.
     #[error("it died")]
     Died,
-    /// The server did not reply after its run was killed at a limit; holds how the run ended.
+    /// The fork server did not reply after its run was killed at a limit; holds how the run ended.
     #[error("it does not answer")]
     Silent(Ended),
-    /// The server broke the protocol; the text says how.
+    /// The fork server broke the protocol; the text says how.
     #[error("{0}")]
     Nonsense(String),
     /// The program could not be executed.
@@ -56,10 +59,10 @@ pub(crate) enum RequestError {
     Exec(nix::Error),
 }
 
-/// How one run of a request ended.
+/// How one run ended, according to a fork server's reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    /// Index of the run in its request, from 0.
+    /// Index of the run among the runs of its request, from 0.
     pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
@@ -68,7 +71,8 @@ pub(crate) struct Answer {
 }
 
 impl Server {
-    /// Starts a server and waits for its hello. `page`: new shared memory.
+    /// Starts a fork server and waits for its first message (hello). `page`: new memory to share
+    /// with it.
     pub(crate) fn start(
         launch: &Launch,
         stdin: &File,
@@ -97,15 +101,16 @@ impl Server {
         })
     }
 
-    /// Requests one run on the input in place, `length` bytes long, and waits until the run ends.
+    /// Requests one run on the input that was written last, `length` bytes long, and waits until
+    /// the run ends.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
     }
 
-    /// Requests runs of a loop on the inputs at `places` (offset and length in bytes). The answer
-    /// is about one run: all earlier runs of the request returned normally, and later inputs were
-    /// not run.
+    /// Requests runs on several inputs, at `places` (offset and length in bytes) of the shared
+    /// file, in one process. The answer is about one run: all earlier runs of the request returned
+    /// normally, and later inputs were not run.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
@@ -133,7 +138,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// Waits for the answer. `detector` observes runs that take long.
+    /// Waits for the fork server's answer to the last request. `detector` observes runs that take
+    /// long, to recognise hangs.
     fn answer(
         &mut self,
         limits: &Limits,
@@ -176,7 +182,8 @@ impl Server {
         }
     }
 
-    /// Makes the answer for run `number`, which returned normally, from the shared page.
+    /// Makes the answer for run `number` of the last request, which returned normally, from the
+    /// shared memory.
     fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];
@@ -188,7 +195,7 @@ impl Server {
         })
     }
 
-    /// Sends a request for one run on an input of `length` bytes.
+    /// Sends a request for one run on an input of `length` bytes, without waiting for the reply.
     pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), RequestError> {
         self.seq += 1;
         self.first = self.seq;
@@ -204,13 +211,14 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
-    /// Takes the handle of the scratch directory that only the server's mount namespace shows.
+    /// Takes out the open descriptor of the target's scratch directory, which only the fork
+    /// server's mount namespace shows; `None` if there is none.
     pub(crate) fn take_scratch(&mut self) -> Option<OwnedFd> {
         self.scratch.take()
     }
 
-    /// Translates a process id of the server's namespace into ours; `None` where the process is
-    /// gone.
+    /// Translates a process id of the fork server's PID namespace into one of ddfuzz's; `None`
+    /// where the process is gone.
     pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
         match self.numbers_processes {
             true => outer_pid(told, self.pid),
@@ -225,8 +233,8 @@ impl Server {
             .map_err(|_| RequestError::Died)
     }
 
-    /// Waits for the reply to the last request and kills the run at its limits. Returns why it was
-    /// killed.
+    /// Waits for the reply to the last request and kills the run at its limits. Returns why the run
+    /// was killed; `None` if it was not.
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }
@@ -255,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Reads the reply to the last request, within `timeout`.
+    /// Reads the fork server's reply to the last request; fails if none comes within `timeout`.
     pub(crate) fn reply(&mut self, timeout: Duration) -> Result<Reply, RequestError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -269,7 +277,8 @@ impl Server {
         }
     }
 
-    /// Reads one reply; returns `None` if the reply belongs to an earlier request or run.
+    /// Reads one reply of the fork server; returns `None` if the reply belongs to an earlier
+    /// request or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
         match read_within(&mut self.pipes.reply, &mut bytes, REST) {
@@ -294,10 +303,10 @@ impl Server {
     }
 }
 
-/// The process of a loop that runs the inputs, as hang detection observes it.
+/// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Process id of the loop's process, looked up once per request.
+    /// Id of the process that runs the inputs, looked up once per request.
     process: OnceCell<Option<Pid>>,
 }
 
@@ -307,7 +316,8 @@ impl LoopProcess<'_> {
         LoopProcess { server, process }
     }
 
-    /// The process id and the CPU time that the process has used so far.
+    /// Returns the id and the CPU time so far of the process that runs the inputs; `None` if it is
+    /// gone.
     fn used(&self) -> Option<(Pid, Duration)> {
         Some((self.process()?, self.cpu()?))
     }
@@ -345,7 +355,7 @@ fn not_shared(error: std::io::Error) -> RequestError {
     RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
 }
 
-/// Waits for a server's hello and returns the server's process id.
+/// Waits for a fork server's first message (hello) and returns the server's process id.
 pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
@@ -360,8 +370,8 @@ pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
     Ok(Pid::from_raw(pid))
 }
 
-/// Receives the opened scratch directory from the supervisor, if only the server's mount namespace
-/// shows it.
+/// Receives the target's scratch directory, opened, from the supervisor; `None` unless only the
+/// fork server's mount namespace shows the directory.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,
@@ -379,7 +389,8 @@ pub(crate) fn hidden_scratch(
     }
 }
 
-/// Fails if /proc does not show `pid` as a living descendant of the supervisor.
+/// Fails if /proc does not show the fork server `pid` as a living descendant of the supervisor
+/// process.
 pub(crate) fn check_descent(
     launch: &Launch,
     supervisor: &Supervisor,
@@ -395,7 +406,7 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` from a pipe within `timeout`.
+/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],

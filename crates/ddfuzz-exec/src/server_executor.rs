@@ -16,15 +16,15 @@ use crate::{
     retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
 };
 
-/// A target behind a server of ddfuzz's own protocol.
+/// Runs a target behind a fork server that speaks ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
     // The first field: the server ends before its directory and control group are removed.
     server: Option<Server>,
-    /// Number of processes that the server has forked for runs.
+    /// Number of runs for which the current fork server has forked a process.
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// Whether the program may start others, according to its ELF file.
+    /// Whether the program may start processes, according to its ELF file.
     pub(crate) may_fork: bool,
     pub(crate) forked: bool,
     limits: Limits,
@@ -33,16 +33,18 @@ pub(crate) struct ServerExecutor {
     /// The terminal at which inputs are typed, if the target has one.
     console: Option<Console>,
     observations: RunObservations,
-    /// Memory for the snapshots that crashing processes of a loop take; `None` without a loop.
+    /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
+    /// targets.
     copies: Option<Arc<CrashSnapshots>>,
     detector: HangDetector,
-    /// Whether the last run has died, and so may have written a snapshot.
+    /// Whether the process of the last run has died, and so may have written a crash snapshot.
     died: bool,
     scratch: Scratch,
 }
 
 impl ServerExecutor {
-    /// Starts the server at once, so that a target that cannot be run fails here.
+    /// Makes the executor and starts its fork server at once, so that a target that cannot be run
+    /// fails here.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -53,8 +55,8 @@ impl ServerExecutor {
         ServerExecutor::for_test(target, prepared, None, way, role, inject)
     }
 
-    /// Starts an interestingness test; the input is also written to the file `offered` of its
-    /// directory.
+    /// Makes the executor of an interestingness test and starts its fork server; inputs are also
+    /// written to the file `test_file` in its directory.
     pub(crate) fn for_test(
         target: &Target,
         prepared: PreparedTarget,
@@ -102,7 +104,7 @@ impl ServerExecutor {
         Ok(executor)
     }
 
-    /// Makes a loop start a new process for each run.
+    /// Makes a target that can run many inputs in one process start a new process for each run.
     pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
         self.observations.fresh = true;
         self
@@ -116,7 +118,7 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process ends after the current call.
+    /// Whether the target's process ends after the runs of the current call.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -151,8 +153,8 @@ impl ServerExecutor {
         }
     }
 
-    /// The runs of an answer: the answered run, and the earlier runs of the request, which the
-    /// shared page describes.
+    /// Returns the runs of a fork server's answer: the run that it is about, and the earlier runs
+    /// of the same request, which the shared memory describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
@@ -191,7 +193,8 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Replaces the input: a process that could not be killed at once may still hold it.
+    /// Replaces the input files: a process that could not be killed at once may still hold them
+    /// open.
     fn renew_input(&mut self) -> Result<(), ExecError> {
         self.server = None;
         self.input_channel
@@ -200,7 +203,8 @@ impl ServerExecutor {
     }
 }
 
-/// Whether an error of fork or execve is temporary, caused by the load and not by the program.
+/// Whether an error of fork or execve is temporary: caused by the load of the machine, not by the
+/// program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,

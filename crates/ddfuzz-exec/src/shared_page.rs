@@ -9,21 +9,22 @@ use std::{
     time::Duration,
 };
 
-/// Offsets and sizes of `runtime/protocol.h`: start of a loop's entries, size of an entry, and
-/// start of the reached counter ranges.
+/// Offsets and sizes in the shared memory, from `runtime/protocol.h`: start of the table of inputs,
+/// size of its entries, and start of the reached counter ranges.
 const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
 const COUNTERS: usize = 8192;
 
-/// Maximum number of inputs in one request to a loop.
+/// Maximum number of inputs in one request to a fork server that runs many inputs in one process.
 pub(crate) const MOST_INPUTS: usize = 128;
 
-/// The layout of the shared memory: the page alone, or followed by the tables of a loop.
+/// The layout of the memory shared with a fork server: one page, or a page and tables for many
+/// inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageLayout {
-    /// One run per request.
+    /// For fork servers that make one run per request.
     Single,
-    /// Many runs per request.
+    /// For fork servers that make many runs per request, in one process.
     Loop {
         /// Number of coverage counters of the target.
         counters: usize,
@@ -51,7 +52,8 @@ fn stride(counters: usize) -> usize {
     counters.next_multiple_of(64)
 }
 
-/// The Rust side of `struct page` in `runtime/protocol.h`, and of the tables that follow it.
+/// Memory that ddfuzz shares with a fork server: the Rust side of `struct page` in
+/// `runtime/protocol.h`, and of the tables that follow it.
 pub(crate) struct Page {
     pub(crate) file: File,
     header: Mapping,
@@ -59,8 +61,9 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Creates the memory file and maps its beginning. The rest is read and written as a file, so
-    /// that a target that changes its length causes an error, not a crash.
+    /// Creates the memory file that is shared with a fork server, and maps its first page. The rest
+    /// is read and written as a file, so that a target that changes its length causes an error, not
+    /// a crash.
     pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(layout.size() as u64)?;
@@ -73,18 +76,18 @@ impl Page {
         })
     }
 
-    /// Number of the last run that has begun.
+    /// Returns the number of the last run that the fork server has begun.
     pub(crate) fn started(&self) -> u64 {
         self.header.word(0).load(Ordering::Acquire)
     }
 
-    /// Whether the last run had descendants.
+    /// Whether the last run started other processes.
     pub(crate) fn forked(&self) -> bool {
         self.header.half(5).load(Ordering::Acquire) != 0
     }
 
-    /// The signal by which a descendant died whose status the target has reaped; `None` if there is
-    /// none.
+    /// Returns the signal by which a child of the target crashed, if the target itself has waited
+    /// for that child; `None` if there is none.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
         crate::Ended::Signal(signal)
@@ -92,18 +95,20 @@ impl Page {
             .then_some(signal)
     }
 
-    /// Id of the process that runs a loop's inputs, in that process's PID namespace.
+    /// Returns the id of the process that runs many inputs, in that process's own PID namespace.
     pub(crate) fn child(&self) -> Pid {
         Pid::from_raw(self.header.half(7).load(Ordering::Acquire))
     }
 
-    /// Address of the coverage counters in a loop's process; `None` without counters.
+    /// Returns the address of the coverage counters in the process that runs many inputs; `None`
+    /// without counters.
     pub(crate) fn counters_at(&self) -> Option<usize> {
         let at = self.header.word(4).load(Ordering::Acquire);
         usize::try_from(at).ok().filter(|at| *at != 0)
     }
 
-    /// Writes offsets and lengths, in bytes, of the next request's inputs.
+    /// Writes the offsets and lengths, in bytes, of the inputs of the next request to the fork
+    /// server.
     pub(crate) fn put_inputs(&self, places: &[(u64, u64)]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(places.len() * ENTRY);
         for (offset, length) in places {
@@ -114,7 +119,7 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// Reads the outcomes of the first `count` inputs of a request.
+    /// Reads how the runs of the first `count` inputs of a request ended.
     pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
@@ -131,7 +136,7 @@ impl Page {
         Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
     }
 
-    /// The counters in a slot; `None` for an empty slot.
+    /// Reads the coverage counters of one run from their slot; `None` for an empty slot.
     pub(crate) fn kept(&self, slot: CounterSlot) -> Option<Vec<u8>> {
         let number = usize::try_from(slot.0).ok()?;
         if number == 0 || number > MOST_INPUTS {
@@ -146,30 +151,31 @@ impl Page {
         Some(counters)
     }
 
-    /// Writes the counter ranges that earlier runs have reached, one byte per counter.
+    /// Tells the fork server which hit-count ranges of the coverage counters earlier runs have
+    /// reached, one byte per counter.
     pub(crate) fn set_reached(&self, reached: &[u8]) -> io::Result<()> {
         let known = &reached[..reached.len().min(self.layout.counters())];
         self.file.write_all_at(known, COUNTERS as u64)
     }
 }
 
-/// The outcome of one run of a loop.
+/// How one of many runs in a process ended, as the fork server writes it to the shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// Status as `wait(2)` gives it.
+    /// Status of the run as `wait(2)` gives it.
     pub(crate) status: i32,
-    /// The slot with the run's counters.
+    /// The slot of the shared memory that holds the run's coverage counters.
     pub(crate) slot: CounterSlot,
     /// CPU time of the run; zero if it was not measured.
     pub(crate) cpu: Duration,
 }
 
-/// The number of a slot for the counters of one run; 0 for none.
+/// Number of a slot of the shared memory that holds the coverage counters of one run; 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterSlot(u32);
 
-/// The mapped beginning of a memory file. Other processes may change it at any time, so it is read
-/// by atomic loads only.
+/// The beginning of a memory file, mapped into ddfuzz. Other processes may change it at any time,
+/// so it is read by atomic loads only.
 pub(crate) struct Mapping {
     at: NonNull<libc::c_void>,
     size: NonZeroUsize,
@@ -179,7 +185,8 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `size` bytes of a file whose length is sealed to at least that many (`keep_length`).
+    /// Maps the first `size` bytes of a file, which must be sealed against shrinking below that
+    /// size (`keep_length`).
     pub(crate) fn shared(file: &File, size: usize) -> io::Result<Mapping> {
         let size = NonZeroUsize::new(size).ok_or(io::ErrorKind::InvalidInput)?;
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -188,7 +195,7 @@ impl Mapping {
         Ok(Mapping { at, size })
     }
 
-    /// The 64-bit word at index `number`.
+    /// Returns the 64-bit word at index `number` of the mapping.
     pub(crate) fn word(&self, number: usize) -> &AtomicU64 {
         assert!(number < self.size.get() / 8, "beyond the mapping");
         // SAFETY: within the mapping, as was just asserted, and aligned, for a mapping begins at
@@ -196,7 +203,7 @@ impl Mapping {
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
     }
 
-    /// The 32-bit word at index `number`.
+    /// Returns the 32-bit word at index `number` of the mapping.
     pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
         assert!(number < self.size.get() / 4, "beyond the mapping");
         // SAFETY: as for whole words.
@@ -218,7 +225,8 @@ impl Mapping {
     }
 }
 
-/// Seals the length of a file: access to a mapping beyond the end of its file raises SIGBUS.
+/// Seals a memory file against shrinking: access to a mapping beyond the end of its file raises
+/// SIGBUS.
 pub(crate) fn keep_length(file: &File) -> io::Result<()> {
     let seal = FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK);
     Ok(fcntl(file, seal).map(drop)?)

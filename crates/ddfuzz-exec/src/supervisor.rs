@@ -19,24 +19,26 @@ use std::{
 
 use crate::{proc_tree, watch::readable};
 
-/// How long the supervisors may take to kill everything.
+/// How long the supervisor processes may take to kill a target with all its descendants.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The running launcher, whose process is the outer supervisor. Dropping it kills the target with
-/// all its descendants and waits until they are gone. If ddfuzz dies, the supervisor pipe closes,
-/// and the supervisors do the same.
+/// The running launcher process, the outer of two processes that supervise a target. Dropping it
+/// kills the target with all its descendants and waits until they are gone. If ddfuzz dies, the
+/// pipe to the supervisors closes, and they do the same.
 pub(crate) struct Supervisor {
-    /// Process id of the outer supervisor.
+    /// Process id of the launcher, the outer of the two processes that supervise a target.
     pub(crate) pid: Pid,
-    /// Socket to the two supervisors, which hold its other end as long as they live.
+    /// Socket to the outer and the inner supervisor process, which hold its other end as long as
+    /// they live.
     supervisor_pipe: UnixStream,
-    /// The scratch directory, which the environment of all the target's processes contains.
+    /// The target's scratch directory, which the environment of all the target's processes
+    /// contains.
     scratch: PathBuf,
 }
 
 impl Supervisor {
-    /// Makes the handle of the supervisor `pid`, at the other end of `supervisor_pipe`, for the
-    /// target that uses the directory `scratch`.
+    /// Makes the handle of the supervisor process `pid`, at the other end of `supervisor_pipe`, for
+    /// the target that uses the directory `scratch`.
     pub(crate) fn new(pid: Pid, supervisor_pipe: UnixStream, scratch: PathBuf) -> Supervisor {
         Supervisor {
             pid,
@@ -45,7 +47,8 @@ impl Supervisor {
         }
     }
 
-    /// Receives the descriptor that the inner supervisor has sent; `None` if it has sent none.
+    /// Receives a file descriptor that the inner supervisor process has sent; `None` if it has sent
+    /// none.
     pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
         let mut word = [0; 1];
         let mut part = [IoSliceMut::new(&mut word)];
@@ -61,7 +64,8 @@ impl Supervisor {
         Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits until both supervisors have ended; false if they have not within 10 s.
+    /// Waits until both supervisor processes have ended; returns false if they have not within 10
+    /// s.
     fn is_gone(&mut self) -> bool {
         let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
@@ -98,13 +102,13 @@ impl Drop for Supervisor {
     }
 }
 
-/// Passes of [`kill_marked`]: a killed process takes time to die, and the next pass finds new
-/// forks.
+/// Maximum number of times that the target's remaining processes are searched for and killed: a
+/// killed process takes time to die, and new forks may appear.
 const PASSES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Kills all processes whose initial environment has the value `scratch`, the scratch directory of
-/// one executor, in a variable (docs/decisions/0001).
+/// Kills all processes that were started with the path `scratch`, the scratch directory of one
+/// executor, as the value of an environment variable (docs/decisions/0001).
 fn kill_marked(scratch: &Path) {
     let mark = mark(scratch);
     for _ in 0..PASSES {
@@ -122,12 +126,14 @@ fn kill_marked(scratch: &Path) {
     }
 }
 
-/// The scratch directory as it ends a variable in an environment.
+/// Returns the bytes by which the scratch directory is found as a variable's value in an
+/// environment.
 fn mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }
 
-/// The living processes with `mark` in their environment. Zombies have no environment.
+/// Returns the living processes with the bytes `mark` in their environment. Zombies have no
+/// environment.
 fn marked(mark: &[u8]) -> Vec<Pid> {
     let number = |name: &OsStr| name.to_str()?.parse().ok().map(Pid::from_raw);
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -141,7 +147,8 @@ fn marked(mark: &[u8]) -> Vec<Pid> {
         .collect()
 }
 
-/// Mount points of the pids controller: version 1, then version 2.
+/// Directories in which control groups of the pids controller can be created: version 1, then
+/// version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
 const PREFIX: &str = "ddfuzz-";
 
@@ -153,7 +160,8 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Creates a group of at most `processes` processes and threads, where that is permitted.
+    /// Creates a control group of at most `processes` processes and threads; `None` where that is
+    /// not permitted.
     pub(crate) fn create(processes: u32) -> Option<Cgroup> {
         static STALE: Once = Once::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -169,7 +177,7 @@ impl Cgroup {
         })
     }
 
-    /// The file to which a process writes `0` to join the group.
+    /// Returns the path of the file to which a process writes `0` to join the control group.
     pub(crate) fn procs(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
@@ -194,15 +202,15 @@ fn empty_and_remove(path: &Path) {
     }
 }
 
-/// Parses process ids. A process outside our PID namespace is listed as 0, which `kill` would take
-/// for our own process group; it is skipped.
+/// Parses the process ids that a control group lists. A process outside ddfuzz's PID namespace is
+/// listed as 0, which `kill` would take for ddfuzz's own process group; it is skipped.
 fn members(listed: &str) -> impl Iterator<Item = Pid> {
     let pids = listed.split_whitespace().flat_map(str::parse);
     pids.filter(|pid| *pid > 0).map(Pid::from_raw)
 }
 
-/// Removes the groups of dead ddfuzz processes. Groups with processes belong to others: an owner in
-/// another namespace looks dead, and a dead owner has left no processes.
+/// Removes the control groups of dead ddfuzz processes, unless they contain processes: an owner in
+/// another namespace only looks dead, and a dead owner has left no processes.
 fn remove_stale(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -25,24 +25,25 @@ pub struct Target {
     /// Arguments without the program's name. `@@` stands for a file with the input; without `@@`
     /// the input is on stdin.
     pub args: Vec<OsString>,
-    /// How the input reaches the program.
+    /// How the input reaches the program: on stdin, in files or at a terminal.
     pub channel: Channel,
-    /// Variables set on top of the inherited environment.
+    /// Environment variables of the program, set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
     /// Whether nothing is inherited: `env` and `TMPDIR` are the whole environment.
     pub env_only: bool,
-    /// Working directory; `None` for a scratch directory. `TMPDIR` is always a scratch directory.
+    /// Working directory of runs; `None` for a scratch directory. `TMPDIR` is always a scratch
+    /// directory.
     pub cwd: Option<PathBuf>,
-    /// Limits on each run.
+    /// Limits on time, memory, file size and processes of each run.
     pub limits: Limits,
-    /// The exit status that counts as a crash (`--crash-exit`).
+    /// The exit status that counts as a crash (`--crash-exit`); `None` if no status does.
     pub crash_exit: Option<i32>,
     /// Whether the target runs in a sandbox.
     pub sandbox: Sandbox,
 }
 
 impl Target {
-    /// A target with default limits that reads its input from stdin.
+    /// Makes a target with default limits that reads its input from stdin.
     pub fn new(program: Program) -> Target {
         Target {
             program,
@@ -57,12 +58,14 @@ impl Target {
         }
     }
 
-    /// Whether the input is in a file named in the arguments, not on stdin.
+    /// Whether the input is in a file that the arguments name by `@@`; false if it is on stdin or
+    /// typed at a terminal.
     pub fn takes_file(&self) -> bool {
         !matches!(self.channel, Channel::Terminal(_)) && self.names_file()
     }
 
-    /// Whether the arguments name a file: the input, or the sample text at a terminal.
+    /// Whether the arguments contain `@@`, which stands for a file: with the input, or at a
+    /// terminal with a sample text.
     pub fn names_file(&self) -> bool {
         let is_named = |arg: &OsString| arg.to_string_lossy().contains("@@");
         self.args.iter().any(is_named)
@@ -98,7 +101,7 @@ pub struct Terminal {
 }
 
 impl Default for Terminal {
-    /// 24 lines of 80 characters, without ending keystrokes.
+    /// Returns a terminal of 24 lines of 80 characters, without keystrokes that end the program.
     fn default() -> Terminal {
         Terminal {
             rows: 24,
@@ -112,12 +115,13 @@ impl Default for Terminal {
 pub const SEPARATOR: u8 = 0x1c;
 
 impl Channel {
-    /// The channel with an input file called `name`.
+    /// Makes the channel that passes inputs in a file called `name`.
     pub fn named(name: impl Into<OsString>) -> Channel {
         Channel::Named(OsText(name.into()))
     }
 
-    /// The command-line options that select this channel.
+    /// Returns the command-line options of ddfuzz that select this input channel; empty for the
+    /// default.
     pub fn options(&self) -> Vec<OsString> {
         match self {
             Channel::Plain => Vec::new(),
@@ -137,14 +141,15 @@ impl Channel {
         }
     }
 
-    /// Whether this is the default channel, which is not recorded.
+    /// Whether this is the default input channel (stdin, or a file of any name), which is not
+    /// recorded.
     pub fn is_plain(&self) -> bool {
         *self == Channel::Plain
     }
 }
 
-/// Splits an input for [`Channel::TwoFiles`] at the first [`SEPARATOR`]. Without one, the second
-/// file is empty.
+/// Splits an input for [`Channel::TwoFiles`] at its first byte [`SEPARATOR`], which is dropped.
+/// Without one, the second part is empty.
 pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == SEPARATOR) {
         Some(at) => (&input[..at], &input[at + 1..]),
@@ -179,7 +184,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default limits with this CPU time, and twice as much wall time, at least 2 s.
+    /// Returns the default limits with this limit on CPU time, and twice as much wall time, at
+    /// least 2 s.
     pub fn with_cpu(cpu: Duration) -> Limits {
         Limits {
             cpu,
@@ -236,7 +242,7 @@ pub struct TargetRecord {
 }
 
 impl TargetRecord {
-    /// Records `target`, run in the way `way`.
+    /// Makes the record of `target`, run by the method of execution `way`.
     pub fn new(target: &Target, way: Way) -> TargetRecord {
         let (program, bundled) = match &target.program {
             Program::Path(path) => (Some(OsText::from(path)), None),
@@ -260,7 +266,7 @@ impl TargetRecord {
         }
     }
 
-    /// Restores the target, with these limits; `None` if the record names no program.
+    /// Builds the target from its record, with these limits; `None` if the record names no program.
     pub fn target(&self, limits: Limits) -> Option<Target> {
         let program = match (&self.program, &self.bundled) {
             (Some(path), _) => Program::Path(PathBuf::from(&path.0)),
@@ -281,8 +287,8 @@ impl TargetRecord {
         })
     }
 
-    /// Whether both records describe the same program and settings. The way of execution may
-    /// differ: crash keys do not depend on it.
+    /// Whether both records describe the same program and settings. The methods of execution may
+    /// differ: crash keys do not depend on them.
     pub fn same_target(&self, other: &TargetRecord) -> bool {
         *self
             == TargetRecord {
@@ -292,7 +298,7 @@ impl TargetRecord {
     }
 }
 
-/// Whether a field has its default and is not written.
+/// Whether a boolean field of a record is false, so that it is not written.
 fn is_false(value: &bool) -> bool {
     !value
 }

@@ -13,10 +13,11 @@ use crate::{
     shared_page::PageLayout, terminal::Console, traceable::Reruns,
 };
 
-/// How long the server's reply may take after the tracer has released a run.
+/// How long the fork server may take to reply that a child process is ready to be traced, or, once
+/// the child has ended, how it ended.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// The server of a traceable target, and the resources that it uses.
+/// The fork server of a target that is run under a tracer, and the resources that it uses.
 pub(crate) struct TraceServer {
     // The first field: the server ends before its directory and control group are removed.
     pub(crate) server: Option<Server>,
@@ -24,14 +25,15 @@ pub(crate) struct TraceServer {
     pub(crate) program: PathBuf,
     pub(crate) may_panic: bool,
     pub(crate) reports: Option<Reports>,
-    /// Which kind of server `server` is, or would be started as.
+    /// How the fork server starts runs (by `execve`, by fork, or with snapshots of crashes); if
+    /// none is running, how it would be started.
     pub(crate) mode: ServerMode,
     pub(crate) launch: Launch,
-    /// How to launch a server that forks runs at `main`, which saves the `execve`. All its runs
-    /// have the addresses of the server. `None` where forking does not work.
+    /// How to launch a fork server that forks runs at `main`, which saves the `execve`; all its
+    /// runs have the same memory addresses. `None` where forking does not work.
     pub(crate) forking: Option<Launch>,
-    /// How to launch a server whose runs leave snapshots when they crash, and the memory of the
-    /// snapshots.
+    /// How to launch a fork server whose runs write snapshots of themselves when they crash, and
+    /// the memory for the snapshots; `None` where no library can be preloaded.
     pub(crate) copying: Option<(Launch, Arc<CrashSnapshots>)>,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
@@ -47,8 +49,8 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Sets the sanitizer options for servers that start later. `why`: the reason of re-runs, if
-    /// any.
+    /// Sets the sanitizer options for fork servers that start later. `why`: why inputs are run
+    /// again; `None` for ordinary runs.
     pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
@@ -127,7 +129,8 @@ impl TraceServer {
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Starts typing the input, just before the child continues, if the target is at a terminal.
+    /// Begins a run, just before its process continues: clears the captured output and, if the
+    /// target is at a terminal, starts typing the input.
     pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
@@ -139,7 +142,8 @@ impl TraceServer {
         begun.map_err(|source| self.launch.terminal_error(source))
     }
 
-    /// Corrects how the run ended: hanging up its terminal is not a failure.
+    /// Corrects how a run ended: if the target died because its terminal was hung up, that is not a
+    /// failure.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
@@ -147,7 +151,8 @@ impl TraceServer {
         }
     }
 
-    /// Limits on the run of the current input; each key at a terminal extends the wall time.
+    /// Returns the limits on the run of the current input; each key typed at a terminal extends the
+    /// wall time.
     pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {

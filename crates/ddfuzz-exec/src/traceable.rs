@@ -15,7 +15,7 @@ use crate::{
     crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget, terminal::Console, ways,
 };
 
-/// How many servers are tried, one after the other, before `start` fails.
+/// How many fork servers are tried, one after the other, before starting a run fails.
 const TRIES: u32 = 2;
 
 /// A target that can be run under a tracer, again and again, one run at a time.
@@ -25,14 +25,15 @@ pub struct Traceable {
 }
 
 impl Traceable {
-    /// Prepares `target` for tracing. For [`Way::Harness`] a run calls the entry function, else
-    /// `main`. Fails when the program is missing or cannot be executed.
+    /// Prepares `target` for tracing. For [`Way::Harness`] a run calls the entry function (such as
+    /// `LLVMFuzzerTestOneInput`), else `main`. Fails when the program is missing or cannot be
+    /// executed.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
-    /// Prepares `target` for tracing; runs are forked by a fork server where `way` uses one. Fails
-    /// as [`new`](Traceable::new) does.
+    /// Prepares `target` for tracing; runs are forked by a fork server where the method of
+    /// execution `way` uses one. Fails as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
         if way == Way::Inject {
@@ -54,8 +55,8 @@ impl Traceable {
     }
 
     /// Prepares `target` as [`forking`](Traceable::forking) does, and records length and hash of
-    /// what runs [write](Traced::written). Fails as [`new`](Traceable::new) does, and without
-    /// pipes.
+    /// what runs [write](Traced::written). Fails as [`new`](Traceable::new) does, and if no pipes
+    /// can be created.
     pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let traceable = Traceable::forking(target, way)?;
         let capture = OutputCapture::open().and_then(|capture| {
@@ -73,7 +74,7 @@ impl Traceable {
     }
 
     /// Makes a traceable target of a prepared one. Each run writes its comparisons to the file
-    /// `observed`, if given. Fails when the target is a harness without an entry function.
+    /// `observed`, if given. Fails when `way` is the harness and the program has no entry function.
     pub(crate) fn at(
         mut prepared: PreparedTarget,
         target: &Target,
@@ -126,29 +127,31 @@ impl Traceable {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way of execution that the traced runs imitate.
+    /// Returns the method of execution for which the target was prepared, and which its traced runs
+    /// imitate.
     pub fn way(&self) -> Way {
         self.lock().way
     }
 
-    /// Limits on each run. At a terminal: limits on the last run, whose wall time grows with its
-    /// keys.
+    /// Returns the limits on each run of the target. At a terminal: the limits on the last run,
+    /// whose wall time grows with the keys typed.
     pub fn limits(&self) -> Limits {
         self.lock().limits_now()
     }
 
-    /// Replaces the time limits of all later runs.
+    /// Replaces the time limits of all later runs of the target.
     pub fn limit_time(&self, time: TimeLimit) {
         let mut inner = self.lock();
         inner.limits = time.within(inner.limits);
     }
 
-    /// The exit status that counts as a crash.
+    /// Returns the exit status that counts as a crash of the target; `None` if no status does.
     pub fn crash_exit(&self) -> Option<i32> {
         self.lock().crash_exit
     }
 
-    /// Path of the program that runs; for a script, the interpreter where it is known.
+    /// Returns the path of the program that runs; for a script, of the interpreter where it is
+    /// known.
     pub fn program(&self) -> PathBuf {
         self.lock().program.clone()
     }
@@ -158,7 +161,8 @@ impl Traceable {
         self.lock().may_panic
     }
 
-    /// Returns the target whose server runs with the settings for `why`.
+    /// Returns the target with a fork server of its own, whose settings serve the reason `why` for
+    /// running inputs again.
     fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
         let rerun = inner.reruns.get(why)?;
@@ -166,13 +170,14 @@ impl Traceable {
         Ok(rerun)
     }
 
-    /// Sets the sanitizer options of later re-runs for the reason `why`.
+    /// Sets the sanitizer options of later runs that are made again for the reason `why`.
     fn set_sanitizer_options(&self, why: RerunReason) {
         self.lock().set_sanitizer_options(Some(why));
     }
 
-    /// Forks a child for `input` that waits to be seized. `random_addresses`: enables address-space
-    /// layout randomization. Fails when the server cannot be started or breaks.
+    /// Starts a child process for `input` that waits to be seized by a tracer. `random_addresses`:
+    /// enables address-space layout randomization. Fails when the fork server cannot be started or
+    /// breaks.
     pub fn start(&self, input: &[u8], random_addresses: bool) -> Result<Traced, ExecError> {
         let mode = match self.lock().forking {
             Some(_) if !random_addresses => ServerMode::Forking,
@@ -181,8 +186,9 @@ impl Traceable {
         self.start_in_mode(input, random_addresses, mode)
     }
 
-    /// Starts a run that is not traced and that leaves a snapshot when it crashes. `None` where no
-    /// library can be preloaded into the target. Fails as [`start`](Traceable::start) does.
+    /// Starts a run that is not traced and writes a snapshot of itself when it crashes; also
+    /// returns the memory of the snapshots. `None` where no library can be preloaded into the
+    /// target. Fails as [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -231,15 +237,15 @@ impl Traceable {
         }
     }
 
-    /// Names the compiler instrumentation that decides which crashes the program can show
-    /// ([`TargetFacts::instrumentation`]); `None` for a script.
+    /// Returns the names of the compiler instrumentation that decides which crashes the program can
+    /// show ([`TargetFacts::instrumentation`]); `None` for a script.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         self.lock().reruns.instrumentation()
     }
 
-    /// Names the sanitizers in the programs that a script starts on `input`, as `-fsanitize=` does.
-    /// UndefinedBehaviorSanitizer is left out: its runtime can be linked without any checks. Fails
-    /// when the target cannot be run.
+    /// Runs a script on `input` and returns the sanitizers in the programs that it starts, by their
+    /// names in `-fsanitize=`. UndefinedBehaviorSanitizer is left out: its runtime can be linked
+    /// without any checks. Fails when the target cannot be run.
     pub fn sanitizers_of_run(&self, input: &[u8]) -> Result<Vec<String>, ExecError> {
         // Not with a fork server: its sanitizers print their options when the server starts.
         let (_, said) = self.run_again(input, true, RerunReason::Introductions)?;
@@ -252,9 +258,9 @@ impl Traceable {
         Ok(found.map(|it| it.flag().to_owned()).collect())
     }
 
-    /// Runs an input again without a tracer. Returns how the run ended and what it wrote.
-    /// `random_addresses`: enables address-space layout randomization. Fails when the target cannot
-    /// be run.
+    /// Runs an input again, without a tracer and with the settings for the reason `why`. Returns
+    /// how the run ended and what it wrote. `random_addresses`: enables address-space layout
+    /// randomization. Fails when the target cannot be run.
     pub fn run_again(
         &self,
         input: &[u8],
@@ -280,17 +286,18 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The child's process id. The child's parent is the server, not this process.
+    /// Returns the id of the child process of this run. Its parent is the fork server, not ddfuzz.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Whether the child still has to execute the target. False for a forked copy of the target.
+    /// Whether the child process still has to execute the target; false if it is a forked copy of
+    /// the target.
     pub fn executes(&self) -> bool {
         self.executes
     }
 
-    /// Lets the child continue to its `execve`. Fails when the server is gone.
+    /// Lets the waiting child process continue to its `execve`. Fails when the fork server is gone.
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
         let mut inner = self.of.lock();
@@ -302,14 +309,15 @@ impl Traced {
         sent.map_err(|broken| inner.broken(&broken))
     }
 
-    /// Waits for the end of a released child without a tracer, within its limits. Fails when the
-    /// program could not be executed, or the server broke.
+    /// Waits until the released child process of this run ends, without a tracer and within the
+    /// target's limits; returns how it ended. Fails when the program could not be executed, or the
+    /// fork server broke.
     pub fn wait(&mut self) -> Result<Ended, ExecError> {
         self.wait_for_run().map(|run| run.ended)
     }
 
-    /// Waits for the end of a released child within its limits. A tracer must let the child die.
-    /// Fails as [`wait`](Traced::wait) does.
+    /// Waits until the released child process of this run ends, within the target's limits; a
+    /// tracer must let it die. Fails as [`wait`](Traced::wait) does.
     pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits_now();
@@ -333,7 +341,8 @@ impl Traced {
         Ok(Run { ended, cpu, read })
     }
 
-    /// Reads from the server how the run ended. The child must be dead or detached before.
+    /// Reads from the fork server how the run ended and its CPU time. The child must be dead, or
+    /// its tracer detached.
     fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
         if let Some(answer) = self.answer {
             return Ok(answer);
@@ -357,7 +366,7 @@ impl Traced {
         Ok(answer)
     }
 
-    /// The last 4 KiB that the run wrote to stderr or to its terminal.
+    /// Returns the last 4 KiB that the run wrote to stderr or to its terminal.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         let mut inner = self.of.lock();
         match &mut inner.console {
@@ -366,7 +375,7 @@ impl Traced {
         }
     }
 
-    /// The messages of the run about its crash.
+    /// Returns what the run wrote about its crash: stderr and a sanitizer's report.
     pub fn crash_messages(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
@@ -379,7 +388,7 @@ impl Traced {
         }
     }
 
-    /// Length and hash of what the run wrote to stdout and to stderr, complete once all its
+    /// Returns length and hash of what the run wrote to stdout and to stderr, complete once all its
     /// processes have ended. `None` where output is not captured, and at a terminal.
     pub fn written(&self) -> Option<(Written, Written)> {
         let inner = self.of.lock();
@@ -388,7 +397,7 @@ impl Traced {
         (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
-    /// Device and inode of the files that hold the run's input, including stdin. Empty at a
+    /// Returns device and inode of the files that hold the run's input, including stdin. Empty at a
     /// terminal.
     pub fn input_files(&self) -> Vec<(u64, u64)> {
         let inner = self.of.lock();
@@ -420,8 +429,8 @@ impl Drop for Traced {
     }
 }
 
-/// Re-runs inputs of one target with other settings, with one server per reason. A server starts
-/// when it is first needed and reads its settings from its environment.
+/// Runs inputs of one target again with other settings, with one fork server for each reason. A
+/// server starts when it is first needed and reads its settings from its environment.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,
@@ -437,14 +446,15 @@ impl Reruns {
         }
     }
 
-    /// Names the program's compiler instrumentation; `None` where the program is unknown.
+    /// Returns the names of the program's compiler instrumentation; `None` where the program is
+    /// unknown.
     fn instrumentation(&self) -> Option<Vec<String>> {
         let facts = TargetFacts::of(&self.target).ok()?;
         facts.instrumentation()
     }
 
-    /// Returns a handle of the target for the reason `why`, which can be used while the owner is
-    /// locked.
+    /// Returns the target with a fork server whose settings serve the reason `why` for running
+    /// inputs again; it is usable while the original target is locked.
     pub(crate) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());

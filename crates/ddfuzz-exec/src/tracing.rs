@@ -19,8 +19,8 @@ pub(crate) fn seize_tree(pid: Pid) -> nix::Result<()> {
     ptrace::seize(pid, options)
 }
 
-/// Waits for the next stop or end of a traced thread. Returns its id and its status of wait(2).
-/// Errors: `ECHILD` where nothing is traced any more.
+/// Waits for the next stop or end of a thread that the calling thread traces. Returns its id and
+/// its status of wait(2). Errors: `ECHILD` where nothing is traced any more.
 pub fn wait() -> nix::Result<(Pid, i32)> {
     loop {
         let mut status = 0;
@@ -34,15 +34,15 @@ pub fn wait() -> nix::Result<(Pid, i32)> {
     }
 }
 
-/// Id of the process that the thread `tid` belongs to; `None` where the thread is gone.
+/// Returns the id of the process that the thread `tid` belongs to; `None` where the thread is gone.
 pub fn process_of(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     process.trim().parse().ok().map(Pid::from_raw)
 }
 
-/// Returns a stop or end of a traced thread as [`wait`] does, without waiting; `None` if there is
-/// none yet. Fails as [`wait`] does.
+/// Returns a stop or end of a thread that the calling thread traces, as [`wait`] does, without
+/// waiting; `None` if there is none yet. Fails as [`wait`] does.
 pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     let mut status = 0;
     let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
@@ -55,8 +55,8 @@ pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     }
 }
 
-/// Resumes a stopped thread with `signal` (0 for none). A thread that was killed in the meantime is
-/// ignored; the next wait reports its end.
+/// Resumes a stopped, traced thread by the ptrace request `request`, with `signal` (0 for none). A
+/// thread that was killed in the meantime is ignored; the next wait reports its end.
 pub fn resume(request: libc::c_uint, tid: Pid, signal: i32) {
     // SAFETY: these requests take no address and read or write no memory of ours.
     unsafe {

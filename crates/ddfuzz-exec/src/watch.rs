@@ -10,63 +10,68 @@ use std::{collections::HashMap, fs::File, os::fd::AsFd, path::Path};
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
-/// Time between two looks at a run. Shorter runs are never looked at.
+/// Time between two checks of a run's limits. Shorter runs are never checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// Maximum number of further looks at a run over its limits, for its hang signature.
+/// How often a run over its limits is observed further, to get its hang signature, before it is
+/// killed.
 const MOST_SLICES: u32 = 20;
-/// How long a server may take to answer after its child was killed.
+/// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// Why waiting for a reply has ended.
+/// Why waiting for a fork server's reply has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// The reply can be read.
+    /// The fork server's reply can be read; no run was killed.
     Ready,
-    /// The reply can be read, after a run was killed at a limit.
+    /// The reply can be read, and tells of a run that was killed at a limit.
     Killed(Killed),
-    /// The run was killed at a limit, and the server does not answer.
+    /// The run was killed at a limit, and the fork server does not answer.
     Silent(Ended),
-    /// The server did not accept the request within the limits of a run.
+    /// The fork server did not accept the request within the limits of a run.
     Untaken,
 }
 
 /// A run that was killed at a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Killed {
-    /// How the run ended, according to the exceeded limit.
+    /// How the run counts as ended, according to the exceeded limit: time or memory.
     pub(crate) why: Ended,
-    /// Number of the run. A fast next run of the request may have begun before the kill.
+    /// Number of the run that was killed. A fast next run of the same request may have begun before
+    /// the kill.
     pub(crate) run: u64,
     /// CPU time of all processes of the run, which its wait status counts only if they were reaped.
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent, and where its reply arrives.
+/// A request that was sent to a fork server, and what is needed to wait for its reply.
 pub(crate) struct Watch<'a> {
     pub(crate) reply: &'a File,
-    /// The shared page, which shows the run that has begun; `None` if the server has no page.
+    /// The memory shared with the fork server, which shows which run has begun; `None` if the
+    /// server has none.
     pub(crate) page: Option<&'a Page>,
-    /// Number of the request's first run.
+    /// Number of the first run of the request.
     pub(crate) first: u64,
-    /// The server; all its descendants belong to the run.
+    /// The fork server process; all its descendants belong to the run.
     pub(crate) server: Pid,
-    /// The server's ancestor, which distinguishes the server from a later process with the same id.
+    /// An ancestor process of the fork server, which distinguishes the server from a later process
+    /// with the same id.
     pub(crate) supervisor: Pid,
-    /// Whether the process has served earlier runs, whose CPU time is subtracted.
+    /// Whether the target's process has served earlier runs, whose CPU time is subtracted.
     pub(crate) warm: bool,
-    /// The scratch directory, if ddfuzz must check its size.
+    /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
+    /// it.
     pub(crate) scratch: Option<&'a Path>,
 }
 
-/// Checks long runs for a known hang.
+/// Checks whether a long run hangs like a known hang, while its fork server's reply is awaited.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
-    /// Waits until the reply can be read. Kills the run if it exceeds `limits` or `look` recognises
-    /// a hang.
+    /// Waits until the fork server's reply can be read. Kills the run if it exceeds `limits` or
+    /// `look` recognises a known hang.
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
@@ -116,8 +121,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Observes a run over its limits a little longer, if it has no signature yet because the
-    /// machine was busy.
+    /// Observes a run over its limits a little longer, if it has no hang signature yet because the
+    /// machine was busy. `None` if no reply came meanwhile.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -131,7 +136,8 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the reply for one slice of time at most, and checks for a known hang meanwhile.
+    /// Waits for the fork server's reply for 10 ms at most, and kills the run if it hangs like a
+    /// known hang. `None` if no reply came.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -152,9 +158,9 @@ impl Watch<'_> {
         }
     }
 
-    /// CPU time of earlier runs that `all` includes, at the first look at a run. Processes killed
-    /// in earlier runs stay as zombies with their CPU time, because the server reaps only the child
-    /// of its run.
+    /// Returns the part of the CPU time `all` that belongs to earlier runs, when a run is first
+    /// checked. Processes killed in earlier runs stay as zombies with their CPU time, because the
+    /// fork server reaps only the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -162,7 +168,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Number of the last run that has begun.
+    /// Returns the number of the last run that the fork server has begun.
     fn taken(&self) -> u64 {
         self.page.map_or(self.first, Page::started)
     }
@@ -174,13 +180,13 @@ impl Watch<'_> {
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    /// Whether the run exceeds the limit of its scratch directory, whose files are in memory.
+    /// Whether the run exceeds the size limit of its scratch directory, whose files are in memory.
     fn fills_scratch(&self) -> bool {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the run: only its process, if that is known and enough, else all descendants of the
-    /// server.
+    /// Kills the current run: only its process, if that is known and enough, else all descendants
+    /// of the fork server. Then waits for the server's reply.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());
@@ -203,7 +209,8 @@ impl Watch<'_> {
     }
 }
 
-/// Waits until `fd` can be read or its other end is closed, for at most `timeout`.
+/// Waits until `fd` can be read or its other end is closed, for at most `timeout`; returns false if
+/// the time is over.
 pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
@@ -216,7 +223,7 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
     }
 }
 
-/// A run ends after this many times its wall limit, even on a busy machine.
+/// A run ends at the latest after this many times its limit on wall time, even on a busy machine.
 const MOST: u32 = 10;
 
 /// Measures a run's scheduling delay: how long it has waited for a processor. A wall clock cannot
@@ -225,9 +232,9 @@ const MOST: u32 = 10;
 pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
-    /// The time until which delays are counted; `None` before the first look.
+    /// The time until which delays are counted; `None` before the first measurement.
     counted: Option<Instant>,
-    /// The delay of each thread at the last look.
+    /// The delay of each thread at the last measurement.
     before: HashMap<Pid, Duration>,
     total: Duration,
 }
@@ -244,8 +251,8 @@ impl SchedulingDelay {
         }
     }
 
-    /// Whether the run has used its wall time. Scheduling delay does not count, up to nine times
-    /// the limit.
+    /// Whether the run has used up its limit on wall time. Time that it waited for a processor does
+    /// not count, up to nine times the limit.
     pub fn wall_is_over(&mut self, limit: Duration) -> bool {
         let now = Instant::now();
         self.note(proc_tree::run_delays(self.root), now);
@@ -253,9 +260,9 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds the longest new delay of a thread. The kernel reports a delay when it ends, possibly
-    /// after many looks; no time is counted twice. Delays before the first look belong to earlier
-    /// runs.
+    /// Adds the longest new scheduling delay of a thread. The kernel reports a delay when it ends,
+    /// possibly after many measurements; no time is counted twice. Delays before the first
+    /// measurement belong to earlier runs.
     fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
         let counted = *self.counted.get_or_insert(now);
         let waited = delays.iter().map(|(thread, delay)| {
@@ -274,8 +281,8 @@ impl SchedulingDelay {
 /// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.
 const SCHEDULED: libc::clockid_t = 2;
 
-/// CPU time (user and system) of all threads of a process, without children; `None` if the process
-/// is gone.
+/// Returns the CPU time (user and system) of all threads of a process, without children; `None` if
+/// the process is gone.
 pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
     let clock = (!pid.as_raw() << 3) | SCHEDULED;
     let mut now = libc::timespec {
@@ -295,7 +302,7 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// The counted delay, in ms, after looks 10 ms apart at two threads with these delays.
+    /// Returns the delay counted in measurements 10 ms apart of threads with delays `looks`, in ms.
     fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
         let mut delay = SchedulingDelay::new(Pid::this(), began);

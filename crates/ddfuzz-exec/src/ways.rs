@@ -29,10 +29,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// All ways for real programs; the first one works for every program.
+    /// All methods of execution for real programs; the first one works for every program.
     pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
 
-    /// The name used on the command line and in records.
+    /// Returns the name of the method of execution on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Way::Command => "command",
@@ -50,7 +50,7 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// Whether runs may share a process.
+/// Whether several runs of a target may share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// Runs may share a process, which is fastest: a harness runs many inputs in one process.
@@ -59,16 +59,17 @@ pub enum Freshness {
     Fresh,
 }
 
-/// A started target and the reason for its way of execution.
+/// A started target and the reason for its method of execution.
 pub struct Started {
     /// The executor that runs the target.
     pub executor: Box<dyn Executor>,
-    /// Why the target runs in this way, in a few words for users.
+    /// Why this method of execution was chosen for the target, in a few words for users.
     pub why: String,
 }
 
-/// Starts `target` in the requested way, or in the fastest that works. Fails when the program is
-/// missing or cannot be executed, or a requested way does not work.
+/// Starts `target` by the method of execution `way`, or if that is `None` by the fastest that
+/// works. Fails when the program is missing or cannot be executed, or when the requested method
+/// does not work.
 pub fn start(
     target: &Target,
     way: Option<Way>,
@@ -88,8 +89,8 @@ pub fn start(
     }
 }
 
-/// Starts `target` so that each run has a new process and reports its coverage, if the way and the
-/// target can. Fails as [`start`] does.
+/// Starts `target` by the method of execution `way` so that each run has a new process and reports
+/// its coverage, if method and target can. Fails as [`start`] does.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
@@ -99,7 +100,8 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// Starts the fastest way that works. The reason names the ways that failed before.
+/// Starts the target by the fastest method of execution that works. The reason that is returned
+/// names the methods that failed before.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match part_to_run(target)? {
@@ -145,7 +147,8 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// Wraps the executor of a program's `main`, which may start other processes.
+/// Wraps the executor of a program's `main`, which may start other processes, so that their crashes
+/// are found.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -157,7 +160,8 @@ fn by_main(
     })
 }
 
-/// Wraps the executor of an entry function, which runs without `main`.
+/// Wraps the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`), which runs
+/// without `main`.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
@@ -166,9 +170,9 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
 }
 
 enum RunPart {
-    /// The entry function; the text is the reason, for users.
+    /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
     Entry(String),
-    /// An entry function that the program should have, but that was not found.
+    /// The program should have an entry function, but none was found.
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
@@ -177,7 +181,8 @@ enum RunPart {
 }
 
 /// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
-/// function gets no arguments. libFuzzer's flags do not count as arguments.
+/// function (such as `LLVMFuzzerTestOneInput`) gets no arguments. libFuzzer's flags do not count as
+/// arguments.
 fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
         return Ok(RunPart::Main); // nothing else has a terminal
@@ -211,7 +216,8 @@ fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     })
 }
 
-/// Starts the way `command`: a new process and `execve` for each run. It works for every program.
+/// Starts the target by the method `command`: a new process and `execve` for each run. It works for
+/// every program.
 fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     ServerExecutor::start(
         target,
@@ -222,8 +228,8 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Starts the way `inject`: a fork server inside an unmodified, dynamically linked program. The
-/// program is loaded once; each run forks just before `main`.
+/// Starts the target by the method `inject`: with a fork server inside an unmodified, dynamically
+/// linked program. The program is loaded once; each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
@@ -239,7 +245,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     )
 }
 
-/// Why no runtime can be injected into the program; `None` if one can.
+/// Returns why no library can be preloaded into the program; `None` if one can.
 pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> {
     let Some(facts) = &prepared.facts else {
         return Some("it is neither an ELF program for this machine nor a script run by one");
@@ -262,9 +268,9 @@ pub(crate) fn not_injectable(prepared: &PreparedTarget) -> Option<&'static str> 
     None
 }
 
-/// Starts the way `forkserver`: a program compiled by AFL++ (`afl-clang-fast`, `afl-clang-lto`,
-/// `afl-gcc-fast`) with its own fork server. Runs share a process where `freshness` permits and the
-/// program supports it (`__AFL_LOOP`).
+/// Starts the target by the method `forkserver`: a program compiled by AFL++ (`afl-clang-fast`,
+/// `afl-clang-lto`, `afl-gcc-fast`) with its own fork server. Runs share a process where
+/// `freshness` permits and the program supports it (`__AFL_LOOP`).
 fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver, ExecError> {
     Forkserver::start(
         target,
@@ -273,9 +279,9 @@ fn start_forkserver(target: &Target, freshness: Freshness) -> Result<Forkserver,
     )
 }
 
-/// Starts the way `harness`: calls `target_main`, or libFuzzer's `LLVMFuzzerTestOneInput`, in a
-/// child of a small zygote process. `fresh`: each run gets its own process; otherwise one process
-/// runs inputs until it dies.
+/// Starts the target by the method `harness`: calls `target_main`, or libFuzzer's
+/// `LLVMFuzzerTestOneInput`, in a child of a small zygote process. `fresh`: each run gets its own
+/// process; otherwise one process runs inputs until it dies.
 fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecError> {
     let prepared = PreparedTarget::prepare(target, Way::Harness)?;
     let entry = harness_entry(&prepared)?;
@@ -326,7 +332,7 @@ pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
     file.write_all(input)
 }
 
-/// The variable of libfuzzer-sys that names the file for the debug text.
+/// The environment variable of libfuzzer-sys that names the file for the debug text of an input.
 const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
 /// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!( x: T )`,
@@ -353,7 +359,8 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     Ok((!text.is_empty() && !is_plain()).then(|| text.to_owned()))
 }
 
-/// Whether the target is a libFuzzer binary whose harness reads [`VARIABLE`].
+/// Whether the target is a libFuzzer binary that can write the debug text of an input, to the file
+/// that [`VARIABLE`] names.
 fn has_debug_text(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;

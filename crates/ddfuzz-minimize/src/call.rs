@@ -10,11 +10,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::log::{CallRecord, Part};
 use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Largest number of units of one text, because each unit is one byte.
+/// Largest number of units (arguments, characters, or environment variables) in one text, because
+/// each unit is one byte.
 const MAX_UNITS: usize = 256;
 
 /// A part of a target's call (its arguments, one argument, or its environment) as a text in which
-/// each byte stands for a unit. To minimize the text is to minimize the part.
+/// each byte stands for a unit (an argument, a character, or a variable). To minimize the text is
+/// to minimize the part.
 #[derive(Clone, Debug)]
 pub struct Call {
     target: Target,
@@ -27,15 +29,16 @@ pub struct Call {
 }
 
 impl Call {
-    /// The part of `target` that `record` describes. If `target` has no such part, the text is
-    /// empty.
+    /// Encodes the part of `target`'s call that `record` names as a text. If `target` has no such
+    /// part, the text is empty.
     pub fn of_record(target: Target, record: &CallRecord) -> Call {
         let at = usize::try_from(record.at).unwrap_or(usize::MAX);
         Call::new(target, record.part, at)
     }
 
-    /// Encodes a part of `target`. For [`Part::Argument`], `at` is the index of the argument; for
-    /// other parts, it is the index of the first of at most 256 units.
+    /// Encodes a part of `target`'s call as a text. For [`Part::Argument`], `at` is the index of
+    /// the argument; for other parts, it is the index of the first of at most 256 arguments or
+    /// variables.
     pub fn new(target: Target, part: Part, at: usize) -> Call {
         let mut alphabet = Vec::new();
         let text = match part {
@@ -55,8 +58,8 @@ impl Call {
         }
     }
 
-    /// The parts of a call to minimize, in order: whole arguments, characters of each remaining
-    /// argument, environment variables. `args` and `env` select which of them are wanted.
+    /// Lists the parts of a call to minimize, in order: whole arguments, characters of each
+    /// remaining argument, environment variables. `args` and `env` select which of them are wanted.
     pub fn places(target: &Target, args: bool, env: bool) -> Vec<(Part, usize)> {
         let windows = |count: usize| (0..count).step_by(MAX_UNITS);
         let mut places = Vec::new();
@@ -71,13 +74,14 @@ impl Call {
         places
     }
 
-    /// The part as a text, before minimization.
+    /// Returns the part of the call as a text, before minimization.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Decodes a candidate: the target with only those units of the part that `text` contains.
-    /// `None` if `text` is invalid, or if the target would receive its input in another way.
+    /// Decodes a candidate: returns the target with only those units (arguments, characters or
+    /// variables) of the part that `text` contains. `None` if `text` is invalid, or if the target
+    /// would receive its input in another way.
     pub fn target(&self, text: &[u8]) -> Option<Target> {
         let mut target = self.target.clone();
         match self.part {
@@ -103,25 +107,27 @@ impl Call {
         (target.takes_file() == self.target.takes_file()).then_some(target)
     }
 
-    /// Indices of the units that `text` does not contain.
+    /// Returns the indices of the units (arguments or variables) that `text` does not contain.
     fn gone(&self, text: &[u8]) -> Vec<usize> {
         let all = self.text.iter().filter(|code| !text.contains(code));
         all.map(|code| self.at + usize::from(*code)).collect()
     }
 }
 
-/// Codes of the units from index `at` on, at most 256 of `count` units.
+/// Returns one byte (0, 1, 2, …) for each of the units from index `at` on, at most 256 of `count`
+/// units.
 fn unit_codes(count: usize, at: usize) -> Vec<u8> {
     let units = count.saturating_sub(at).min(MAX_UNITS);
     (0..=u8::MAX).take(units).collect()
 }
 
-/// Whether an argument contains `@@`, the path of the input; such an argument is never changed.
+/// Checks whether an argument contains `@@`, the path of the input; such an argument is never
+/// changed.
 fn is_fixed(arg: &OsStr) -> bool {
     arg.to_string_lossy().contains("@@")
 }
 
-/// Indices of the arguments that may be deleted.
+/// Returns the indices of the arguments that may be deleted: those without `@@`.
 fn deletable(args: &[OsString]) -> impl Iterator<Item = usize> + '_ {
     let all = args.iter().enumerate();
     all.filter(|(_, arg)| !is_fixed(arg)).map(|(at, _)| at)
@@ -164,14 +170,14 @@ fn encode(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -
     letters.map(code_of).collect()
 }
 
-/// Makes an oracle for a target whose call was changed.
+/// Function that makes the oracle for a target whose arguments or environment were changed.
 pub type OracleOfCall =
     Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
 
 /// Tests candidates that are parts of a call ([`Call`]): each candidate makes another target. The
 /// oracle of the last target is reused if the next candidate is the same. A candidate that is no
-/// valid call is UNRESOLVED and is not run. The `input` of a slip is the candidate, which
-/// determines the call.
+/// valid call is UNRESOLVED and is not run. The `input` of a slip (a crash of another bug) is the
+/// candidate, which determines the call.
 pub struct CallOracle {
     call: Call,
     input: Vec<u8>,
@@ -179,12 +185,13 @@ pub struct CallOracle {
     /// The last target and its oracle, which is reused because classifying a crash is expensive the
     /// first time.
     last: Option<(Target, Box<dyn Oracle + Send>)>,
-    /// Learned time limit for oracles that are made from now on.
+    /// Time limit learned from runs of the input, for oracles that are made from now on; `None` if
+    /// none is learned.
     learned: Option<TimeLimit>,
 }
 
 impl CallOracle {
-    /// An oracle that runs `input` with the calls that candidates of `call` describe.
+    /// Makes an oracle that runs `input` with the calls that candidates of `call` describe.
     pub fn new(call: Call, input: Vec<u8>, make: OracleOfCall) -> CallOracle {
         CallOracle {
             call,
@@ -211,7 +218,8 @@ impl CallOracle {
         Ok(answer)
     }
 
-    /// The oracle of `target`, and the input to test.
+    /// Returns the oracle of `target`, which is made unless the last candidate had the same target,
+    /// and the input to test.
     fn called(&mut self, target: Target) -> Result<(&mut dyn Oracle, &[u8]), OracleError> {
         let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
             Some(same) => self.last.insert(same),

@@ -10,37 +10,41 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Largest number of bytes that are hashed to find proofs among tests of earlier bests; beyond it,
-/// only tests of the last best count.
+/// Largest number of bytes that are hashed to look up earlier tests of the texts that a claim, such
+/// as 1-minimality, rests on. Tests that are found without hashing are used in any case.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
-/// A candidate that waits for its outcome.
+/// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
 #[derive(Clone, Debug)]
 pub(super) struct PendingCandidate {
     pub candidate: Candidate,
     pub hash: ContentHash,
     pub phase: Option<Phase>,
     pub hit: Option<Hit>,
-    /// Outcome by a predictor; `None` if no predictor knows it.
+    /// Outcome that a predictor derives from earlier tests without a run; `None` if no predictor
+    /// can.
     pub predicted: Option<Outcome>,
 }
 
-/// The candidate, the current best, and all recorded outcomes of one minimization.
+/// The candidate that is tested, the current best (the smallest failing text so far), and all
+/// recorded outcomes of one minimization.
 #[derive(Clone, Default)]
 pub(super) struct CandidateTexts {
     original: Vec<u8>,
     best: Vec<u8>,
-    /// Units of the original in the best; `None` after an edit that is not described by units.
+    /// Bytes of the original that make up the best; `None` after an edit that is not described as
+    /// such a selection.
     best_kept: Option<Config>,
     text: Vec<u8>,
     pending: Option<PendingCandidate>,
-    /// Rule of the last candidate.
+    /// Rule of the search, such as `subset`, that made the last tested candidate.
     rule: Option<Rule>,
     cache: Cache,
-    /// Texts whose outcome proves nothing, because the run exceeded its time limit or shared a
-    /// process with other runs.
+    /// Hashes of texts whose outcome proves nothing, because the run exceeded its time limit or
+    /// shared a process with other runs, or because rewriting bytes changed the minor crash key.
     unproven: HashSet<ContentHash>,
-    /// Tests of the current best without one byte: index of the test by position of the byte.
+    /// For each position in the current best whose byte was removed without a failure: the index of
+    /// the test that showed it.
     singles: BTreeMap<usize, u64>,
     contradictions: Contradictions,
     tests: u64,
@@ -66,17 +70,17 @@ impl CandidateTexts {
         &self.best
     }
 
-    /// Text of the candidate that is being tested.
+    /// Returns the text of the candidate that is being tested.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Rule that decides which tests the cache answers.
+    /// Returns the rule that decides which tests the content cache answers without a run.
     pub fn caching(&self) -> Caching {
         self.cache.caching()
     }
 
-    /// Number of tests that have an outcome.
+    /// Returns the number of tests of the minimization that have an outcome so far.
     pub fn tests(&self) -> u64 {
         self.tests
     }
@@ -88,7 +92,7 @@ impl CandidateTexts {
         self.singles.clear();
     }
 
-    /// Records the outcome of a check, which is a run outside of the search.
+    /// Records the outcome of a check, which is a run of `text` outside of the search.
     pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
         let hash = ContentHash::of(text);
         if cut_off == Some(CutOff::Time) {
@@ -99,8 +103,8 @@ impl CandidateTexts {
             .record(None, hash.text_id(), Seen { outcome, test });
     }
 
-    /// Makes `candidate` the pending one and builds its text, unless it is pending already. `phase`
-    /// is `None` in the search.
+    /// Makes `candidate` the one to test next and builds its text, unless it already is. `phase` is
+    /// `None` in the search, and `Proof` for tests of the proof of minimality after it.
     pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &PendingCandidate {
         let known = self
             .pending
@@ -141,19 +145,20 @@ impl CandidateTexts {
         (hash, hit)
     }
 
-    /// The candidate that waits for its outcome.
+    /// Returns the candidate that waits for its outcome; `None` if no candidate does.
     pub fn pending(&self) -> Option<&PendingCandidate> {
         self.pending.as_ref()
     }
 
-    /// The log line of the pending test with the answer `reply`.
+    /// Builds the log line of the pending candidate's test from the answer `reply`; `None` if no
+    /// candidate is pending.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
         Some(pending.test_line(self.tests, &self.text, reply))
     }
 
-    /// Records the outcome of the pending test. Returns the reduction if the candidate became the
-    /// new best.
+    /// Records `reply` as the outcome of the pending candidate. Returns the `reduce` log line if
+    /// the candidate failed and became the new best; else `None`.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let pending = self.pending.take()?;
         self.rule = Some(pending.candidate.rule);
@@ -199,8 +204,8 @@ impl CandidateTexts {
         None
     }
 
-    /// Compares the outcome of a run with earlier outcomes of the same text, to find
-    /// contradictions.
+    /// Compares the outcome of a run with earlier outcomes of the same text, to find texts that
+    /// fail in one run and not in another.
     fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {
@@ -216,13 +221,14 @@ impl CandidateTexts {
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
-    /// Whether a text failed in one run and did not fail in another.
+    /// Checks whether any text of this minimization failed in one run and did not fail in another.
     pub fn is_contradicted(&self) -> bool {
         self.contradictions.found()
     }
 
-    /// Whether a failing candidate becomes the new best: always if it is an edit of the best, and
-    /// only if it is smaller if it is made of the original. The searches use the same rule.
+    /// Checks whether a failing candidate becomes the new best: always if it is an edit of the
+    /// best, and only if it is smaller if it was made of the original input. The searches use the
+    /// same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,
@@ -230,8 +236,8 @@ impl CandidateTexts {
         }
     }
 
-    /// Position of the byte that the edit removes from the best; `None` if the edit does anything
-    /// else.
+    /// Returns the position of the byte that `edit` removes from the best; `None` if it does not
+    /// remove exactly one byte.
     fn single(&self, edit: &Edit) -> Option<usize> {
         match edit {
             Edit::Cut(cuts) => match cuts.as_slice() {
@@ -249,8 +255,8 @@ impl CandidateTexts {
         }
     }
 
-    /// The certificate of the best: for each removal of a single byte, the test that proves it
-    /// impossible.
+    /// Builds the certificate of the best: for each removal of a single byte, the logged test which
+    /// proves that the smaller text does not fail.
     pub fn certificate(&self) -> Certificate {
         let mut hashed = 0;
         let mut text = Vec::with_capacity(self.best.len());
@@ -267,8 +273,9 @@ impl CandidateTexts {
         })
     }
 
-    /// Number of bytes of the best whose value may be irrelevant, because no test with `0` in their
-    /// place is recorded. It is 0 for texts larger than [`Full::SMALL`].
+    /// Returns the number of bytes of the best whose value may be irrelevant, because no recorded
+    /// test shows that the failure disappears if they become `0`. Returns 0 for texts larger than
+    /// [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best.len() > Full::SMALL {
             return 0;
@@ -285,18 +292,20 @@ impl CandidateTexts {
         untried
     }
 
-    /// Rule of the last candidate.
+    /// Returns the rule of the search that made the last tested candidate; `None` before the first
+    /// test.
     pub fn rule(&self) -> Option<Rule> {
         self.rule
     }
 
-    /// Number of bytes of the best whose removal was tested and does not fail. It is a cheap lower
-    /// bound of what the certificate proves.
+    /// Returns the number of bytes of the best whose removal was tested and does not fail. It is a
+    /// cheap lower bound of what the certificate of minimality proves.
     pub fn singles(&self) -> u64 {
         self.singles.len() as u64
     }
 
-    /// The test or check that proves that `text` does not fail.
+    /// Returns the logged test or check which proves that `text` does not fail; `None` if there is
+    /// none.
     fn proof_of(&self, text: &[u8]) -> Option<ProofRef> {
         let hash = ContentHash::of(text);
         let seen = self.cache.seen(hash.text_id())?;
@@ -311,13 +320,15 @@ impl CandidateTexts {
 }
 
 impl PendingCandidate {
-    /// Outcome of the candidate and where it comes from; `None` if a run is needed.
+    /// Returns the candidate's outcome if it is known without a run, and whether the cache or a
+    /// predictor knows it; `None` if a run is needed.
     pub fn known(&self) -> Option<(Outcome, Source)> {
         let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
         cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
     }
 
-    /// The log line of this test, which has number `i`, with the answer `reply`.
+    /// Builds the log line of this candidate's test, which has index `i`, from its `text` and the
+    /// answer `reply`.
     pub fn test_line(&self, i: u64, text: &[u8], reply: &Reply) -> TestLine {
         TestLine {
             i,
@@ -341,18 +352,21 @@ impl PendingCandidate {
         }
     }
 
-    /// How the candidate is run.
+    /// Returns how the candidate is run: whether in a fresh process, and whether the run is
+    /// observed.
     pub fn manner(&self) -> Manner {
         Manner::of(&self.candidate, self.phase)
     }
 
-    /// Whether the run reports comparisons, for the search.
+    /// Checks whether the candidate's run reports the operands that it compares, as hints for the
+    /// search.
     pub fn is_observed(&self) -> bool {
         self.manner().is_observed()
     }
 }
 
-/// Whether an edit only deletes bytes or also rewrites them.
+/// Returns whether an edit only deletes bytes ([`Kind::Deleting`]) or also replaces bytes
+/// ([`Kind::Rewriting`]).
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
@@ -360,7 +374,7 @@ pub(super) fn kind_of(edit: &Edit) -> Kind {
     }
 }
 
-/// The candidate that removes one byte of a run of equal bytes.
+/// Builds the candidate that removes one byte of the best from `at`, a run of equal bytes.
 pub(super) fn remove(at: &Range<usize>) -> Candidate {
     let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
     Candidate {

@@ -64,21 +64,23 @@ pub enum ProofRef {
 /// so they count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Range of the equal bytes of which one is removed.
+    /// Range of the equal bytes of the text of which one is removed.
     pub at: Range<usize>,
-    /// Where the log shows that the smaller text does not fail; `None` if it does not.
+    /// Line of the log which shows that the text without the byte does not fail; `None` if no line
+    /// does.
     pub proof: Option<ProofRef>,
 }
 
-/// All distinct removals of single bytes of a text, each with its proof.
+/// All distinct removals of single bytes of a text, each with the log line which proves that the
+/// smaller text does not fail, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     removals: Vec<Removal>,
 }
 
 impl Certificate {
-    /// The certificate of `text`. `proof` returns the proof for the removal of one byte of a run of
-    /// equal bytes.
+    /// Lists the removals of single bytes of `text`. `proof` is called with each run of equal bytes
+    /// and returns the log line which proves that the text does not fail without one of them.
     pub fn new(
         text: &[u8],
         mut proof: impl FnMut(&Range<usize>) -> Option<ProofRef>,
@@ -92,12 +94,13 @@ impl Certificate {
         Certificate { removals }
     }
 
-    /// The removals, in ascending order of position.
+    /// Returns the removals of single bytes, in ascending order of position.
     pub fn removals(&self) -> &[Removal] {
         &self.removals
     }
 
-    /// Number of removals that are proven, and of all removals.
+    /// Returns the number of removals of single bytes that are proven not to fail, and of all
+    /// removals.
     pub fn proved(&self) -> Proved {
         let done = self
             .removals
@@ -110,7 +113,8 @@ impl Certificate {
         }
     }
 
-    /// The proofs, in ascending order of position.
+    /// Returns the log lines that prove removals of single bytes not to fail, in ascending order of
+    /// position.
     pub fn proof(&self) -> Vec<ProofRef> {
         self.removals
             .iter()
@@ -118,7 +122,8 @@ impl Certificate {
             .collect()
     }
 
-    /// [`Claim::OneMinimal`] if every removal is proven, else [`Claim::BestSoFar`].
+    /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven not to fail, else
+    /// [`Claim::BestSoFar`].
     pub fn claim(&self) -> Claim {
         match self.removals.iter().all(|removal| removal.proof.is_some()) {
             true => Claim::OneMinimal,
@@ -127,7 +132,7 @@ impl Certificate {
     }
 }
 
-/// The runs of equal bytes of a text, as ranges.
+/// Returns the maximal runs of equal bytes of a text, as ranges in ascending order.
 pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     text.chunk_by(|one, next| one == next)
         .scan(0, |start, run| {
@@ -137,9 +142,9 @@ pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         })
 }
 
-/// Detects a text that failed in one run and did not fail in another. Only runs in separate
-/// processes that kept their time limit count. Such a text shows that the failure is flaky, so that
-/// nothing can be claimed.
+/// Detects a text that failed in one run and did not fail in another, which shows that the failure
+/// is flaky, so that nothing can be claimed. Only runs in separate processes that kept their time
+/// limit count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
     /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key. The same text
@@ -149,7 +154,8 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    /// Compares the outcome of a run of `text` with the outcome `before` of an earlier run.
+    /// Compares the outcome of a run of `text` with the outcome `before` of an earlier run, to find
+    /// a text that failed only once of two times; `before` is `None` if there was no earlier run.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,
@@ -169,7 +175,7 @@ impl Contradictions {
         }
     }
 
-    /// Whether a contradiction was found.
+    /// Checks whether a text failed in one run and did not fail in another.
     pub fn found(&self) -> bool {
         self.found
     }

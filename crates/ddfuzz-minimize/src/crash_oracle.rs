@@ -13,13 +13,13 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Number of traced runs in which a flaky crash may occur again.
+/// Largest number of runs under a tracer in which a crash, which may be flaky, has to occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
 /// The crash that a minimization preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCrash {
-    /// Class of the crash.
+    /// Class of the crash, such as `hang`, `oom` or `exit:1`.
     pub class: Class,
     /// Major key of the crash, which identifies the bug.
     pub major: Key,
@@ -60,7 +60,8 @@ impl From<&KeyRecord> for HeldCrash {
     }
 }
 
-/// Starts an executor that uses a new process for each run and has time limits ten times as long.
+/// Function that starts an executor that uses a new process for each run and has time limits ten
+/// times as long.
 pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError> + Send>;
 
 /// Tests whether a target still has one particular crash.
@@ -73,11 +74,11 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
-    /// Executor for runs in fresh processes, started at its first use.
+    /// Executor for runs in fresh processes with longer time limits, started at its first use.
     patient: Option<Box<dyn Executor>>,
     /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
-    /// The learned time limit.
+    /// Time limit learned from runs of the input; `None` if none is learned, or not yet.
     learned: Option<TimeLimit>,
     slips: Slips,
     held: HeldCrash,
@@ -86,7 +87,8 @@ pub struct CrashOracle {
 }
 
 impl CrashOracle {
-    /// An oracle for the crash `held`. `crash_exit` is an exit status that counts as a crash.
+    /// Makes an oracle that tests for the crash `held`. `crash_exit` is an exit status that counts
+    /// as a crash.
     pub fn new(
         executor: Box<dyn Executor>,
         fresh: FreshExecutor,
@@ -116,13 +118,14 @@ impl CrashOracle {
         }
     }
 
-    /// Keeps the time limit of the target instead of a learned one.
+    /// Makes the oracle keep the time limit of its target and ignore limits learned from runs.
     pub fn with_fixed_time(mut self) -> CrashOracle {
         self.fixed_time = true;
         self
     }
 
-    /// Derives the outcome from how the run of `input` ended.
+    /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If it may
+    /// have crashed, the crash is classified by a run under a tracer.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
@@ -152,7 +155,8 @@ impl CrashOracle {
         })
     }
 
-    /// Classifies the crash of `input` by traced runs, several ones if the crash is flaky.
+    /// Classifies the crash of `input` by a run under a tracer; if `crash` is true and the crash
+    /// does not occur again, by up to ten runs.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
         let mut quick = self.slips.classifier.key(input)?;
         for _ in 1..CLASSIFY_RUNS {
@@ -164,7 +168,8 @@ impl CrashOracle {
         Ok(quick)
     }
 
-    /// Compares the keys of a crash with those of the crash that must be preserved.
+    /// Compares class and keys of a crash with those of the crash that must be preserved: gives
+    /// FAIL if they agree, and UNRESOLVED if they do not.
     fn compare(
         &mut self,
         class: Class,
@@ -275,7 +280,8 @@ fn unresolved(cut_off: Option<CutOff>) -> Answer {
     }
 }
 
-/// The limit that a crash of this class exceeded.
+/// Returns the limit that a crash of this class exceeded: time for a hang, memory for running out
+/// of it; else `None`.
 fn cut_off_by(class: &Class) -> Option<CutOff> {
     match class.0.as_str() {
         "hang" => Some(CutOff::Time),
@@ -294,19 +300,22 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
 
 /// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
 pub trait CrashClassifier: Send {
-    /// Computes only the keys, as fast as possible.
+    /// Runs `input` under a tracer and computes only the class and keys of its crash, as fast as
+    /// possible.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Whether a run that ended like this may be a crash, which [`key`](CrashClassifier::key) then
-    /// decides by the output of the run. `crash_exit` is an exit status that counts as a crash.
+    /// Checks whether a run that ended like this may be a crash; [`key`](CrashClassifier::key) then
+    /// decides by the output of a traced run. `crash_exit` is an exit status that counts as a
+    /// crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
 
-    /// Makes the whole crash record; `None` if the crash did not occur again.
+    /// Runs `input` under a tracer and makes the whole record of its crash; `None` if the crash did
+    /// not occur again.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -330,11 +339,12 @@ impl CrashClassifier for Triager {
     }
 }
 
-/// Starts an observer of the target's runs; returns `None` if runs cannot be observed.
+/// Function that starts an observer of the target's comparisons; returns `None` if runs cannot be
+/// observed.
 pub type StartObserver = Box<dyn FnMut() -> Result<Option<Box<dyn Observer>>, ExecError> + Send>;
 
-/// An observer that is started at its first use. Hints are optional, so a failure to observe is not
-/// an error.
+/// An observer of the target's comparisons that is started at its first use. Its hints are optional
+/// for the search, so a failure to observe is not an error.
 pub(super) enum LazyObserver {
     Unstarted(StartObserver),
     Started(Box<dyn Observer>),
@@ -367,16 +377,17 @@ impl LazyObserver {
     }
 }
 
-/// Makes [`Slip`]s of crashes with other keys, and examines each such crash once.
+/// Makes [`Slip`]s of crashes whose keys are not those of the minimized crash, and makes the crash
+/// record of each such crash once.
 pub struct Slips {
     /// Computes the keys and records of crashes.
     pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes whose record was made.
+    /// Keys of the crashes whose crash record was made.
     examined: HashSet<SlipKeys>,
 }
 
 impl Slips {
-    /// Makes slips whose crash records come from `classifier`.
+    /// Starts without examined crashes. Crash records come from `classifier`.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
             classifier,
@@ -384,8 +395,8 @@ impl Slips {
         }
     }
 
-    /// A slip into the crash with these keys. The first slip with these keys has the whole crash
-    /// record.
+    /// Makes the slip of `input` into another crash with these keys. The first slip with these keys
+    /// gets the whole crash record.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -402,7 +413,8 @@ impl Slips {
         Ok(slip)
     }
 
-    /// Makes the crash record of a slip; `None` if the crash did not occur again.
+    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer; `None` if
+    /// the crash did not occur again.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -414,7 +426,7 @@ impl Slips {
         Ok(crash)
     }
 
-    /// Forgets which crashes were examined, so that each is examined again.
+    /// Forgets the crashes whose record was made, so that the record of each is made again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

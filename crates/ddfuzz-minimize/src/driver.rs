@@ -12,16 +12,16 @@ use crate::{
     Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
 };
 
-/// Shortest time between two status reports.
+/// Shortest time between two calls of the caller's status callback.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Minimizes `input` by the answers of `oracle`, with `journal` as its log.
 ///
 /// The steps are: run the input three times (more often if it is flaky); run the empty input, which
-/// is the result if it fails; run the search until it ends or a budget is used up; prove in fresh
-/// processes what the search left open; and confirm the result three times in fresh processes. Each
-/// run is a line of the log. Lines that the journal already has are used as answers first. If they
-/// end because a smaller budget was used up, the search continues.
+/// is the result if it fails; run the search until it ends or a budget is used up; test in fresh
+/// processes each removal of a single byte that the search left open; and confirm the result three
+/// times in fresh processes. Each run is a line of the log. Lines that the journal already has are
+/// used as answers first. If they end because a smaller budget was used up, the search continues.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] if no run of the input fails; [`MinimizeError::Alternating`] if
@@ -38,7 +38,8 @@ pub fn minimize(
     drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
-/// Minimizes `input` by the answers of `answerer`, which may run tests ahead.
+/// Minimizes `input` by the answers of `answerer`: of one oracle, or of a pool of workers that run
+/// predicted tests ahead.
 pub(super) fn drive(
     input: &[u8],
     answerer: &mut dyn Answerer,
@@ -71,13 +72,16 @@ struct Driver<'a, 'o> {
     answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
-    /// Time spent in tests that were logged before this call.
+    /// Time of the tests that the log had before this call (after a resume); it counts for the time
+    /// budget.
     earlier: Duration,
-    /// Time of the last status report.
+    /// Time of the last call of the status callback; `None` before the first.
     shown: Option<Instant>,
-    /// Slips passed to the caller, and whether the crash record was included.
+    /// Keys of the slips (crashes of other bugs) passed to the caller, each with whether its crash
+    /// record was included.
     reported: HashSet<(SlipKeys, bool)>,
-    /// Slips of wasted tests passed to the caller, and whether the crash record was included.
+    /// Keys of the slips (crashes of other bugs) of tests run ahead in vain that were passed to the
+    /// caller, each with whether its crash record was included.
     reported_strays: HashSet<(SlipKeys, bool)>,
 }
 
@@ -160,7 +164,8 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Feeds the lines that the log already has to the search, and reports the best to the caller.
+    /// Feeds the lines that the log already has to the state of the minimization, and passes the
+    /// best text to the caller if it differs from the input.
     fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
             let us = match &line {
@@ -199,7 +204,7 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Whether the budget of tests or of time is used up.
+    /// Checks whether the caller's budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.texts().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
@@ -217,7 +222,8 @@ impl Driver<'_, '_> {
         self.progress.test_line(&reply).map(Line::Test)
     }
 
-    /// Passes a slip to the caller before its log line is written, once for its keys.
+    /// Passes a slip (a crash of another bug) to the caller before the log line of its run is
+    /// written, once per pair of crash keys.
     fn report_slip(
         &mut self,
         slip: Option<&mut Slip>,
@@ -238,8 +244,8 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(callback_failed("another crash"))
     }
 
-    /// Passes the slips of wasted tests to the caller, once for their keys, unless a counted test
-    /// had the same slip.
+    /// Passes slips (crashes of other bugs) of tests that were run ahead in vain to the caller,
+    /// once per pair of crash keys, unless a test in the log had the same slip.
     fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
@@ -258,7 +264,7 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Adds the crash record to a slip that has none.
+    /// Adds the crash record to a slip (a crash of another bug) that has none.
     fn complete(&mut self, slip: &mut Slip) -> Result<(), OracleError> {
         if slip.crash.is_none() {
             slip.crash = self.answerer.record(slip)?;
@@ -271,7 +277,7 @@ impl Driver<'_, '_> {
         (self.options.on_reduce)(best).map_err(callback_failed("the reproducer"))
     }
 
-    /// Reports the status, at most once in [`STATUS_INTERVAL`].
+    /// Calls the caller's status callback, at most once in [`STATUS_INTERVAL`].
     fn show(&mut self) {
         let Some(on_status) = &mut self.options.on_status else {
             return;
@@ -295,7 +301,8 @@ impl Driver<'_, '_> {
     }
 }
 
-/// Whether the best changes with this log line.
+/// Checks whether this log line makes another text the best: a `reduce` line, or an empty input
+/// that fails.
 fn gives_new_best(line: &Line) -> bool {
     match line {
         Line::Reduce(_) => true,
@@ -321,7 +328,7 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     })
 }
 
-/// The form of comparisons in the log.
+/// Converts the operands that an observed run compared to the form in which the log stores them.
 fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
     let pairs = hints.comparisons.iter();
     let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));
@@ -338,14 +345,15 @@ pub(super) fn callback_failed(what: &'static str) -> impl FnOnce(CallbackError) 
 
 /// Produces the lines of a log one by one, and can continue a log that ended because of a budget.
 pub(super) trait Lines {
-    /// Produces the next line, asking the oracle if needed; `None` after the end.
+    /// Produces the next line of the log, and runs the target if needed; `None` after the end line.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
-    /// If the log ended because of a smaller budget, makes the search continue. Returns whether it
-    /// does.
+    /// Makes the search continue if the log ended because a smaller budget than the present one was
+    /// used up. Returns `true` if the search continues.
     fn continue_with_budget(&mut self) -> bool;
 
-    /// Produces the next line, continuing after an end because of a smaller budget.
+    /// Produces the next line like `next_line`, but after an end because of a smaller budget, first
+    /// makes the search continue.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.continue_with_budget() => self.next_line(),

@@ -8,8 +8,8 @@ use crate::log::{Line, Log, LogError, LogWriter, StartLine};
 /// A log that is being written, with the lines that it already has.
 ///
 /// [`minimize`](crate::minimize) uses the lines of an interrupted minimization as answers before it
-/// runs anything, and appends new lines. Except for `us`, the finished log is the same as without
-/// the interruption.
+/// runs anything, and appends new lines. Except for the measured times, the finished log is the
+/// same as without the interruption.
 pub struct Journal {
     start: StartLine,
     past: Vec<(u64, Line)>,
@@ -41,7 +41,7 @@ impl Journal {
         Journal::go_on(log, start, writer)
     }
 
-    /// Starts a log on the medium of `writer`.
+    /// Starts a new log: writes its first line `start` with `writer`.
     ///
     /// # Errors
     /// If the first line cannot be written.
@@ -70,23 +70,24 @@ impl Journal {
         }
     }
 
-    /// The first line of the log.
+    /// Returns the first line of the log, which describes the minimization.
     pub fn start(&self) -> &StartLine {
         &self.start
     }
 
-    /// Takes the lines after the first that the log had when it was resumed, with their numbers.
+    /// Takes out the lines that the log had after its first line when it was resumed, with their
+    /// line numbers. Later calls return none.
     pub(super) fn take_past(&mut self) -> Vec<(u64, Line)> {
         std::mem::take(&mut self.past)
     }
 
-    /// Appends a line to the log.
+    /// Appends a line to the log file.
     pub(super) fn append(&mut self, line: &Line) -> Result<(), LogError> {
         self.writer.append(line)
     }
 }
 
-/// Checks that a log belongs to the minimization that `start` describes.
+/// Checks that a log belongs to the minimization that `start` describes. `Err` names what differs.
 fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     let Some(logged) = &log.start else {
         return Ok(());
@@ -110,7 +111,8 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     }
 }
 
-/// Whether both lines require the same coverage of the same build, or none.
+/// Checks whether two start lines require the same coverage of the same build, or both require
+/// none.
 fn same_coverage(logged: &StartLine, start: &StartLine) -> bool {
     match (&logged.coverage, &start.coverage) {
         (Some(one), Some(other)) => one.same_coverage(other),
@@ -118,7 +120,7 @@ fn same_coverage(logged: &StartLine, start: &StartLine) -> bool {
     }
 }
 
-/// Whether both lines belong to the same search of `diff` or `max`, or to none.
+/// Checks whether two start lines belong to the same search of `diff` or `max`, or both to none.
 fn same_difference(logged: &StartLine, start: &StartLine) -> bool {
     match (&logged.difference, &start.difference) {
         (Some(one), Some(other)) => one.same_search(other),

@@ -11,10 +11,10 @@ use crate::log::{OsText, Source, StartLine};
 use crate::steadiness::odds;
 use crate::{Claim, Proved, SlipKeys};
 
-/// A warning about a result.
+/// A warning about the result of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// The empty input fails.
+    /// The empty input fails, too, so it is the result.
     EmptyInputFails,
     /// Every tested input fails: the target crashes before it reads its input, or does not read it.
     AnyInputFails,
@@ -22,7 +22,8 @@ pub enum Warning {
     FlakyInput {
         /// How often the input failed.
         rate: Rate,
-        /// Number of runs without a failure after which a candidate counts as not failing.
+        /// Number of runs without a failure after which a candidate of the flaky input counts as
+        /// not failing.
         votes: u64,
     },
     /// The result did not fail in each of its confirmations, so nothing is claimed.
@@ -38,9 +39,11 @@ pub enum Warning {
     },
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// The budget ended before the values of all bytes were tested; the claim still holds.
+    /// The budget ended before each byte of the result was replaced by `0`, to see whether its
+    /// value matters; the claim still holds.
     Values {
-        /// Number of bytes of the result that may be replaced by `0`.
+        /// Number of bytes of the result that no test has shown to matter, by replacing them by
+        /// `0`.
         untried: u64,
     },
 }
@@ -87,9 +90,9 @@ impl std::fmt::Display for Warning {
 pub struct Minimized {
     /// The smallest failing input found.
     pub text: Vec<u8>,
-    /// What is proven about the result.
+    /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// How many removals of single bytes are proven not to fail.
+    /// How many removals of single bytes of the result are proven not to fail.
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
@@ -101,15 +104,15 @@ pub struct Minimized {
     pub confirmed: Rate,
     /// Minor key of the result; `None` if it was not computed.
     pub minor_after: Option<Key>,
-    /// Keys of the other crashes that candidates had, in the order of discovery.
+    /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
     /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
 impl Minimized {
-    /// Failure rate to report for a flaky result: the rate of the result, else of the input, if
-    /// some runs did not fail. If one text had contradictory outcomes, the rate of the
+    /// Returns the failure rate to report for a flaky result: the rate of the result, else of the
+    /// input, if some runs did not fail. If one text had contradictory outcomes, the rate of the
     /// confirmations. `None` if the failure is reproducible.
     pub fn flaky(&self) -> Option<Rate> {
         let of_result = self.warnings.iter().find_map(|warning| match warning {
@@ -145,7 +148,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts a test by the source of its outcome; `hit` is the answer of the cache.
+    /// Counts a test by the source of its outcome (run, cache or predictor); `hit` is the answer of
+    /// the cache.
     pub(super) fn count(&mut self, source: Source, hit: Option<Hit>) {
         *match (source, hit) {
             (Source::Run, _) => &mut self.executed,
@@ -156,12 +160,12 @@ impl Counts {
     }
 }
 
-/// How often a failure occurred in repeated runs.
+/// How often a failure, or another expected outcome, occurred in repeated runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Number of runs that failed.
+    /// Number of runs with the failure (or another outcome that was expected).
     pub hits: u64,
-    /// Number of runs.
+    /// Number of all runs.
     pub tries: u64,
 }
 
@@ -182,7 +186,7 @@ pub struct OutcomeRecord {
     pub minor: Option<String>,
 }
 
-/// A crash with other keys that candidates had.
+/// A crash of another bug that a candidate had, with its crash keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlipRecord {
     /// First 12 hex digits of the major key, which identifies the bug.
@@ -196,7 +200,7 @@ pub struct SlipRecord {
 /// JSON result of minimizing one input. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinRecord {
-    /// What is proven about the result.
+    /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
     /// Size of the original input, in bytes.
     pub size_before: u64,
@@ -204,9 +208,9 @@ pub struct MinRecord {
     pub size_after: u64,
     /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// How many removals of single bytes are proven not to fail.
+    /// How many removals of single bytes of the result are proven not to fail.
     pub proved: Proved,
-    /// Name of the search.
+    /// Name of the search, such as `ddmin`.
     pub search: String,
     /// The crash that was minimized.
     pub outcome: OutcomeRecord,
@@ -216,11 +220,11 @@ pub struct MinRecord {
     pub rate: Rate,
     /// Wall time of the minimization, in milliseconds.
     pub wall_ms: u64,
-    /// File of the result.
+    /// File with the minimized input.
     pub output: Option<OsText>,
-    /// File of the log.
+    /// File of the minimization log.
     pub log: Option<OsText>,
-    /// Crashes with other keys that candidates had.
+    /// Crashes of other bugs (with other crash keys) that candidates had.
     pub slips: Vec<SlipRecord>,
     /// The minimized call, with `--args` or `--env-vars`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -236,7 +240,7 @@ pub struct CallResult {
     pub env: Vec<(OsText, OsText)>,
     /// Number of arguments before minimization.
     pub args_before: u64,
-    /// Number of variables in `env` before minimization.
+    /// Number of environment variables in `env` before minimization.
     pub env_before: u64,
     /// The call as one shell command, with the result as its input.
     pub command: String,
@@ -251,23 +255,25 @@ pub struct CallResult {
 pub struct PhaseRecord {
     /// What was minimized: `input`, `args`, `argument` or `env`.
     pub part: String,
-    /// Number of units before: bytes, arguments, characters, or variables.
+    /// Number of units before this minimization: bytes, arguments, characters, or variables.
     pub before: u64,
-    /// Number of units after.
+    /// Number of units after this minimization: bytes, arguments, characters, or variables.
     pub after: u64,
-    /// What is proven about this part while the other parts do not change.
+    /// Property of this part that the log proves, such as 1-minimality, while the other parts do
+    /// not change.
     pub claim: Claim,
-    /// How many removals of single units are proven not to fail.
+    /// How many removals of single units (bytes, arguments, characters, or variables) are proven
+    /// not to fail.
     pub proved: Proved,
     /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// File of the log.
+    /// File of the log of this minimization.
     pub log: Option<OsText>,
 }
 
 impl MinRecord {
-    /// The JSON result of a minimization. The caller fills in `output`, `log` and the files of
-    /// slips.
+    /// Makes the JSON result of a minimization. The caller fills in `output`, `log` and the files
+    /// of slips (crashes of other bugs).
     pub fn new(minimized: &Minimized, start: &StartLine, wall: Duration) -> MinRecord {
         MinRecord {
             claim: minimized.claim,
@@ -288,7 +294,8 @@ impl MinRecord {
     }
 }
 
-/// The crash that the start line of a log names.
+/// Returns the class and keys of the crash that a log's start line names; all `None` if it names no
+/// crash.
 pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
     let key = start.key.as_ref();
     OutcomeRecord {
@@ -298,7 +305,7 @@ pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
     }
 }
 
-/// A slip without a file.
+/// Makes the JSON record of a crash of another bug with these keys, without a file.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

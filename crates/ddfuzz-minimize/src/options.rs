@@ -11,36 +11,37 @@ use crate::{OracleError, Proved, Rate, Slip, UnknownSearch};
 /// The error of a callback; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
 
-/// Callback that stores a new best text.
+/// Callback that stores the text that became the new best (the smallest failing text so far).
 pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
-/// Callback that stores a slip; the number is the index of its test, `None` for a check.
+/// Callback that stores a slip (a crash of another bug). The number is the index of the test that
+/// had it; `None` for a check, and for a test that was run ahead in vain.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
 
-/// Callback that shows the status.
+/// Callback that shows the status of a running minimization to the user.
 pub type OnStatus<'a> = Box<dyn FnMut(&MinimizeStatus) + 'a>;
 
 /// Budgets and callbacks of a minimization. They do not change the order of tests.
 pub struct Options<'a> {
-    /// Largest number of executed tests. When it is reached, the best so far is the result. `None`
-    /// is no limit.
+    /// Largest number of tests that run the target. When it is reached, the best so far is the
+    /// result. `None` is no limit.
     pub budget_tests: Option<u64>,
     /// Longest total time of tests, including tests before a resume. `None` is no limit.
     pub budget_time: Option<Duration>,
-    /// Microseconds that this call spent in callbacks; they do not count as time of tests.
+    /// Counter, incremented by the caller, of the microseconds that its callbacks took in this
+    /// call; they do not count for `budget_time`. `None` counts as 0.
     pub callback_us: Option<&'a AtomicU64>,
     /// Flag that stops the minimization when it becomes true; the state is then in the log.
     pub stop: Option<&'a AtomicBool>,
     /// Whether the log contains the text of each candidate.
     pub log_inputs: bool,
-    /// Called with each new best text after its `reduce` line is synced, and once after a resume.
-    /// The callback must write the text atomically.
+    /// Called with each new best text (the smallest that fails) after its `reduce` line is synced,
+    /// and once after a resume. The callback must write the text atomically.
     pub on_reduce: OnReduce<'a>,
-    /// Called with each crash that has other keys, once per pair of keys, before the log line of
-    /// its test is written. A resume that lost the line calls it again. A slip without a crash
-    /// record may be followed by one with it. A test that was run ahead in vain is reported once
-    /// per pair of keys without an index; if a counted test has the same slip later, it is reported
-    /// again.
+    /// Called with each slip (a crash of another bug), once per pair of crash keys, before the log
+    /// line of its test is written. A resume that lost the line calls it again. A slip without a
+    /// crash record may be followed by one with it. A slip of a test that was run ahead in vain
+    /// comes without an index; if a test in the log has the same slip later, it comes again.
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written to the log.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
@@ -66,24 +67,26 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
-    /// Whether the caller asked to stop.
+    /// Checks whether the caller asked to stop, by the flag in `stop`.
     pub(super) fn stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Number of tests that the budget still allows; `None` without a limit.
+    /// Returns the number of tests that the budget still allows after `executed` tests; `None`
+    /// without a limit.
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))
     }
 
-    /// Time since `begin` without the time spent in callbacks.
+    /// Returns the time since `begin` without the time spent in callbacks.
     pub(super) fn worked(&self, begin: Instant) -> Duration {
         let still = (self.callback_us).map_or(0, |still| still.load(Ordering::Relaxed));
         begin.elapsed().saturating_sub(Duration::from_micros(still))
     }
 
-    /// Whether the budget of tests or of time is used up.
+    /// Checks whether the budget of tests or of time is used up by `executed` tests that took
+    /// `time`.
     pub(super) fn spent(&self, executed: u64, time: Duration) -> bool {
         self.budget_tests.is_some_and(|budget| executed >= budget)
             || self.budget_time.is_some_and(|budget| time >= budget)
@@ -122,9 +125,9 @@ pub enum MinimizeError {
     /// The caller asked to stop. The state is in the log and can be resumed.
     #[error("interrupted at {size} bytes after {executed} tests; the state is in the log")]
     Interrupted {
-        /// Size of the best so far, in bytes.
+        /// Size of the smallest failing text so far, in bytes.
         size: u64,
-        /// Number of tests executed so far.
+        /// Number of tests that have run the target so far.
         executed: u64,
     },
     /// There is no search of the requested name.
@@ -139,19 +142,19 @@ pub enum MinimizeError {
     /// A callback could not store a result or a crash.
     #[error("{what} could not be stored: {source}")]
     Callback {
-        /// What could not be stored.
+        /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
         /// The error of the callback.
         source: CallbackError,
     },
 }
 
-/// The phase of a minimization.
+/// The phase of a minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinimizePhase {
     /// The input and the empty input are run before the search.
     Baseline,
-    /// The search runs; the rule is that of its last candidate.
+    /// The search runs; the rule is that of its last candidate, `None` before the first.
     Search(Option<Rule>),
     /// Removals of single bytes that the search left open are tested.
     Proof,
@@ -174,9 +177,9 @@ impl std::fmt::Display for MinimizePhase {
 /// The status of a running minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimizeStatus {
-    /// The present phase.
+    /// The present phase: baseline, search, proof, or confirmation.
     pub phase: MinimizePhase,
-    /// Size of the best, in bytes.
+    /// Size of the best (the smallest failing text so far), in bytes.
     pub size: u64,
     /// Size of the input, in bytes.
     pub size_before: u64,

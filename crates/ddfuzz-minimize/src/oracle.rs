@@ -41,7 +41,7 @@ pub enum Process {
 }
 
 impl Process {
-    /// Whether the test ran in a process that no other test used.
+    /// Checks whether the test ran in a process that no other test used.
     pub fn is_own(&self) -> bool {
         *self == Process::Own
     }
@@ -89,14 +89,15 @@ pub struct Answer {
     pub minor: Option<Key>,
     /// The limit that ended the run; `None` if it ended by itself.
     pub cut_off: Option<CutOff>,
-    /// Whether the test had a process of its own.
+    /// Whether the test had a process of its own or one in which earlier tests ran.
     pub process: Process,
-    /// The other crash that the candidate had; the outcome is then UNRESOLVED.
+    /// The crash of another bug that the candidate had, with outcome UNRESOLVED; `None` if it had
+    /// none.
     pub slip: Option<Slip>,
 }
 
 impl Answer {
-    /// An answer with this outcome and without further information.
+    /// Makes an answer with this outcome and without further information.
     pub fn of(outcome: Outcome) -> Answer {
         Answer {
             outcome,
@@ -117,10 +118,10 @@ pub enum OracleError {
     /// The target can no longer be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// An oracle of another kind failed.
+    /// An oracle that a user of this crate defined could not run the test.
     #[error("the test cannot be run: {why}")]
     Failed {
-        /// Description of the failure.
+        /// Description of why the test could not be run.
         why: String,
     },
     /// The file of the interestingness test changed during the minimization.
@@ -171,8 +172,8 @@ pub trait Oracle {
     /// oracle with a fixed limit ignores it.
     fn limit_time(&mut self, _learned: TimeLimit) {}
 
-    /// Makes the crash record of a slip that has none, because another oracle or another test found
-    /// its keys first. `None` if the crash does not occur again.
+    /// Makes the crash record of a slip (a crash of another bug) that has none, because another
+    /// oracle or another test found its keys first. `None` if the crash does not occur again.
     ///
     /// # Errors
     /// As [`ask`](Oracle::ask).

@@ -23,8 +23,8 @@ use crate::{
 pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
 
-/// The stage of a minimization; stages follow one another in this order, except for the errors at
-/// the end.
+/// The stages of a minimization in their order: runs of the input, run of the empty input, search,
+/// proof of minimality, confirmations, end line; and two errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -38,14 +38,16 @@ enum Stage {
     Alternating,
 }
 
-/// The runs of the present question. A candidate of a flaky input takes several runs.
+/// The runs of the candidate that is being tested. If the input is flaky, a candidate takes several
+/// runs.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
-    /// Number of runs without failure after which the candidate does not fail.
+    /// Number of runs without failure after which a candidate counts as not failing.
     needed: u64,
-    /// Number of runs without failure so far.
+    /// Number of runs of the present candidate without failure so far.
     cast: u64,
-    /// Whether one of the runs exceeded its time limit, so that the candidate proves nothing.
+    /// Whether one of the candidate's runs exceeded its time limit, so that its outcome proves
+    /// nothing.
     cut_off: bool,
     shared: bool,
 }
@@ -60,7 +62,8 @@ impl Votes {
         }
     }
 
-    /// Whether a run with this outcome leaves the question undecided.
+    /// Checks whether the candidate needs more runs after one with this outcome. A failing run
+    /// decides, and so do enough runs without failure.
     fn leaves_open(&self, outcome: Outcome) -> bool {
         outcome != Outcome::Fail && self.cast + 1 < self.needed
     }
@@ -70,35 +73,37 @@ impl Votes {
 pub(super) enum NextStep<'a> {
     /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
-    /// Test this candidate.
+    /// Test this candidate of the search or of the proof of minimality.
     Test(&'a PendingCandidate),
-    /// Write this line, which follows from earlier lines.
+    /// Write this line to the log. It follows from earlier lines without a run.
     Write(Line),
     /// Stop: the input does not fail.
     NotFailing { last: Outcome, tries: u64 },
-    /// Stop: the test fails in some runs, whatever its input is.
+    /// Stop: the interestingness test fails in some runs, whatever its input is.
     Alternating { rate: Rate, empty: Rate },
     /// Stop: the log is complete.
     Nothing,
 }
 
-/// A minimization as a pure function of its log: it takes lines and returns the next line. Live,
-/// resumed and replayed minimizations use it, so that they agree.
+/// The state of a minimization as a pure function of its log: it takes lines and returns the next
+/// line. Live, resumed and replayed minimizations use it, so that they agree.
 pub(super) struct Progress {
     texts: CandidateTexts,
     machine: Box<dyn Search>,
     stage: Stage,
-    /// The `reduce` line that has to follow; `None` if no reduction is due.
+    /// The `reduce` line that has to be the next line of the log, because a candidate became the
+    /// best; `None` if none is due.
     reduction: Option<ReduceLine>,
-    /// Removals of single bytes of the best that the proof has not tested, in reverse order; `None`
-    /// before the proof.
+    /// Removals of single bytes of the best that still have to be tested to prove it 1-minimal, in
+    /// reverse order; `None` in the search before.
     open: Option<Vec<Candidate>>,
-    /// Number of removals that the proof tested without a usable outcome.
+    /// Number of removals of single bytes that were tested for the proof without a usable outcome
+    /// (time limit exceeded, or no process of its own).
     unproven: u64,
     baseline: Rate,
-    /// Whether a run of the input exceeded its time limit.
+    /// Whether a run of the original input exceeded its time limit.
     slow: bool,
-    /// Number of runs of the input that must fail.
+    /// Number of runs of the original input that suffice if all of them fail.
     agreeing: u64,
     votes: Votes,
     /// CPU time of the slowest failing run of the input.
@@ -108,15 +113,17 @@ pub(super) struct Progress {
     learns_limit: bool,
     /// Number of bytes of the input that its runs read, if known.
     read: Option<u64>,
-    /// Whether a script or coverage decides instead of a crash.
+    /// Whether an interestingness script or coverage decides whether a candidate fails, instead of
+    /// a crash.
     by_script: bool,
-    /// The stage that a budget ended; `None` if the search ended by itself.
+    /// The stage in which a budget was used up, which ended the search; `None` if it ended by
+    /// itself.
     ceased: Option<Stage>,
     confirmed: Rate,
     /// Failure rate of the best if it failed in none of its confirmations; the original input is
     /// then the result.
     restored: Option<Rate>,
-    /// Failure rate of the empty input in the test of a script.
+    /// How often the empty input failed in its runs by an interestingness script.
     empty: Rate,
     /// Minor key of the crash of the best.
     minor: Option<Key>,
@@ -125,7 +132,7 @@ pub(super) struct Progress {
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
     empty_fails: bool,
-    /// Whether the search also replaces bytes.
+    /// Whether the search replaces bytes, too, besides deleting them.
     rewrites: bool,
     end: Option<EndLine>,
 }
@@ -168,14 +175,14 @@ impl Progress {
         &self.texts
     }
 
-    /// Minor key of the crash of the best; `None` without a crash.
+    /// Returns the minor key (call path) of the crash of the best; `None` without a crash.
     pub fn minor(&self) -> Option<Key> {
         self.minor
     }
 
-    /// Sets the outcome of an answer by its minor key. If bytes were rewritten, the minor key of
-    /// the best must stay. If bytes were only deleted, the minor key may change, unless it must be
-    /// held.
+    /// Sets the outcome of an answer by the minor key of its crash. If bytes were rewritten, the
+    /// minor key must be that of the best. If bytes were only deleted, it may change, unless the
+    /// minimization holds the minor key.
     pub fn judge_minor_key(&self, answer: &mut Answer) {
         let Some(minor) = answer.minor else {
             return;
@@ -202,12 +209,13 @@ impl Progress {
         }
     }
 
-    /// Keys of all slips so far.
+    /// Returns the keys of all crashes of other bugs that candidates had so far.
     pub fn slips(&self) -> &[SlipKeys] {
         &self.slips
     }
 
-    /// The result at present: the best, or the original input if the best did not fail again.
+    /// Returns the present result: the best, or the original input if the best did not fail again
+    /// when it was confirmed.
     pub fn result(&self) -> &[u8] {
         match self.restored {
             Some(_) => self.texts.original(),
@@ -215,18 +223,20 @@ impl Progress {
         }
     }
 
-    /// The best so far; `None` before the first reduction, and if the best did not fail again.
+    /// Returns the present result if it differs from the original input; `None` before the first
+    /// reduction, and if the best did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
         let best = self.result();
         (best.len() < self.texts.original().len() || best != self.texts.original()).then_some(best)
     }
 
-    /// The end line; `None` before the end.
+    /// Returns the end line of the log; `None` before the end.
     pub fn end(&self) -> Option<&EndLine> {
         self.end.as_ref().filter(|_| self.stage == Stage::Over)
     }
 
-    /// Ends the search because a budget is used up; the best is the result.
+    /// Ends the search, or the proof of minimality after it, because a budget is used up. The best
+    /// is then the result, which is still confirmed.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
@@ -234,12 +244,12 @@ impl Progress {
         }
     }
 
-    /// Whether the log ended because of a budget.
+    /// Checks whether the log ended because a budget was used up.
     pub fn ended_by_budget(&self) -> bool {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues the search after an end because of a budget.
+    /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -251,19 +261,22 @@ impl Progress {
         }
     }
 
-    /// The time limit learned from the runs of the input; `None` if none is learned, or not yet.
+    /// Returns the time limit learned from the runs of the input; `None` if none is learned, or not
+    /// yet.
     pub fn time_limit(&self) -> Option<TimeLimit> {
         let known = self.learns_limit && self.stage != Stage::Baseline;
         let slowest = self.slowest.filter(|_| known)?;
         Some(learned(slowest, self.slept))
     }
 
-    /// Number of runs without failure after which a candidate does not fail.
+    /// Returns the number of runs without failure after which a candidate counts as not failing;
+    /// more than one only if the input is flaky.
     pub fn votes(&self) -> u64 {
         self.votes.needed
     }
 
-    /// Whether a run with this outcome is one of several votes on the pending candidate.
+    /// Checks whether the pending candidate needs more runs after one with this outcome, so that
+    /// this run is only one of several votes on it.
     pub fn is_vote(&self, outcome: Outcome) -> bool {
         self.votes.leaves_open(outcome)
     }
@@ -272,7 +285,7 @@ impl Progress {
         self.baseline.hits < self.baseline.tries
     }
 
-    /// Number of confirmations of the result.
+    /// Returns how many times the result is run again at the end to confirm that it fails.
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
@@ -281,7 +294,8 @@ impl Progress {
         }
     }
 
-    /// Returns the next step.
+    /// Returns the next step of the minimization: run a check, test a candidate, write a line, or
+    /// stop.
     pub fn next_step(&mut self) -> NextStep<'_> {
         self.advance_stages();
         if let Some(line) = &self.reduction {
@@ -309,8 +323,8 @@ impl Progress {
         }
     }
 
-    /// Leaves the search and the proof when they have no further questions; else makes their next
-    /// candidate pending.
+    /// Makes the next candidate of the search, or of the proof of minimality after it, pending. If
+    /// there is none, the next stage begins.
     fn advance_stages(&mut self) {
         if self.reduction.is_some() {
             return;
@@ -343,14 +357,15 @@ impl Progress {
         }
     }
 
-    /// The log line of the pending test with the answer `reply`.
+    /// Builds the log line of the pending candidate's test from the answer `reply`; `None` if no
+    /// candidate is pending.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.texts.test_line(reply)
     }
 
-    /// The end line. It makes a claim only if every run of the input and of the result failed, and
-    /// no text had contradictory outcomes. Nothing is proven for a flaky input, and if the original
-    /// input is the result because the best did not fail again.
+    /// Builds the end line of the log. It makes a claim only if every run of the input and of the
+    /// result failed, and no text had contradictory outcomes. Nothing is proven for a flaky input,
+    /// and if the original input is the result because the best did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.texts.certificate();
         let best = self.result();
@@ -383,7 +398,7 @@ impl Progress {
         }
     }
 
-    /// The result; `None` before the end line.
+    /// Returns the result of the minimization; `None` before the end line.
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
         let untried = match self.rewrites && end.claim != Claim::BestSoFar {
@@ -438,8 +453,8 @@ impl Progress {
         })
     }
 
-    /// The status for a progress display. It counts proofs without hashing texts, unlike the
-    /// certificate.
+    /// Returns the status for a progress display. Its number of proven removals is an estimate that
+    /// hashes no texts, unlike the certificate.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = runs(self.result()).count() as u64;

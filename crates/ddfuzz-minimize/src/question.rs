@@ -11,22 +11,23 @@ use crate::log::{Base64, ContentHash, Phase, Source, TestLine, What};
 use crate::progress::Progress;
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 
-/// How a text is run, and for what purpose.
+/// How a text is run, and for what purpose: as a check or as a test of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
     /// A check, which is a run outside of the search.
     Check(What),
-    /// A test of a candidate. Tests of the proof use a fresh process.
+    /// A test of a candidate. Tests of the proof of minimality use a fresh process.
     Test {
         kind: Kind,
         fresh: bool,
-        /// Whether the run reports comparisons, as hints for the search.
+        /// Whether the run reports the operands that it compares, as hints for the search.
         observed: bool,
     },
 }
 
 impl Manner {
-    /// How a candidate is run in a phase; `None` is the search.
+    /// Returns how `candidate` is run: in the search if `phase` is `None`, or in the proof of
+    /// minimality after it.
     pub fn of(candidate: &Candidate, phase: Option<Phase>) -> Manner {
         Manner::Test {
             kind: kind_of(&candidate.edit),
@@ -35,7 +36,8 @@ impl Manner {
         }
     }
 
-    /// Runs `text` with the oracle in this manner. There are hints only if the run is observed.
+    /// Runs `text` with `oracle` in this manner: observed, in a fresh process, or in the fastest
+    /// way. Returns the answer, and the hints of an observed run (else empty).
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = match self {
             Manner::Check(_) => Kind::Deleting,
@@ -51,13 +53,13 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    /// Whether the run reports hints. The search depends on them, so no later question can be
-    /// predicted.
+    /// Checks whether the run reports hints, such as the operands that it compares. The search
+    /// depends on them, so no later question can be predicted.
     pub fn is_observed(self) -> bool {
         matches!(self, Manner::Test { observed: true, .. })
     }
 
-    /// Whether the run needs a fresh process.
+    /// Checks whether the run needs a fresh process, in which no other text ran before.
     pub fn is_fresh(self) -> bool {
         match self {
             // The run of the empty input proves that a result of one byte is minimal.
@@ -67,7 +69,8 @@ impl Manner {
         }
     }
 
-    /// Whether this outcome changes the next questions: a failing candidate becomes another best.
+    /// Checks whether `outcome` makes predicted later questions wrong: a failing candidate becomes
+    /// another best text.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom) | Manner::Test { .. } => outcome == Outcome::Fail,
@@ -76,7 +79,8 @@ impl Manner {
     }
 }
 
-/// A question to the oracle. Equal questions have equal answers.
+/// A question to the oracle: a text to run and the manner in which it is run. Equal questions have
+/// equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     pub manner: Manner,
@@ -93,15 +97,15 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
-    /// Minor key of the candidate, if it differs from that of the best before it.
+    /// Minor key of the candidate's crash, if it differs from that of the best before it.
     pub minor: Option<Key>,
-    /// Operand pairs that an observed run compared.
+    /// Operand pairs that an observed run compared; `None` if the run was not observed.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     pub log_input: bool,
 }
 
 impl Reply {
-    /// The answer that a log line contains.
+    /// Returns the answer to a test that its log line contains.
     pub fn of(line: &TestLine) -> Reply {
         Reply {
             outcome: line.outcome,
@@ -116,7 +120,7 @@ impl Reply {
         }
     }
 
-    /// The log form of an oracle's answer.
+    /// Converts an oracle's answer to the form of a log line.
     pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
         Reply {
             source,
@@ -132,41 +136,45 @@ impl Reply {
     }
 }
 
-/// An answer with the hints of its run.
+/// The oracle's answer to a test, with the hints for the search that an observed run gave.
 pub(super) type ObservedAnswer = (Answer, Hints);
 
 /// Answers the questions of a minimization one after another: a single oracle, or a pool of workers
 /// that run ahead.
 pub(super) trait Answerer {
-    /// Answers the question that is due. At most `left` further tests will be asked, including this
-    /// one; `None` is no limit. With a flaky input, a test may take several runs.
+    /// Runs the text that `progress` asks for next and returns the answer; `None` if it asks for
+    /// none. At most `left` further tests will be asked, including this one; `None` is no limit.
+    /// With a flaky input, a test may take several runs.
     fn answer(
         &mut self,
         progress: &Progress,
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError>;
 
-    /// Sets the time limit of all runs that are asked from now on.
+    /// Sets the time limit of all runs that are asked from now on to the one learned from the
+    /// input.
     fn limit_time(&mut self, learned: TimeLimit);
 
-    /// Makes the crash record of a slip that has none. A single oracle has already passed on all
-    /// records.
+    /// Makes the crash record of a slip (a crash of another bug) that has none; `None` if there is
+    /// no record. A single oracle has already passed on all records.
     fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         Ok(None)
     }
 
-    /// Takes the slips of wasted tests; each is returned once.
+    /// Takes the slips (crashes of other bugs) of tests that were run ahead in vain; each is
+    /// returned once.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }
 
-    /// Waits for all runs that are under way, and returns the number of wasted runs.
+    /// Waits for all runs that are under way, and returns how many runs ahead were not needed.
     fn finish(&mut self) -> u64 {
         0
     }
 }
 
-/// Answers by one oracle, which is asked only questions that are due.
+/// Answers all questions of a minimization by one oracle, one after another, and runs nothing
+/// ahead.
 pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
 
 impl Answerer for SingleOracle<'_> {
@@ -192,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// An oracle whose outcome and hints show how it was asked.
+    /// An oracle whose outcome and hints show which of its functions was called.
     struct Teller;
 
     impl Oracle for Teller {

@@ -2,7 +2,7 @@
 
 use ddfuzz_delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Subset};
 
-/// Names of all searches, as `--search` takes them.
+/// Names of all searches (delta debugging algorithms), as `--search` takes them.
 pub const SEARCHES: &[&str] = &[
     Full::NAME,
     Subset::NAME,
@@ -13,7 +13,8 @@ pub const SEARCHES: &[&str] = &[
     DdPlus::NAME,
 ];
 
-/// One-line description of a search for the help of `--search`; empty for an unknown name.
+/// Returns a one-line description of the search `name` for the help of `--search`; empty for an
+/// unknown name.
 pub fn search_summary(name: &str) -> &'static str {
     match name {
         Full::NAME => "Delete and replace bytes, by the structure of the input and what runs show",
@@ -27,19 +28,20 @@ pub fn search_summary(name: &str) -> &'static str {
     }
 }
 
-/// Error: there is no search of this name.
+/// Error: no search (delta debugging algorithm) has the requested name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no search {name:?}; there are: {}", SEARCHES.join(", "))]
 pub struct UnknownSearch {
-    /// The requested name.
+    /// The requested name, which no search has.
     pub name: String,
 }
 
-/// Starts the search of this name over the bytes of `input`; `dd` minimizes.
+/// Starts the search named `name` over the bytes of `input`. `dd`, which can also maximize and
+/// isolate, minimizes here.
 ///
-/// Searches do not use the content cache: it answers tests that they ask again, even for
-/// `ddmin-2002`, which runs every test in its published form. Such a test counts as *repeated*, or
-/// as *cached* if another configuration had the same text.
+/// The searches remember no outcomes: the minimization's content cache answers a test that they ask
+/// again, even for `ddmin-2002`, whose published form runs it again. Such a test counts as
+/// *repeated*, or as *cached* if another configuration had the same text.
 ///
 /// # Errors
 /// [`UnknownSearch`] if there is no search of this name.

@@ -7,9 +7,10 @@
 
 use crate::Rate;
 
-/// Number of runs of the input if all of them fail, and of confirmations of a reproducible result.
+/// Number of runs of the input if all of them fail, and number of runs that confirm a reproducible
+/// result.
 pub(super) const AGREEING: u64 = 3;
-/// Number of runs of the input if an earlier run of it did not fail.
+/// Number of runs of the input if all of them fail, but an earlier run of it did not.
 const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -19,16 +20,17 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which a failure rate is estimated, for a flaky input and for its result.
 pub(super) const ESTIMATING: u64 = 20;
-/// Largest number of votes of one candidate. A rare failure is then missed more often than once in
-/// [`ODDS`] times.
+/// Largest number of runs (votes) of one candidate. A rare failure is then missed more often than
+/// once in [`ODDS`] times.
 const MOST: u64 = 100;
-/// A candidate that fails as often as the input is missed once in this many times.
+/// A candidate of a flaky input is run so often that, if it fails as often as the input, all its
+/// runs miss the failure only once in this many times.
 const ODDS: f64 = 1000.0;
 
 /// What the runs of the input have shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
-    /// More runs are needed.
+    /// More runs of the input are needed.
     Open,
     /// The input fails. A candidate takes up to `votes` runs.
     Fails { votes: u64 },
@@ -36,7 +38,8 @@ pub(super) enum Baseline {
     Never,
 }
 
-/// Number of runs of the input that must fail. `doubtful` says that an earlier run did not fail.
+/// Returns the number of runs of the input that suffice if all of them fail. `doubtful` says that
+/// an earlier run did not fail, so that more runs are needed.
 pub(super) fn agreeing(doubtful: bool) -> u64 {
     match doubtful {
         true => AGREEING_IN_DOUBT,
@@ -59,7 +62,7 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     }
 }
 
-/// Predicted number of further runs of the input, if they end like those so far.
+/// Predicts the number of further runs of the input, if they end like those so far.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,
@@ -71,7 +74,8 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Number of runs that miss a failure of this rate at most once in 1000 times, but at most 100.
+/// Returns the number of runs that miss a failure of this rate at most once in 1000 times, but at
+/// most 100.
 fn votes(rate: Rate) -> u64 {
     (1..MOST)
         .find(|votes| odds(rate, *votes) >= ODDS)
@@ -87,8 +91,8 @@ pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     1.0 / missed
 }
 
-/// Lower end of Wilson's score interval of a rate at one standard deviation: five of six true rates
-/// are higher.
+/// Returns the lower end of Wilson's score interval of a rate at one standard deviation: five of
+/// six true rates are higher.
 fn lower_end(rate: Rate) -> f64 {
     let tries = rate.tries as f64;
     let share = rate.hits as f64 / tries;

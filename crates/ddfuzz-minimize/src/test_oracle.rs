@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, log::ContentHash};
 
-/// Exit status of a test that cannot decide.
+/// Exit status by which an interestingness test says that it cannot decide (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
 
 /// Runs an interestingness test on candidates (interface.md, "Interestingness test").
@@ -36,8 +36,8 @@ pub struct TestOracle {
 }
 
 impl TestOracle {
-    /// An oracle that runs the program of `target`, whose file is `script`. The input is stored as
-    /// `name` in the working directory.
+    /// Makes an oracle that runs the interestingness test `target`, whose file is `script`. Each
+    /// candidate is stored as `name` in the working directory of its run.
     ///
     /// # Errors
     /// If the test cannot be started.
@@ -54,13 +54,13 @@ impl TestOracle {
         })
     }
 
-    /// Keeps the time limit of the target instead of a learned one.
+    /// Makes the oracle keep the time limit of its target and ignore limits learned from runs.
     pub fn with_fixed_time(mut self) -> TestOracle {
         self.fixed_time = true;
         self
     }
 
-    /// How the last run ended; `None` before the first run.
+    /// Returns how the last run of the interestingness test ended; `None` before the first run.
     pub fn last_ended(&self) -> Option<Ended> {
         self.last
     }
@@ -141,27 +141,28 @@ impl Oracle for TestOracle {
 pub struct Script {
     path: PathBuf,
     hash: ContentHash,
-    /// Stamp of the file when it was last seen with this content.
+    /// Metadata (device, inode, size, time) that the file had when it was last seen with this
+    /// content.
     seen: FileStamp,
 }
 
-/// How the file of a test compares with its former content.
+/// How the file of an interestingness test compares with its content at the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptState {
-    /// The content is the same.
+    /// The content of the test's file is the same as at the beginning.
     Same,
-    /// The content has changed.
+    /// The content of the test's file has changed since the beginning.
     Changed,
     /// The file does not exist any more or cannot be read.
     Gone,
 }
 
-/// Detects that a file may have changed without reading it: device, inode, size in bytes, and
-/// modification time in seconds and nanoseconds.
+/// Metadata by which a change of a file is noticed without reading it: device, inode, size in
+/// bytes, and modification time in seconds and nanoseconds.
 type FileStamp = (u64, u64, u64, i64, i64);
 
 impl Script {
-    /// Reads the file of a test.
+    /// Reads the file of an interestingness test and remembers the hash of its content.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -173,17 +174,18 @@ impl Script {
         Ok(Script { path, hash, seen })
     }
 
-    /// Path of the file.
+    /// Returns the path of the interestingness test's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Hash of the content.
+    /// Returns the hash of the content that the interestingness test's file had at the beginning.
     pub fn hash(&self) -> ContentHash {
         self.hash
     }
 
-    /// Checks whether the file has changed. It is read only if its stamp is different.
+    /// Checks whether the content of the file has changed since [`Script::read`]. The file is read
+    /// only if its metadata are different.
     pub fn state(&mut self) -> ScriptState {
         let Ok(now) = file_stamp(&self.path) else {
             return ScriptState::Gone;

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 /// The learned limit is this many times the CPU time of the slowest crashing run.
 const FACTOR: u32 = 10;
-/// Smallest CPU time limit: the kernel measures CPU time in steps of some milliseconds.
+/// Smallest CPU time limit of a run: the kernel measures CPU time in steps of some milliseconds.
 const LEAST: Duration = Duration::from_millis(50);
-/// Factor by which the time limit of runs for proofs and confirmations is longer than that of other
-/// runs.
+/// Factor by which runs that prove or confirm a result get a longer time limit than other runs.
 pub const PROOF_TIME_FACTOR: u32 = 10;
 
 /// Factor by which the time limit in a search for a hang is shorter than the limit with which the
@@ -17,8 +16,8 @@ const HURRY: u32 = 10;
 /// Smallest wall time limit in a search for a hang, in which a passing run must start and end.
 const LEAST_WALL: Duration = Duration::from_millis(500);
 
-/// The time limit of runs in a search for a hang: a tenth of the limit `found` with which the hang
-/// was found, but at least 50 ms of CPU time and 500 ms of wall time.
+/// Returns the time limit of runs in a search for a hang: a tenth of the limit `found` with which
+/// the hang was found, but at least 50 ms of CPU time and 500 ms of wall time.
 pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
     TimeLimit {
         cpu: (found.cpu / HURRY).max(LEAST).min(found.cpu),
@@ -26,8 +25,8 @@ pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
     }
 }
 
-/// The time limit learned from the slowest crashing run, which took `slowest` of CPU time: ten
-/// times that time, at least 50 ms, and twice as much wall time, at least 2 s (minimizer.md,
+/// Returns the time limit learned from the slowest crashing run, which took `slowest` of CPU time:
+/// ten times that time, at least 50 ms, and twice as much wall time, at least 2 s (minimizer.md,
 /// "Baseline").
 ///
 /// `slept` is the wall time of the slowest run of a script, which may wait for something such as a

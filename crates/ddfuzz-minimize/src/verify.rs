@@ -16,7 +16,7 @@ use crate::{
 /// A minimization computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The best text that the log leads to.
+    /// The result that the log leads to: the smallest failing text.
     pub text: Vec<u8>,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
@@ -47,19 +47,19 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest input with which a test ran into another bug.
+/// The smallest candidate of a minimization that ran into one particular other bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
     /// Keys of the other bug.
     pub keys: SlipKeys,
     /// Index of the first test with an input of this size that ran into the bug.
     pub test: u64,
-    /// The candidate of that test.
+    /// The smallest candidate that ran into the other bug.
     pub input: Vec<u8>,
 }
 
-/// For each other bug that tests of the search or the proof ran into, the smallest input, in
-/// ascending order of keys.
+/// Finds, for each other bug that tests of the search or the proof ran into, the smallest input
+/// that shows it. Returns them in ascending order of crash keys.
 ///
 /// # Errors
 /// As [`replay`].
@@ -88,8 +88,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log to a new state. `each` is called after each line, while the text of the
-/// line is still available.
+/// Feeds all lines of a log to a new state of its minimization. `each` is called after each line,
+/// while the text of the line is still available.
 fn feed_all(
     input: &[u8],
     log: &Log,
@@ -133,30 +133,31 @@ pub enum VerifyError {
 /// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// The run of equal bytes of which one was removed.
+    /// Range of the equal bytes of the result of which one was removed.
     pub at: Range<usize>,
-    /// The smaller text that fails.
+    /// The result without one byte, which still fails.
     pub text: Vec<u8>,
 }
 
-/// The result of a verification.
+/// The result of verifying a log by running its claim's tests again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The claim of the log.
+    /// The claim in the end line of the log, such as 1-minimality.
     pub claim: Claim,
-    /// Outcome of the result in a new run.
+    /// Outcome of the minimized input in a new run.
     pub result: Outcome,
     /// Number of removals of single bytes that did not fail, and of all that the claim is about;
     /// none for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first removal that fails; `None` if no removal does.
+    /// The first removal of a single byte that fails; `None` if no removal does.
     pub counterexample: Option<Counterexample>,
-    /// Number of removals whose run exceeded its time limit, which proves nothing.
+    /// Number of removals of single bytes whose run exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 
 impl Verified {
-    /// Whether the claim holds: the result fails, and each removal of a single byte does not.
+    /// Checks whether the claim of the log holds: the result fails in the new run, and all removals
+    /// of single bytes that the claim is about were run again and did not fail.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of
     }

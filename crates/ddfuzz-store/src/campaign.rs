@@ -44,7 +44,7 @@ pub struct Campaign {
 pub struct SettingsFile {
     /// Absolute path of the settings file.
     pub file: OsText,
-    /// The settings as command-line arguments.
+    /// The settings of the file as command-line arguments.
     pub arguments: Vec<OsText>,
 }
 
@@ -70,7 +70,7 @@ pub struct CampaignFile {
     /// The directory's own campaign, which `--resume` continues; `None` after a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
-    /// Further campaigns whose findings are stored in the directory, sorted by id.
+    /// Campaigns other than the directory's own whose findings are stored in it, sorted by id.
     #[serde(rename = "campaigns")]
     pub others: Vec<Campaign>,
 }
@@ -129,7 +129,7 @@ impl CampaignFile {
         }
     }
 
-    /// Iterates over all campaigns whose findings are in the directory.
+    /// Iterates over all campaigns whose findings are in the directory, the directory's own first.
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
@@ -153,7 +153,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Name of the status, as in JSON.
+    /// Returns the name of the status, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
@@ -179,7 +179,8 @@ pub struct Build {
 }
 
 impl Build {
-    /// Returns the status of a group with this build; `None` if the group was not checked.
+    /// Returns the status of a group (fixed, same, …) with this build; `None` if the group was not
+    /// checked.
     pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
         self.groups.get(&kind)?.get(major).copied()
     }
@@ -188,7 +189,7 @@ impl Build {
 /// Version of the output directory's format.
 pub const VERSION: u64 = 1;
 
-/// What [`examine`] finds at the path of an output directory.
+/// Whether a path is an output directory already, or can become one; [`examine`] finds it out.
 #[derive(Debug)]
 pub(super) enum DirectoryState {
     /// The path does not exist or is an empty directory.
@@ -216,7 +217,8 @@ pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
     }
 }
 
-/// Finds an output directory near `path`: a parent of `path`, or `path/ddfuzz-out`. Used in hints.
+/// Finds an output directory near `path`, for hints in error messages: `path/ddfuzz-out`, or a
+/// parent of `path`; `None` if there is none.
 pub(super) fn near(path: &Path) -> Option<PathBuf> {
     let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
     let below = path.join(layout::USUAL);

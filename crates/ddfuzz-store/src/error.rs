@@ -55,7 +55,7 @@ pub enum StoreError {
     Unwritable {
         /// The file that was to be written.
         path: PathBuf,
-        /// Why serialization failed.
+        /// Reason why the record could not be serialized as JSON.
         why: String,
     },
     /// The destination of a merge is one of its sources, or lies inside one.
@@ -74,7 +74,8 @@ pub enum StoreError {
         /// Name of the bundled program.
         name: String,
     },
-    /// The entry or group does not exist.
+    /// An entry, group or file does not exist in the output directory; the path is that of the
+    /// missing one.
     #[error("there is no {}", .0.display())]
     NoSuch(PathBuf),
     /// A file operation failed.
@@ -83,7 +84,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Converts an error of locking the directory `root`.
+    /// Converts an error of locking the output directory `root`.
     pub(super) fn of_lock(root: &Path, error: LockError) -> StoreError {
         match error {
             LockError::AlreadyLocked { holder, .. } => StoreError::InUse {
@@ -94,7 +95,8 @@ impl StoreError {
         }
     }
 
-    /// Returns the error's name for scripts, the `kind` of `{"error":{"kind":…}}`.
+    /// Returns the error's name for scripts (`disk-full`, `in-use`, …), the `kind` of
+    /// `{"error":{"kind":…}}`.
     pub fn kind(&self) -> &'static str {
         match self {
             StoreError::Missing(_) => "no-output-directory",

@@ -16,13 +16,13 @@ use ddfuzz_triage::{Crash, Found, Key};
 /// Result of [`Store::file`]: where the crash is stored and whether its keys are new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
-    /// Id of the crash's entry.
+    /// Id of the entry (stored input with its crash record) for the crash.
     pub id: EntryId,
-    /// Folder of the crash's entry.
+    /// Folder of the entry (stored input with its crash record) for the crash.
     pub path: PathBuf,
-    /// Whether the crash is the first of its major key (a new group).
+    /// Whether the crash is the first of its major key, that is, has founded a new group.
     pub new_major: bool,
-    /// Whether the crash is the first of its minor key.
+    /// Whether the crash is the first of its minor key in its group.
     pub new_minor: bool,
     /// Whether the entry existed before: the same input with the same keys.
     pub already: bool,
@@ -65,7 +65,7 @@ impl Store {
         Ok(filed)
     }
 
-    /// Reads the entry, which must be complete on disk.
+    /// Reads an entry of the directory; an error if its input or its crash record is missing.
     fn complete_entry(&self, id: &EntryId) -> Result<Entry, StoreError> {
         (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
@@ -91,8 +91,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets how many runs of `campaign` ended in the group of this major key. Errors:
-    /// [`StoreError::NoSuch`] if the group does not exist; if the record cannot be written.
+    /// Sets the number of runs of `campaign` that ended in the group with this major key, and
+    /// writes the group's record. Errors: [`StoreError::NoSuch`] if the group does not exist; if
+    /// the record cannot be written.
     pub fn set_seen(
         &mut self,
         kind: Kind,
@@ -119,8 +120,9 @@ impl Store {
         answer
     }
 
-    /// Replaces the entry's reproducer by `bytes`. Errors: [`StoreError::NoSuch`] if the entry does
-    /// not exist; if the file cannot be written: the previous reproducer stays.
+    /// Replaces an entry's reproducer, the smallest known failing input (`minimized`), by `bytes`.
+    /// Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written:
+    /// the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
@@ -152,9 +154,10 @@ impl Store {
         Ok(())
     }
 
-    /// Records the result of the entry's minimization. The reproducer and the log must be complete
-    /// before. The reproducer as parsed by the harness (`debug.txt`) is written first. Errors:
-    /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
+    /// Records the result of minimizing an entry's input (`minimized.json`). The reproducer and the
+    /// log must be complete before. The reproducer as parsed by the harness (`debug.txt`) is
+    /// written first. Errors: [`StoreError::NoSuch`] if the entry does not exist; if a file cannot
+    /// be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         let debug = entry.folder.join(layout::DEBUG);
@@ -172,8 +175,8 @@ impl Store {
         }
     }
 
-    /// Moves the entry of a crash that never fails again from `crashes/` to `flaky/`. The group's
-    /// record moves with its last entry.
+    /// Moves the entry of a crash that never failed again from `crashes/` to `flaky/`. The record
+    /// of its group moves with the group's last entry.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
@@ -241,10 +244,10 @@ fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Orders the origins of a crash from best to worst: a run of a campaign (by run number), a crash
-/// met during a minimization (with a log line before without), a file, no origin. `crash.json`
-/// keeps the best origin, so that it does not depend on the order in which workers store the same
-/// input.
+/// Compares two origins of a crash; the better one is less. From best to worst: a run of a campaign
+/// (by run number), a crash met while another input was minimized (one with a line in that log
+/// first), a file, no origin. `crash.json` keeps the best origin, so that it does not depend on the
+/// order in which workers store the same input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     fn key(found: Option<&Found>) -> impl Ord {
         match found {
@@ -261,7 +264,8 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     key(a).cmp(&key(b))
 }
 
-/// Replaces invalid UTF-8 in the path of the crash's origin, because JSON cannot hold it.
+/// Returns the crash record with invalid UTF-8 in the path of its origin replaced, because JSON
+/// cannot hold it.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path }) if path.to_str().is_none() => {

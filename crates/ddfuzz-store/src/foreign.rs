@@ -12,16 +12,17 @@ use crate::{Reader, StoreError, layout::CAMPAIGN};
 /// Maximum depth of nested directories that [`find`] descends into.
 const DEPTH: usize = 64;
 
-/// A file that [`find`] lists as an input.
+/// An input file that [`find`] has found at or below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// Absolute path of the input.
     pub path: PathBuf,
-    /// The parsed file name; `None` if no known fuzzer gave it.
+    /// The parsed file name, as another fuzzer gives it to a crash file; `None` if no known fuzzer
+    /// gave it.
     pub named: Option<CrashName>,
 }
 
-/// A directory that [`find`] has listed.
+/// A directory in which inputs were searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Absolute path of the directory.
@@ -39,14 +40,15 @@ pub struct Directory {
 pub struct Inputs {
     /// The inputs, in the order of the paths given; those of one directory are sorted by name.
     pub inputs: Vec<Input>,
-    /// The directories that were listed.
+    /// The directories in which inputs were searched.
     pub directories: Vec<Directory>,
     /// Directories that could not be listed, each with the reason.
     pub unread: Vec<(PathBuf, String)>,
 }
 
 impl Inputs {
-    /// Removes everything inside the output directory `out`, and returns the removed directories.
+    /// Removes all inputs and directories inside the output directory `out` from the list, and
+    /// returns the removed directories.
     pub fn exclude_output(&mut self, out: &Path) -> Vec<PathBuf> {
         let Ok(out) = out.canonicalize() else {
             return Vec::new();
@@ -170,7 +172,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Recognizes a directory by its file names. `afl_instance`: its parent is an AFL++ instance.
+    /// Recognizes the type of a directory by the file names in it. `afl_instance`: its parent is an
+    /// AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {
@@ -200,7 +203,7 @@ impl Layout {
         }
     }
 
-    /// Returns the directory type for messages.
+    /// Returns a name of the directory type for messages, such as `AFL++`.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -213,7 +216,8 @@ impl Layout {
         }
     }
 
-    /// Returns why a file of this name is not an input; `None` if it is one.
+    /// Returns the reason why a file of this name in a directory of this type is not an input;
+    /// `None` if it is one.
     pub fn skip_reason(self, name: Option<&str>) -> Option<&'static str> {
         let fuzzer = name.and_then(CrashName::parse).map(|name| name.fuzzer);
         match (self, fuzzer) {
@@ -228,7 +232,8 @@ impl Layout {
         }
     }
 
-    /// Returns why a subdirectory of this name is not searched; `None` if it is.
+    /// Returns the reason why a subdirectory of this name in a directory of this type is not
+    /// searched; `None` if it is.
     pub fn directory_skip_reason(self, name: Option<&str>) -> Option<&'static str> {
         let begins = |begin| name.is_some_and(|name: &str| name.starts_with(begin));
         match self {
@@ -245,8 +250,8 @@ impl Layout {
         }
     }
 
-    /// Parses the name of an input in a directory of this type. AFL++ names hangs and crashes
-    /// without a signal alike, so the parent folder decides.
+    /// Parses the name of an input in a directory of this type; `None` if no known fuzzer gave it.
+    /// AFL++ names hangs and crashes without a signal alike, so the parent folder decides.
     pub fn read_name(self, path: &Path) -> Option<CrashName> {
         let name = path.file_name()?.to_str()?;
         let parsed = CrashName::parse(name).filter(|parsed| parsed.exact)?;
@@ -295,7 +300,7 @@ pub enum ReportedEnd {
 pub struct CrashName {
     /// The fuzzer that wrote the file.
     pub fuzzer: Fuzzer,
-    /// How the input failed in that fuzzer.
+    /// How the input failed in the fuzzer that found it, according to the file name.
     pub reported_end: ReportedEnd,
     /// Whether the whole name follows the fuzzer's scheme. `crash-1`, for example, only begins like
     /// a libFuzzer name, which ends with a hash.
@@ -328,14 +333,15 @@ const SIGNALS: [(&str, i32); 11] = [
 ];
 
 impl CrashName {
-    /// Parses a file name; `None` if no known fuzzer uses such names.
+    /// Parses the name of a crash file of another fuzzer; `None` if no known fuzzer uses such
+    /// names.
     pub fn parse(name: &str) -> Option<CrashName> {
         afl(name)
             .or_else(|| honggfuzz(name))
             .or_else(|| libfuzzer(name))
     }
 
-    /// Describes the failure for messages: `SIGSEGV`, `a timeout`.
+    /// Describes how the input failed in the other fuzzer, for messages: `SIGSEGV`, `a timeout`.
     pub fn describe(&self) -> String {
         match self.reported_end {
             ReportedEnd::Signal(number) => match SIGNALS.iter().find(|(_, known)| *known == number)

@@ -14,9 +14,9 @@ use ddfuzz_triage::{Class, Crash, Key, Severity};
 /// One complete entry of the output directory: a stored input and its crash record.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Id of the entry: its kind, keys and hash.
+    /// Id of the entry: kind, keys and hash of the input.
     pub id: EntryId,
-    /// Folder of the entry.
+    /// Folder with the files of the entry.
     pub folder: PathBuf,
     /// The crash record (`crash.json`).
     pub crash: Crash,
@@ -25,7 +25,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the entry from disk; `None` if it does not exist or is incomplete.
+    /// Reads the entry from disk; `None` if its input is missing, or its crash record is missing or
+    /// damaged.
     pub(super) fn read(root: &Path, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         let folder = id.folder(root);
         if !folder.join(layout::ORIGINAL).is_file() {
@@ -43,7 +44,8 @@ impl Entry {
         }))
     }
 
-    /// Returns whether the minimized input has another minor key than the entry.
+    /// Returns whether the minimized input has another minor key (call path to the bug) than the
+    /// input as found.
     pub fn shows_another_minor(&self) -> bool {
         let after = self.minimized.as_ref().and_then(|it| it.minor_after);
         after.is_some_and(|after| after.short() != self.id.minor())
@@ -86,13 +88,15 @@ impl Entry {
         read_whole(&self.original())
     }
 
-    /// Reads the smallest known failing input ([`Entry::reproducer`]).
+    /// Reads the smallest known failing input: `minimized` if it exists, else `original`
+    /// ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
 }
 
-/// Reads the smallest known failing input in an entry's folder.
+/// Reads the smallest known failing input in an entry's folder: `minimized` if it exists, else
+/// `original`.
 pub(super) fn reproducer_bytes(folder: &Path) -> Result<Vec<u8>, StoreError> {
     match json::bytes(&folder.join(layout::MINIMIZED))? {
         Some(bytes) => Ok(bytes),
@@ -104,12 +108,13 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
     json::bytes(path)?.ok_or_else(|| StoreError::NoSuch(path.to_owned()))
 }
 
-/// Progress of a minimality proof: the removals of single units that are proved not to fail.
+/// Progress of a proof of minimality: how many of the removals of parts of the input are known not
+/// to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
-    /// Number of removals tested.
+    /// Number of removals of parts of the input that were tested and do not fail.
     pub done: u64,
-    /// Number of removals to test.
+    /// Number of removals of parts of the input that the proof has to test.
     pub of: u64,
 }
 
@@ -123,11 +128,13 @@ pub struct Minimized {
     pub size_before: u64,
     /// Size of the reproducer, in bytes.
     pub size_after: u64,
-    /// Numbers of tests by how they were answered, as in the JSON result of `min`.
+    /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
+    /// `min`.
     pub tests: serde_json::Value,
-    /// Progress of the proof of `claim`.
+    /// Progress of the proof of minimality (`claim`).
     pub proved: Proved,
-    /// Minor key of the reproducer, which may differ from the key of the input as found.
+    /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
+    /// unknown.
     pub minor_after: Option<Key>,
     /// The reproducer as parsed by the harness, in Rust's `Debug` format; also in `debug.txt`.
     /// `None` if the harness does not print it.
@@ -136,7 +143,8 @@ pub struct Minimized {
     /// Whether the target crashes on every input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// Number of reproducer bytes not yet tried as `0` because the budget ended.
+    /// Number of bytes of the reproducer that were not yet replaced by `0` for a test, because the
+    /// budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
     /// How often the reproducer failed, if it did not fail every time, otherwise how often the
@@ -144,13 +152,14 @@ pub struct Minimized {
     /// failed once and not again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
-    /// Why the minimization was abandoned; `None` if it was not.
+    /// Reason why the minimization was abandoned; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
 }
 
 impl Minimized {
-    /// Returns whether the claim is completely proved and stronger than `best-so-far`.
+    /// Returns whether the minimality of the reproducer is completely proved and stronger than
+    /// `best-so-far`.
     pub fn is_proved(&self) -> bool {
         self.claim != "best-so-far" && self.proved.done >= self.proved.of
     }
@@ -170,25 +179,27 @@ impl Minimized {
 /// Record of a group (`group.json`), computed from its entries except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
-    /// Version of the JSON schema.
+    /// Version of the JSON schema of `group.json`.
     pub v: u32,
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
     /// Major key of the group, all hex digits.
     pub major: Key,
-    /// Highest severity of the group's entries.
+    /// Highest estimated severity of the group's entries.
     pub severity: Severity,
-    /// Time when the first entry was stored, as RFC 3339 in UTC.
+    /// Time when the group's first entry was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// For each minor key (12 hex digits), the hash of its best entry: proved first, then smallest.
+    /// For each minor key (12 hex digits), the hash of its best entry: proved minimal first, then
+    /// smallest.
     pub representatives: BTreeMap<String, String>,
     /// Number of runs that ended in the group, by campaign id.
     pub seen: BTreeMap<String, u64>,
 }
 
 impl GroupRecord {
-    /// Merges another record of the group: the higher severity, the earlier time and, for each
-    /// campaign, the larger count stay. Representatives are recomputed from the entries elsewhere.
+    /// Merges another record of the same group into this one: the higher severity, the earlier time
+    /// and, for each campaign, the larger count of runs stay. The best entries of minor keys are
+    /// chosen anew elsewhere.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -213,27 +224,29 @@ pub struct Group {
 }
 
 impl Group {
-    /// Iterates over the best entry of each minor key, sorted by minor key.
+    /// Iterates over the ids of the best entry of each minor key, sorted by minor key.
     pub fn representatives(&self) -> impl Iterator<Item = EntryId> {
         let major = self.record.major.short();
         (self.record.representatives.iter())
             .filter_map(move |(minor, hash)| EntryId::from_names(self.kind, &major, minor, hash))
     }
 
-    /// Reads all complete entries of the group, sorted by minor key and hash.
+    /// Reads all complete entries (inputs with their crash records) of the group, sorted by minor
+    /// key and hash.
     pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         let root = self.folder.ancestors().nth(2);
         let root = root.unwrap_or(&self.folder);
         read_entries(root, self.kind, &self.record.major.short())
     }
 
-    /// Returns how many runs of all campaigns ended in the group.
+    /// Returns the number of runs, over all campaigns, that ended in the group.
     pub fn runs_seen(&self) -> u64 {
         (self.record.seen.values()).fold(0, |sum, runs| sum.saturating_add(*runs))
     }
 }
 
-/// Rank by which the best entry of a minor key is chosen, before comparing bytes; less is better.
+/// Rank by which the best entry of a minor key is chosen; less is better. Entries of equal rank are
+/// compared by their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
     /// Whether the minimality of the reproducer is not proved.
@@ -245,7 +258,8 @@ pub(super) struct EntryRank {
 }
 
 impl EntryRank {
-    /// Computes the rank of an entry from its files.
+    /// Computes the rank of an entry from its files: whether its minimality is proved, whether its
+    /// reproducer has another minor key, and its size.
     pub(super) fn of(entry: &Entry) -> EntryRank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         EntryRank {
@@ -256,25 +270,26 @@ impl EntryRank {
     }
 }
 
-/// Ranks of the entries of one minor key, by entry hash.
+/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
-/// A group in the writer's memory: the record, and the ranks of all complete entries.
+/// A group in the writer's memory: its record, and the ranks by which the best entry of each minor
+/// key is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct GroupIndex {
-    /// The record, with up-to-date representatives.
+    /// The record of the group, with up-to-date best entries.
     pub(super) record: GroupRecord,
-    /// Ranks of the entries, by minor key.
+    /// Ranks of the complete entries, by minor key and hash of the input.
     pub(super) minors: BTreeMap<String, EntryRanks>,
 }
 
 impl GroupIndex {
-    /// Returns whether the group has this entry, complete.
+    /// Returns whether the group has an entry of this id with both input and crash record.
     pub(super) fn has(&self, id: &EntryId) -> bool {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// Makes an index without entries for the group of `entry`, first seen at `first_seen`.
+    /// Makes the index, still without entries, of the group of `entry`, first seen at `first_seen`.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -336,7 +351,7 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Sets the rank of an entry, new or changed, and updates the representative of its minor key.
+    /// Sets the rank of an entry, new or changed, and updates the best entry of its minor key.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -364,8 +379,8 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Recomputes the representative of `minor`: the entry of the lowest rank, then with the
-    /// smallest bytes, then with the smallest hash.
+    /// Chooses the best entry of `minor` anew: the one of the lowest rank, then with the smallest
+    /// bytes, then with the smallest hash.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());
@@ -395,14 +410,16 @@ impl GroupIndex {
     }
 }
 
-/// Reads the complete entries of a group, sorted by minor key and hash.
+/// Reads the complete entries (inputs with their crash records) of a group, sorted by minor key and
+/// hash.
 pub(super) fn read_entries(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
     let ids = entry_ids(root, kind, major)?;
     let entries = ids.iter().map(|id| Entry::read(root, id));
     entries.filter_map(Result::transpose).collect()
 }
 
-/// Lists all entries of a group that have a folder, complete or not, sorted.
+/// Lists the ids of all entries of a group that have a folder, complete or not, sorted by minor key
+/// and hash.
 pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<EntryId>, StoreError> {
     let folder = layout::group_folder(root, kind, major);
     let mut ids = Vec::new();
@@ -414,7 +431,8 @@ pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entr
     Ok(ids)
 }
 
-/// Lists kind and major key (12 hex digits) of all groups that have a folder, sorted.
+/// Lists kind and major key (12 hex digits) of all groups that have a folder in the output
+/// directory, sorted.
 pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -423,7 +441,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     Ok(groups)
 }
 
-/// Lists the major keys (12 hex digits) that have a folder, sorted.
+/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }

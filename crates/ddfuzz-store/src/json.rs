@@ -21,7 +21,7 @@ pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreEr
     Ok(atomic::write(path, &text_of(path, record)?)?)
 }
 
-/// Reads a file; `None` if it does not exist.
+/// Reads all bytes of a file; `None` if it does not exist.
 pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -30,7 +30,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Returns whether the error means that there is no such file or folder.
+/// Returns whether the system's error means that there is no such file or folder.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)

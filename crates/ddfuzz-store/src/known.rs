@@ -7,12 +7,12 @@ use std::path::Path;
 use crate::{Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// Number of hex digits that may identify a key in a list; reports show 12.
+/// Number of hex digits by which a list of muted groups may identify a key; reports show 12.
 const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
 const STABLE: &str = "stable:";
 
-/// Muted groups, identified by prefixes of their keys.
+/// Groups that the user has muted (reports leave them out), identified by prefixes of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownGroups {
     majors: BTreeSet<String>,
@@ -24,9 +24,9 @@ pub struct KnownGroups {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?} is not a key")]
 pub struct InvalidKey {
-    /// Line number, from 1.
+    /// Number of the line in the list, from 1.
     pub line: usize,
-    /// Content of the line, without comment.
+    /// Content of the line that is not a key, without comment.
     pub text: String,
 }
 
@@ -57,7 +57,7 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Mutes also all groups of another output directory.
+    /// Returns the muted groups, with all groups of another output directory muted, too.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
@@ -69,7 +69,8 @@ impl KnownGroups {
             || self.had.has_major(major)
     }
 
-    /// Returns whether crashes with this stable key are muted by the list.
+    /// Returns whether the user's list mutes crashes with this stable key (made of function names);
+    /// `false` for `None`.
     pub fn has_stable(&self, stable: Option<Key>) -> bool {
         let Some(stable) = stable.filter(|_| self.has_stable_keys()) else {
             return false;
@@ -78,14 +79,15 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Returns whether the crash is muted by its stable key, whatever its major key is.
+    /// Returns whether the crash is muted by its stable key (made of function names), whatever its
+    /// major key is.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());
         self.has_stable(stable) || stable.is_some_and(had)
     }
 
-    /// Returns whether any group is muted by a stable key.
+    /// Returns whether any group is muted by a stable key (made of function names).
     pub fn has_stable_keys(&self) -> bool {
         !self.stables.is_empty() || !self.had.stables.is_empty()
     }
@@ -124,14 +126,16 @@ impl BaselineGroups {
         Ok(had)
     }
 
-    /// Returns whether a group has this major key, whole or its first 12 hex digits.
+    /// Returns whether a group of the directory has this major key, whole or its first 12 hex
+    /// digits.
     pub fn has_major(&self, major: &str) -> bool {
         let short = major.get(..12).unwrap_or(major);
         self.majors.contains(short)
     }
 
-    /// Returns whether another build of the program has crashed with this stable key. The same
-    /// build does not count, because two crash sites in one function are two bugs.
+    /// Returns whether other builds of the program, and not `build`, have crashed with this stable
+    /// key (made of function names). In one build it does not identify a bug: two crash sites in
+    /// one function are two bugs.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);

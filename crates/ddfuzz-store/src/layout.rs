@@ -8,9 +8,9 @@ use ddfuzz_triage::{Class, Keys};
 
 // The files of an output directory; `lib.rs` describes each.
 
-/// The campaign file, which marks a directory as an output directory of ddfuzz.
+/// Name of the campaign file, which marks a directory as an output directory of ddfuzz.
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
-/// Default name of an output directory.
+/// Default name of an output directory, in the working directory.
 pub(super) const USUAL: &str = "ddfuzz-out";
 pub(super) const LOCK: &str = ".lock";
 /// Name and content of the file that makes git ignore the output directory.
@@ -19,25 +19,25 @@ pub(super) const STATE: &str = "state.json";
 pub(super) const STATS: &str = "stats.jsonl";
 pub(super) const TRIAGED: &str = "triage.jsonl";
 pub(super) const CORPUS: &str = "corpus";
-/// Folder of bundled programs.
+/// Folder in the output directory for the bundled programs that `reproduce.sh` scripts run.
 pub(super) const PROGRAMS: &str = "bin";
 pub(super) const GROUP: &str = "group.json";
 pub(super) const ORIGINAL: &str = "original";
 pub(super) const CRASH: &str = "crash.json";
 pub(super) const MINIMIZED: &str = "minimized";
-/// Result of the minimization.
+/// File with the result of an entry's minimization.
 pub(super) const OUTCOME: &str = "minimized.json";
-/// The minimized input as parsed by the harness, in Rust's `Debug` format.
+/// File with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
-/// Log of the minimization of a utility's command-line options.
+/// File with the log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
 pub(super) const STUDIES: &str = "studies";
 pub(super) const REPRODUCE: &str = "reproduce.sh";
 
-/// Number of hex digits of a key in a folder name.
+/// Number of hex digits of a major or minor key in a folder name.
 const KEY_DIGITS: usize = 12;
-/// Number of hex digits of a content hash in a file name.
+/// Number of hex digits of the hash of an input or program in a file name.
 const HASH_DIGITS: usize = 16;
 
 /// Kind of a finding. Each kind has its own folder in the output directory.
@@ -58,7 +58,7 @@ impl Kind {
     /// All kinds, in the order of reports.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
 
-    /// Returns the kind of a reproducible finding of this class.
+    /// Returns the kind of a reproducible failure of this class: hang, out of memory, else crash.
     pub fn of_class(class: &Class) -> Kind {
         match class.0.as_str() {
             "hang" => Kind::Hang,
@@ -67,7 +67,8 @@ impl Kind {
         }
     }
 
-    /// Returns the kind as a noun for reports.
+    /// Returns the kind as a noun for reports: `crash`, `flaky crash`, `hang`, `out-of-memory
+    /// failure`.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Kind::Crash => "crash",
@@ -77,7 +78,8 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the kind's folder.
+    /// Returns the name of the kind's folder in the output directory: `crashes`, `flaky`, `hangs`
+    /// or `oom`.
     pub fn folder(self) -> &'static str {
         match self {
             Kind::Crash => "crashes",
@@ -88,7 +90,8 @@ impl Kind {
     }
 }
 
-/// Returns the name of a content: the first 16 hex digits of its blake3 hash.
+/// Returns the file name under which an input or program is stored: the first 16 hex digits of the
+/// blake3 hash of its bytes.
 pub fn hash_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..HASH_DIGITS].to_owned()
 }
@@ -103,7 +106,7 @@ pub struct EntryId {
 }
 
 impl EntryId {
-    /// Makes the id of the entry for `input`, whose run ended with `keys`.
+    /// Makes the id of the entry for `input`, whose run ended in a crash with these keys.
     pub fn of(kind: Kind, keys: &Keys, input: &[u8]) -> EntryId {
         EntryId {
             kind,
@@ -124,7 +127,8 @@ impl EntryId {
         })
     }
 
-    /// Returns the id of the same input and keys under another kind.
+    /// Returns the id of the entry with the same input and keys under another kind, such as
+    /// `flaky`.
     pub fn among(&self, kind: Kind) -> EntryId {
         EntryId {
             kind,
@@ -132,7 +136,7 @@ impl EntryId {
         }
     }
 
-    /// Returns the kind of the entry.
+    /// Returns the kind of the entry: crash, flaky crash, hang or out of memory.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -170,22 +174,24 @@ impl EntryId {
     }
 }
 
-/// Returns the folder of a group; `major` is the first 12 hex digits of its key.
+/// Returns the folder of a group in the output directory `root`; `major` is the first 12 hex digits
+/// of the group's major key.
 pub(super) fn group_folder(root: &Path, kind: Kind, major: &str) -> PathBuf {
     root.join(kind.folder()).join(major)
 }
 
-/// Returns whether `name` can be the folder of a major or minor key.
+/// Returns whether `name` can be the folder of a major or minor key: 12 lower-case hex digits.
 pub(super) fn is_key_name(name: &str) -> bool {
     name.len() == KEY_DIGITS && is_hex(name)
 }
 
-/// Returns whether `name` can be the file of a study: a campaign id in hex digits, then `.json`.
+/// Returns whether `name` can be the file of a study: a campaign id in lower-case hex digits, then
+/// `.json`.
 pub(super) fn is_study_name(name: &str) -> bool {
     name.strip_suffix(".json").is_some_and(is_hex)
 }
 
-/// Returns whether `name` can be the hash of a content.
+/// Returns whether `name` can be the hash of a stored input or program: 16 lower-case hex digits.
 pub(super) fn is_hash_name(name: &str) -> bool {
     name.len() == HASH_DIGITS && is_hex(name)
 }

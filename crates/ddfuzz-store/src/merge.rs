@@ -17,9 +17,9 @@ use ddfuzz_triage::Crash;
 /// Result of a merge: number of groups and of new entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Number of groups in the directory after the merge.
+    /// Number of groups in the destination after the merge.
     pub groups: u64,
-    /// Number of entries that the merge has added.
+    /// Number of entries (stored inputs) that the merge has added to the destination.
     pub new_entries: u64,
 }
 
@@ -71,7 +71,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     Ok(merged)
 }
 
-/// Merges one group and returns the number of new entries.
+/// Merges one group of the directory `from` into the directory `into`, and returns the number of
+/// entries that are new there.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
     // Read before copying, because copies have new modification times.
@@ -98,7 +99,8 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
     Ok(new_entries)
 }
 
-/// Copies the bundled programs that `into` does not have.
+/// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
+/// does not have.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
@@ -134,7 +136,8 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Merges the entry in folder `from` into the folder `into`; returns whether the entry is new.
+/// Merges the entry in folder `from` into the folder `into`; returns whether `into` did not have it
+/// before.
 fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
@@ -162,7 +165,8 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     Ok(new)
 }
 
-/// Replaces the file by `theirs` if that is smaller by `compare`, or if the file does not exist.
+/// Writes `theirs` to the file at `path` if the file does not exist, or `compare` orders `theirs`
+/// before the bytes there. `program` makes the file executable.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,
@@ -182,7 +186,8 @@ fn keep_least(
     Ok(())
 }
 
-/// Orders crash records by origin, number of the utility's arguments, and text; damaged ones last.
+/// Compares two crash records to choose one in a merge: by origin, number of the utility's
+/// arguments, and text; a damaged one is the greater.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
@@ -194,7 +199,8 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// Progress of a minimization; less is better.
+/// How far the minimization of an input has come, to choose between two directories' minimizations;
+/// less is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     unfinished: bool,
@@ -217,8 +223,8 @@ impl Progress {
     }
 }
 
-/// Orders the minimizations of two folders: finished before unfinished, then proved, then by size
-/// and bytes, then by the text of result and log.
+/// Compares the minimizations in two folders of one entry; the better one is less: finished before
+/// unfinished, then proved, then by size and bytes, then by the text of result and log.
 fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     let order = Progress::of(a)?.cmp(&Progress::of(b)?);
     if order.is_ne() {

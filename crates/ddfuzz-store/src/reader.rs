@@ -13,7 +13,8 @@ use crate::{
 };
 use ddfuzz_model::files::FileError;
 
-/// A checkpoint with the id of its campaign; a new campaign ignores an older one's checkpoint.
+/// A campaign's checkpoint as stored in `state.json`, with the id of the campaign, by which a new
+/// campaign recognizes and ignores the checkpoint of an older one.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State<T> {
     pub(super) campaign: String,
@@ -21,7 +22,7 @@ pub(super) struct State<T> {
 }
 
 /// A reader of an output directory. It locks and changes nothing. Each call reads the files anew
-/// and skips temporary files and incomplete entries.
+/// and skips temporary files and incomplete entries (inputs without a crash record).
 #[derive(Clone, Debug)]
 pub struct Reader {
     root: PathBuf,
@@ -46,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// Makes a reader without checking that `root` is an output directory.
+    /// Makes a reader of the output directory `root` without checking that it is one.
     pub(super) fn at(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
@@ -63,7 +64,8 @@ impl Reader {
         CampaignFile::read(&self.root)?.ok_or_else(|| StoreError::NotOurs(self.root.clone()))
     }
 
-    /// Reads all groups of one kind, sorted by major key.
+    /// Reads all groups (bugs) of one kind (crash, flaky crash, hang or out of memory), sorted by
+    /// major key.
     pub fn groups(&self, kind: Kind) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for major in group::majors(&self.root, kind)? {
@@ -72,9 +74,9 @@ impl Reader {
         Ok(groups)
     }
 
-    /// Reads the group with this major key (12 hex digits); `None` if it has no complete entry. The
-    /// record is recomputed from the entries, so it is right even if a writer was killed before it
-    /// updated `group.json`.
+    /// Reads the group (bug) with this major key (12 hex digits); `None` if it has neither a record
+    /// nor a complete entry (input with crash record). The record is recomputed from the entries,
+    /// so it is right even if a writer was killed before it updated `group.json`.
     pub fn group(&self, kind: Kind, major: &str) -> Result<Option<Group>, StoreError> {
         let index = GroupIndex::read(&self.root, kind, major)?;
         Ok(index.map(|index| Group {
@@ -84,7 +86,8 @@ impl Reader {
         }))
     }
 
-    /// Reads the groups of all kinds whose major key starts with the given hex digits.
+    /// Reads the groups of all kinds (crash, hang, …) whose major key starts with the given hex
+    /// digits.
     pub fn groups_named(&self, beginning: &str) -> Result<Vec<Group>, StoreError> {
         let mut groups = Vec::new();
         for (kind, major) in group::all(&self.root)? {
@@ -96,12 +99,14 @@ impl Reader {
         Ok(groups)
     }
 
-    /// Reads the complete entries of a group, sorted by minor key and hash.
+    /// Reads the complete entries (inputs with their crash records) of a group, sorted by minor key
+    /// and hash.
     pub fn entries(&self, kind: Kind, major: &str) -> Result<Vec<Entry>, StoreError> {
         group::read_entries(&self.root, kind, major)
     }
 
-    /// Reads one entry; `None` if it does not exist or is incomplete.
+    /// Reads one entry (a stored input with its crash record); `None` if the input is missing, or
+    /// the record is missing or damaged.
     pub fn entry(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         Entry::read(&self.root, id)
     }
@@ -118,7 +123,8 @@ impl Reader {
         Ok(incomplete)
     }
 
-    /// Returns whether a representative of the group has a muted stable key.
+    /// Returns whether the group is muted by a stable key (made of function names): by that of the
+    /// best stored input of any of its minor keys. `false` if the group does not exist.
     pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
@@ -137,7 +143,8 @@ impl Reader {
         Ok(false)
     }
 
-    /// Lists all stored inputs, also of incomplete entries, sorted by kind, keys and hash.
+    /// Lists the ids of all stored inputs, also of those without a crash record, sorted by kind,
+    /// keys and hash.
     pub fn originals(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = Vec::new();
         for (kind, major) in group::all(&self.root)? {
@@ -147,29 +154,30 @@ impl Reader {
         Ok(ids)
     }
 
-    /// Lists the files of the corpus, sorted by name.
+    /// Lists the paths of the inputs in the campaign's corpus, sorted by name.
     pub fn corpus(&self) -> Result<Vec<PathBuf>, StoreError> {
         let folder = self.root.join(layout::CORPUS);
         let names = sorted_names(&folder, layout::is_hash_name)?;
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    /// Returns whether the group with this major key (12 hex digits) is muted, by its major key or
-    /// a stable key. A group that cannot be read is not muted.
+    /// Returns whether the group with this major key (12 hex digits) is muted (left out of
+    /// reports), by its major key or a stable key. If the group cannot be read, only the major key
+    /// counts.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.has_stable_keys()
                 && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
-    /// Returns whether the corpus contains this input.
+    /// Returns whether the campaign's corpus contains this input.
     pub fn has_in_corpus(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
     }
 
-    /// Reads the checkpoint of the directory's campaign; `None` if the campaign has saved none.
-    /// Fails if the file cannot be read or is not a `T`.
+    /// Reads the checkpoint (`state.json`) of the directory's campaign; `None` if the campaign has
+    /// saved none. Fails if the file cannot be read or is not a `T`.
     pub fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let path = self.root.join(layout::STATE);

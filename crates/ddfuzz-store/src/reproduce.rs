@@ -11,7 +11,8 @@ use ddfuzz_exec::{
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Class;
 
-/// Shell code that finds the entry's folder and, in it, the smallest failing input.
+/// Shell code of `reproduce.sh` that sets `$here` to the script's folder and `$input` to the
+/// smallest failing input in it.
 const FIND: &str = r#"
 case $0 in
 */*) here=${0%/*} ;;
@@ -26,7 +27,8 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code that makes a temporary working directory and copies the input into it.
+/// Shell code of `reproduce.sh` that makes a temporary working directory and copies the input into
+/// it.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -38,19 +40,19 @@ ulimit -c 0
 }
 "#;
 
-/// Shell word for the copy of the input.
+/// Shell word for the path of the copy of the input in the temporary directory.
 const COPY: &[u8] = b"\"$scratch/input\"";
 
-/// First lines of the script's part that starts gdb.
+/// First lines of the part of `reproduce.sh` that starts gdb.
 const GDB: &str = "if [ \"${1-}\" = gdb ]; then\n    shift\n";
 
-/// Returns whether a script can show the crash in gdb.
+/// Returns whether the text of a `reproduce.sh` has a part that shows the crash in gdb.
 pub(super) fn has_gdb(script: &[u8]) -> bool {
     let part = GDB.as_bytes();
     script.windows(part.len()).any(|window| window == part)
 }
 
-/// Shell code that prints the program's exit status and exits with it.
+/// Shell code at the end of `reproduce.sh` that prints the program's exit status and exits with it.
 const END: &str = r#"status=$?
 echo "ended with status $status" >&2
 exit "$status"
@@ -119,7 +121,7 @@ pub fn script(
     text
 }
 
-/// Generates the comment at the top of the script.
+/// Generates the comment at the top of `reproduce.sh`.
 fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     format!(
         "#!/bin/sh\n\
@@ -133,12 +135,14 @@ fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     )
 }
 
-/// Returns the class up to its first `:`, which is the tool that reported the crash.
+/// Returns the class of a crash up to its first `:`, which names the tool that reported it
+/// (`asan`).
 fn tool(class: &Class) -> &str {
     class.0.split(':').next().unwrap_or_default()
 }
 
-/// Generates the comment that explains the exit status of a failing run, if no plain signal.
+/// Generates the comment in `reproduce.sh` that explains the exit status of a failing run; empty if
+/// the crash is a plain signal.
 fn how_it_shows(kind: Kind, class: &Class) -> String {
     let text = match (kind, tool(class)) {
         (Kind::Hang, _) => {
@@ -162,8 +166,9 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
     format!("# {text}.\n")
 }
 
-/// Generates the `ulimit` lines for a hang or an out-of-memory failure. `shadowed` means that a
-/// sanitizer maps terabytes of address space, which rules out a memory limit.
+/// Generates the `ulimit` lines for a hang or an out-of-memory failure; empty for crashes.
+/// `shadowed` means that a sanitizer maps terabytes of address space, which rules out a memory
+/// limit.
 fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
@@ -177,7 +182,7 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     }
 }
 
-/// Generates the `timeout` command for a hang that sleeps and so never reaches a CPU limit.
+/// Generates the `timeout` command that stops a hang which sleeps and so never reaches a CPU limit.
 fn timeout_command(target: &Target) -> String {
     let limits = &target.limits;
     // Longer than the CPU limit allows even on a busy machine.
@@ -195,7 +200,7 @@ fn timeout_command(target: &Target) -> String {
     format!("timeout {foreground}-k 5 {seconds} ")
 }
 
-/// Generates the line that sets `$options`, the options for sanitizers.
+/// Generates the line of `reproduce.sh` that sets `$options`, the options for sanitizers.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
     let is_oom = kind == Kind::Oom;
@@ -209,19 +214,19 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
     format!("options={}{allocation}\n", sanitizer_options(leaks, memory))
 }
 
-/// Line of the head comment that explains how to use gdb.
+/// Line of the comment at the top of `reproduce.sh` that explains how to use gdb.
 const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
                       reproduce.sh gdb -batch -ex bt\n";
 
-/// Returns whether gdb can show the crash. Not in gdb: leaks (LeakSanitizer needs to trace the
+/// Returns whether gdb can show the crash. It cannot show leaks (LeakSanitizer needs to trace the
 /// process itself), targets at a terminal (gdb uses it), and scripts.
 fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     let at_terminal = matches!(target.channel, Channel::Terminal(_));
     tool(class) != "lsan" && !at_terminal && !is_script(program)
 }
 
-/// Generates the lines that run the program in gdb if the script's first argument is `gdb`. The
-/// input and the limits are set by gdb's `exec-wrapper`.
+/// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
+/// is `gdb`. The input and the limits are set by gdb's `exec-wrapper`.
 fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &[u8]) -> Vec<u8> {
     let mut text = GDB.as_bytes().to_vec();
     let wrapper = match kind {
@@ -254,7 +259,8 @@ fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &
     text
 }
 
-/// Returns the gdb commands that stop at a Rust panic or at exit, for failures without a signal.
+/// Returns the gdb options that stop the program at a Rust panic or at its exit, for failures
+/// without a signal; empty for others.
 fn stops_at(class: &Class) -> &'static [u8] {
     match tool(class) {
         "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
@@ -263,7 +269,8 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// Generates the `env` command before the program; empty if no variable is to be set.
+/// Generates the `env` command that sets the program's environment variables; empty if none is to
+/// be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);
@@ -290,7 +297,8 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     line
 }
 
-/// Generates the shell words of the program and its arguments.
+/// Generates the shell words of the program and its arguments, with the input file in place of
+/// `@@`.
 fn command(target: &Target) -> Vec<u8> {
     let mut line = b"\"$program\"".to_vec();
     let mut named = 0;
@@ -301,8 +309,8 @@ fn command(target: &Target) -> Vec<u8> {
     line
 }
 
-/// Generates the variables with sanitizer options. Our options come after the user's own, because
-/// of two equal options the last one counts.
+/// Generates shell words that set the environment variables with sanitizer options. Our options
+/// come after the user's own, because of two equal options the last one counts.
 fn sanitizer_variables(target: &Target) -> Vec<u8> {
     let mut words = Vec::new();
     for name in Sanitizer::ALL.map(Sanitizer::variable) {

@@ -12,15 +12,15 @@ use ddfuzz_triage::Subject;
 /// Result of a study: the utilities that were fuzzed on one machine, and how their runs ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRecord {
-    /// Version of the JSON schema ([`StudyRecord::VERSION`]).
+    /// Version of the record's JSON schema ([`StudyRecord::VERSION`]).
     pub v: u32,
     /// Id of the study's campaign.
     pub campaign: String,
-    /// Host name of the machine.
+    /// Host name of the machine on which the study ran.
     pub host: String,
-    /// Name of the operating system, from `/etc/os-release`.
+    /// Name of the machine's operating system, from `/etc/os-release`.
     pub system: String,
-    /// Version of the kernel.
+    /// Version of the machine's kernel.
     pub kernel: String,
     /// Start of the study, as RFC 3339 in UTC.
     pub started: String,
@@ -31,7 +31,7 @@ pub struct StudyRecord {
     /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
-    /// Parts of the sandbox in which the utilities ran.
+    /// Names of the parts of the sandbox in which the utilities ran.
     pub sandbox: Vec<String>,
     /// Results of the utilities, in the order of the list.
     pub utilities: Vec<UtilityRecord>,
@@ -41,9 +41,9 @@ impl StudyRecord {
     /// Current version of the JSON schema.
     pub const VERSION: u32 = 1;
 
-    /// Merges another record of the same study. For each utility the result with more runs stays;
-    /// the other fields come from the record whose JSON text sorts first, so that the order of
-    /// merging does not matter.
+    /// Merges another record of the same study into this one. For each utility the result with more
+    /// runs stays; the other fields come from the record whose JSON text sorts first, so that the
+    /// order of merging does not matter.
     pub fn join(&mut self, other: &StudyRecord) {
         let head = |study: &StudyRecord| {
             let utilities = Vec::new();
@@ -75,7 +75,8 @@ impl StudyRecord {
     }
 }
 
-/// Labels that say why a utility was not run in this call; a later call tries it again.
+/// Labels of utilities that were not run in a call of `ddfuzz revisit`, and why; a later call tries
+/// them again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -84,7 +85,7 @@ pub const REFUSALS: [&str; 5] = [
     "no-channel",
 ];
 
-/// Checks whether the label says why a utility was not run.
+/// Returns whether a utility's label says why the utility was not run (is one of [`REFUSALS`]).
 pub fn is_refusal(label: &str) -> bool {
     REFUSALS.contains(&label)
 }
@@ -102,48 +103,50 @@ pub struct UtilityRecord {
     pub version: Option<String>,
     /// Path of the program; `None` if it is missing.
     pub path: Option<OsText>,
-    /// Label of a special utility, such as `missing` or `setuid`; `None` for normal ones.
+    /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
+    /// normal ones.
     pub label: Option<String>,
     /// Explanation of the label, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Numbers of runs by channel and kind of input.
+    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
     pub tallies: Vec<Tally>,
-    /// Numbers of runs that ended in each group.
+    /// Numbers of the utility's runs that ended in each group.
     pub groups: Vec<GroupTally>,
-    /// Whether all runs that the study asks for are done.
+    /// Whether all runs of the utility that the study asks for are done.
     pub done: bool,
 }
 
 impl UtilityRecord {
-    /// Sums the tallies of all channels and kinds of input.
+    /// Returns the utility's numbers of runs, summed over all channels and kinds of input.
     pub fn total(&self) -> Tally {
         Tally::total(&self.tallies)
     }
 
-    /// Checks whether the utility was run at all.
+    /// Returns whether the utility was run at all.
     pub fn is_run(&self) -> bool {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Ranks records of the same utility by progress: more runs is greater. The JSON text breaks
-    /// ties, so that the order of merging does not matter.
+    /// Returns a rank for records of the same utility by progress: more runs is greater. The JSON
+    /// text breaks ties, so that the order of merging does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
     }
 }
 
-/// Numbers of runs over one channel with one kind of input, by how the runs ended.
+/// Numbers of runs over one channel (how inputs reached the program) with one kind of input, by how
+/// the runs ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// How the input reached the program: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
     pub channel: String,
     /// Kind of input: a name of the classic generator, `keys`, or `empty`.
     pub kind: String,
-    /// Number of runs.
+    /// Number of runs over this channel with this kind of input.
     pub runs: u64,
-    /// Number of runs that crashed.
+    /// Number of runs over this channel with this kind of input that crashed.
     pub crashes: u64,
     /// Number of runs over the time limit.
     pub hangs: u64,
@@ -157,14 +160,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Sums tallies; channel and kind of the sum are empty.
+    /// Returns the sum of some tallies (numbers of runs); its channel and kind of input are empty.
     pub fn total(tallies: &[Tally]) -> Tally {
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
         total
     }
 
-    /// Adds the counts of another tally.
+    /// Adds the numbers of runs of another tally to these.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -184,7 +187,7 @@ pub struct GroupTally {
     pub major: String,
     /// Number of runs that ended in the group.
     pub runs: u64,
-    /// How often the reproducer fails when it is run again; `None` if it was not run again.
+    /// How often the group's reproducer fails when it is run again; `None` if it was not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
 }
@@ -192,17 +195,18 @@ pub struct GroupTally {
 /// How often a reproducer failed when it was run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// Number of re-runs (plain `execve`, with address randomization) that ended in the same group.
+    /// Number of re-runs (plain `execve`, with address randomization) that ended in the
+    /// reproducer's group.
     pub hits: u32,
-    /// Number of re-runs.
+    /// Number of re-runs of the reproducer.
     pub tries: u32,
-    /// Number of further re-runs without address randomization that ended in the group, of `tries`;
-    /// `None` if all of the first failed.
+    /// Number of as many further re-runs without address randomization that ended in the
+    /// reproducer's group; `None` if all re-runs with randomization did.
     pub fixed_hits: Option<u32>,
 }
 
 impl Reader {
-    /// Reads the results of all studies in the directory, sorted by campaign id.
+    /// Reads the results of all studies in the output directory, sorted by campaign id.
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
@@ -216,13 +220,14 @@ impl Reader {
 }
 
 impl Store {
-    /// Writes the result of a study. If that fails, the earlier file stays.
+    /// Writes the result of a study to `studies/CAMPAIGN.json`. If that fails, the earlier file
+    /// stays.
     pub fn write_study(&self, study: &StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&study.campaign)?;
         json::write(&path, study)
     }
 
-    /// Merges a study of another directory into this one.
+    /// Merges the result of a study from another output directory into this one.
     pub(super) fn take_study(&self, theirs: StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&theirs.campaign)?;
         // Joining a new study with itself sorts it.
@@ -250,8 +255,8 @@ impl Store {
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the log path for minimizing the entry's command-line options, and creates its
-    /// folder.
+    /// Returns the path of the log for minimizing the command-line options of an entry's utility,
+    /// and creates the log's folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

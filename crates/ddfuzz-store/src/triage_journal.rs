@@ -9,38 +9,38 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::Appender;
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
-/// One line of the journal: the result of running one input on one target.
+/// One line of the journal of `ddfuzz triage`: the result of running one input on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Version of the line's schema ([`Triaged::VERSION`]).
+    /// Version of the schema of the journal's lines ([`Triaged::VERSION`]).
     pub v: u32,
-    /// Id of the campaign that the line belongs to.
+    /// Id of the campaign for which the input was run.
     pub campaign: String,
     /// Hash of the target: program file, arguments, environment, limits and version of the keys.
     pub target: ContentHash,
-    /// Hash of the input.
+    /// Hash of the input that was run.
     pub input: ContentHash,
     /// Size of the input, in bytes.
     pub size: u64,
-    /// End of the last run: exit status, signal, timeout or out of memory.
+    /// How the last run of the input ended: exit status, signal, timeout or out of memory.
     pub ended: Ended,
-    /// Number of runs that ended in this crash.
+    /// Number of runs of the input that ended in its crash.
     pub hits: u32,
-    /// Number of runs made.
+    /// Number of runs of the input.
     pub tries: u32,
-    /// Whether a full crash record was made for this very input. Otherwise only its keys were
+    /// Whether a full crash record was made for the input itself. Otherwise only its keys were
     /// computed, and `crash` is the record of another input with the same keys.
     pub examined: bool,
-    /// The crash; null if the input does not crash.
+    /// Summary of the crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
 }
 
 impl Triaged {
-    /// Current version of the line's schema.
+    /// Current version of the schema of the journal's lines.
     pub const VERSION: u32 = 1;
 }
 
-/// Summary of a crash: the fields that the table of groups needs in memory.
+/// Summary of a crash in a line of the journal: the fields that the table of groups needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrashLine {
     /// Kind of failure: crash, flaky crash, hang or out of memory.
@@ -59,7 +59,7 @@ pub struct CrashLine {
     pub severity: Severity,
     /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Way of execution that showed the crash.
+    /// Way in which the target was run when it crashed: fork server, `execve` and so on.
     pub way: Way,
     /// Location of the crash in the user's code: function and line, or module and offset.
     pub place: Option<String>,
@@ -73,13 +73,13 @@ pub struct CrashLine {
     pub build: Option<String>,
 }
 
-/// The journal of `triage`, open for appending.
+/// The journal of `ddfuzz triage`, open for appending.
 #[derive(Debug)]
 pub struct TriageJournal(Appender);
 
 impl Store {
-    /// Opens the journal for appending and returns its existing lines, oldest first. A torn last
-    /// line is removed; a damaged line is skipped, so that its input runs again.
+    /// Opens the journal of `ddfuzz triage` for appending and returns its existing lines, oldest
+    /// first. A torn last line is removed; a damaged line is skipped, so that its input runs again.
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
         let appender = Appender::open(&path)?;
@@ -88,7 +88,8 @@ impl Store {
 }
 
 impl Reader {
-    /// Reads the journal's lines, oldest first; empty without a journal. Damaged lines are skipped.
+    /// Reads the lines of the journal of `ddfuzz triage`, oldest first; empty without a journal.
+    /// Damaged lines are skipped.
     pub fn triaged(&self) -> Result<Vec<Triaged>, StoreError> {
         let path = self.root().join(layout::TRIAGED);
         let text = json::bytes(&path)?.unwrap_or_default();
@@ -99,14 +100,15 @@ impl Reader {
 }
 
 impl TriageJournal {
-    /// Appends a line. The line survives the death of the process, but not yet a power failure.
-    /// Fails if the line cannot be written completely.
+    /// Appends a line to the journal. The line survives the death of the process, but not yet a
+    /// power failure. Fails if the line cannot be written completely.
     pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
         let text = json::line_of(self.0.path(), line)?;
         Ok(self.0.append(&text)?)
     }
 
-    /// Flushes all lines to the storage device, so that they survive a power failure.
+    /// Flushes all lines of the journal to the storage device, so that they survive a power
+    /// failure.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.0.sync()?)
     }

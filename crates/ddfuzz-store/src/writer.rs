@@ -33,16 +33,16 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the directory for writing. A missing or empty directory is created for `campaign`; a
-    /// directory that has a campaign keeps it ([`Store::resumed`] is true then). Work that a killed
-    /// writer left unfinished is repaired. Errors: [`StoreError::NotOurs`],
+    /// Opens an output directory for writing. A missing or empty directory is created for
+    /// `campaign`; a directory that has a campaign keeps it ([`Store::resumed`] is true then). Work
+    /// that a killed writer left unfinished is repaired. Errors: [`StoreError::NotOurs`],
     /// [`StoreError::OtherVersion`], [`StoreError::InUse`], or a damaged campaign file; the
     /// directory is not changed then.
     pub fn create_or_resume(root: &Path, campaign: Campaign) -> Result<Store, StoreError> {
         Store::open(root, Some(campaign))
     }
 
-    /// Opens the directory for reading only. Errors: See [`Reader::open`].
+    /// Opens an output directory for reading only, without a lock. Errors: See [`Reader::open`].
     pub fn open_read(root: &Path) -> Result<Reader, StoreError> {
         Reader::open(root)
     }
@@ -91,7 +91,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads all groups, and rewrites each group's record that does not match its entries.
+    /// Reads all groups of the output directory, and rewrites each group's record that does not
+    /// match its entries.
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
         for (kind, major) in group::all(root)? {
@@ -108,7 +109,7 @@ impl Store {
         self.move_what_never_fails()
     }
 
-    /// Moves crashes that never failed again to `flaky/`, where a killed writer has not done so.
+    /// Moves crashes that never failed again to `flaky/`, if a writer was killed before it did so.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
@@ -120,23 +121,23 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a reader of the directory.
+    /// Returns a reader of the output directory.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Returns the content of the campaign file (`ddfuzz.json`).
+    /// Returns the content of the output directory's campaign file (`ddfuzz.json`).
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
 
-    /// Returns whether the directory already had a campaign when it was opened.
+    /// Returns whether the output directory already had a campaign when it was opened.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Replaces the directory's campaign by a new one. The findings of the earlier campaign stay;
-    /// its checkpoint is ignored from now on.
+    /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
+    /// stay; its checkpoint is ignored from now on.
     pub fn begin(&mut self, campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(earlier) = file.current.replace(campaign) {
@@ -145,7 +146,8 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Records the build that the campaign runs from now on, or the status of groups with it.
+    /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. If it
+    /// is already the last one there, its record is replaced, to add how groups fare with it.
     pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(campaign) = &mut file.current {
@@ -165,8 +167,8 @@ impl Store {
         Ok(())
     }
 
-    /// Saves the campaign's checkpoint, which [`Reader::load_state`] reads. Fails if the file
-    /// cannot be written; the previous checkpoint stays.
+    /// Saves the campaign's checkpoint (`state.json`), which [`Reader::load_state`] reads. Fails if
+    /// the file cannot be written; the previous checkpoint stays.
     pub fn save_state<T: Serialize>(&self, state: &T) -> Result<(), StoreError> {
         let campaign = self.file.current.as_ref();
         let saved = State {
@@ -191,7 +193,7 @@ impl Store {
         Ok(answer?)
     }
 
-    /// Adds an input to the corpus and returns its path.
+    /// Adds an input to the campaign's corpus and returns the path of its file.
     pub fn add_to_corpus(&mut self, input: &[u8]) -> Result<PathBuf, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));

@@ -20,7 +20,7 @@ enum Refused {
     NoText,
 }
 
-/// Parses settings, one per line.
+/// Parses settings (`name=value`), one per line.
 fn parse(text: &str) -> Result<BTreeMap<&str, &str>, Refused> {
     let mut settings = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {

@@ -14,7 +14,7 @@
 //! `--target`, even for the machine's own target, keeps the flags away from build scripts. Do not
 //! use this feature together with a sanitizer, whose runtime defines the same functions.
 
-/// Defines callbacks that do nothing.
+/// Defines C functions that do nothing, for the calls that SanitizerCoverage inserts.
 macro_rules! callbacks {
     ($($(#[$doc:meta])* $name:ident($($argument:ty),*);)*) => {
         $(
@@ -26,38 +26,40 @@ macro_rules! callbacks {
 }
 
 callbacks! {
-    /// Called with the start and the end of a module's counters.
+    /// Does nothing. Called at the start with the start and the end of a module's counters.
     __sanitizer_cov_8bit_counters_init(*mut u8, *mut u8);
-    /// Called with the start and the end of a module's table of code addresses.
+    /// Does nothing. Called at the start with the start and the end of a module's table of code
+    /// addresses.
     __sanitizer_cov_pcs_init(*const usize, *const usize);
-    /// Called with the start and the end of a module's guards.
+    /// Does nothing. Called at the start with the start and the end of a module's guards.
     __sanitizer_cov_trace_pc_guard_init(*mut u32, *mut u32);
-    /// Called when the edge of a guard is executed.
+    /// Does nothing. Called when the edge of a guard is executed.
     __sanitizer_cov_trace_pc_guard(*mut u32);
-    /// Called before an indirect call.
+    /// Does nothing. Called before an indirect call.
     __sanitizer_cov_trace_pc_indir(usize);
-    /// Called before a comparison of 8-bit numbers.
+    /// Does nothing. Called before a comparison of 8-bit numbers.
     __sanitizer_cov_trace_cmp1(u8, u8);
-    /// Called before a comparison of 16-bit numbers.
+    /// Does nothing. Called before a comparison of 16-bit numbers.
     __sanitizer_cov_trace_cmp2(u16, u16);
-    /// Called before a comparison of 32-bit numbers.
+    /// Does nothing. Called before a comparison of 32-bit numbers.
     __sanitizer_cov_trace_cmp4(u32, u32);
-    /// Called before a comparison of 64-bit numbers.
+    /// Does nothing. Called before a comparison of 64-bit numbers.
     __sanitizer_cov_trace_cmp8(u64, u64);
-    /// Called before a comparison with an 8-bit constant.
+    /// Does nothing. Called before a comparison with an 8-bit constant.
     __sanitizer_cov_trace_const_cmp1(u8, u8);
-    /// Called before a comparison with a 16-bit constant.
+    /// Does nothing. Called before a comparison with a 16-bit constant.
     __sanitizer_cov_trace_const_cmp2(u16, u16);
-    /// Called before a comparison with a 32-bit constant.
+    /// Does nothing. Called before a comparison with a 32-bit constant.
     __sanitizer_cov_trace_const_cmp4(u32, u32);
-    /// Called before a comparison with a 64-bit constant.
+    /// Does nothing. Called before a comparison with a 64-bit constant.
     __sanitizer_cov_trace_const_cmp8(u64, u64);
-    /// Called before a `match` on a number, with the number and the table of its cases.
+    /// Does nothing. Called before a `match` on a number, with the number and the table of its
+    /// cases.
     __sanitizer_cov_trace_switch(u64, *mut u64);
-    /// Called before a division by a 32-bit number.
+    /// Does nothing. Called before a division by a 32-bit number.
     __sanitizer_cov_trace_div4(u32);
-    /// Called before a division by a 64-bit number.
+    /// Does nothing. Called before a division by a 64-bit number.
     __sanitizer_cov_trace_div8(u64);
-    /// Called before an array is indexed.
+    /// Does nothing. Called before an array is indexed.
     __sanitizer_cov_trace_gep(usize);
 }

@@ -4,7 +4,7 @@ use std::{ffi::c_int, sync::Once};
 
 use crate::Status;
 
-/// The input as a slice.
+/// Returns the `length` bytes at `data` as a slice; the empty slice if `length` is 0.
 ///
 /// # Safety
 /// If `length` is not 0, `length` bytes at `data` can be read and do not change while the slice
@@ -17,7 +17,8 @@ pub unsafe fn input<'a>(data: *const u8, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data, length) }
 }
 
-/// Runs `target` on `input`. Before the first input of the process, it calls `init`.
+/// Runs the harness `target` on `input` and returns its exit status. Before the first input of the
+/// process, it calls `init` and makes panics abort.
 pub fn enter<S: Status>(
     init: impl FnOnce(),
     target: impl FnOnce(&[u8]) -> S,

@@ -9,8 +9,9 @@ use std::process::ExitCode;
 /// Exit status after wrong usage, or if the input cannot be read.
 const USAGE: u8 = 2;
 
-/// Runs `entry` on the file that the only argument names, or on stdin without an argument. The exit
-/// status is 2 if there are more arguments or the input cannot be read.
+/// Runs the harness function `entry` on the file that the program's only argument names, or on
+/// stdin without an argument. The exit status is 2 if there are more arguments or the input cannot
+/// be read.
 pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
     restore_default_signals();
     let mut args = std::env::args_os();

@@ -5,18 +5,18 @@ use std::{ffi::c_int, fmt::Debug};
 /// A return value of a harness, which has an exit status. The process ends with the low eight bits
 /// of the status.
 pub trait Status {
-    /// The exit status.
+    /// Returns the exit status that stands for this return value.
     fn status(self) -> c_int;
 }
 
-/// Exit status 0.
+/// A harness that returns nothing has exit status 0.
 impl Status for () {
     fn status(self) -> c_int {
         0
     }
 }
 
-/// The exit status itself.
+/// An integer that a harness returns is its exit status.
 impl Status for c_int {
     fn status(self) -> c_int {
         self

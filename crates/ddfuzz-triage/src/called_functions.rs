@@ -10,7 +10,8 @@ use crate::snapshot::{Control, Event, RawFrame, Trust};
 use crate::snapshot_reader::frame;
 use crate::unwind::{Step, called_before};
 
-/// Returns the exported names of the runtime frames on top of the stack, innermost first.
+/// Returns the exported names of the runtime frames (C library, sanitizer) on top of the stack,
+/// innermost first.
 ///
 /// The outermost runtime frame may be a processor-specific variant (`__strlen_avx2` here,
 /// `__strlen_evex` there) that is not exported. Its name is then the import that its caller calls,
@@ -48,8 +49,8 @@ fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     Some(region.module.exports.nearest(offset)?.name.clone())
 }
 
-/// Returns the name of the imported function that the call before the caller's return address goes
-/// to.
+/// Returns the name of the imported function that `caller` called last, by the call instruction
+/// before its return address; `None` where that does not tell.
 fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Arc<str>> {
     let region = layout.region(caller.address)?;
     let slot = match called_before(caller.address.checked_add(1)?, layout, memory)? {
@@ -90,8 +91,8 @@ pub(crate) fn recover_tail_call(
     }
 }
 
-/// Returns the start of the user function that the call before the return address of `caller` goes
-/// to.
+/// Returns the start of the user function that `caller` called last, by the call instruction before
+/// its return address; `None` where that does not tell.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
     let behind_call = caller.address.checked_add(1)?;
     let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
@@ -110,10 +111,10 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
 /// Maximum length in bytes of a function that counts as one that only ends the program.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Maximum number of frames above `abort` in a static, stripped C library.
+/// Maximum number of frames inside `abort` in a static, stripped C library.
 const DEEPEST: usize = 5;
 
-/// Whether a crash with this event may have come from a function that only ends the program
+/// Checks whether a crash with this event may have come from a function that only ends the program
 /// (`die`). A memory fault cannot.
 pub(crate) fn may_give_up(event: Event) -> bool {
     match event {
@@ -126,8 +127,8 @@ pub(crate) fn may_give_up(event: Event) -> bool {
 }
 
 /// Marks the innermost user frames whose function only ends the program: `die()`, `fatal()`,
-/// `usage()`. Many bugs end in such a function, and only its caller tells them apart. Where the
-/// runtime is `opaque` (static and stripped), its `abort` and what `abort` calls are marked too.
+/// `usage()`. Many bugs end in such a function, and only its caller tells them apart. If the
+/// program is static and stripped (`opaque`), its `abort` and what `abort` calls are marked too.
 pub(crate) fn mark_giving_up(
     frames: &mut [RawFrame],
     steps: &[Step],
@@ -153,9 +154,10 @@ pub(crate) fn mark_giving_up(
     }
 }
 
-/// Whether `callee` is in a function that only ends the program and that `caller` called directly.
-/// The machine code decides, with or without symbols: the function cannot return and has no loop. A
-/// cold part that the compiler split off a function is jumped to, so it does not count.
+/// Checks whether the frame `callee` is in a function that only ends the program and that `caller`
+/// called directly. The machine code decides, with or without symbols: the function cannot return
+/// and has no loop. A cold part that the compiler split off a function is jumped to, so it does not
+/// count.
 fn is_giving_up(
     callee: Step,
     caller: Step,

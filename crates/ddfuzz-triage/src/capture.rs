@@ -26,11 +26,11 @@ pub(crate) struct Trace {
     pub snapshot: Option<Box<Snapshot>>,
 }
 
-/// Number of signals per run at which a snapshot is always taken; after these, only signals that
-/// the target does not handle.
+/// Number of signals per run at which a snapshot is always taken; at later ones, only if the target
+/// does not handle the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// A traced process and the snapshots taken of it so far.
+/// A traced process with its descendants, and the snapshots taken of them so far.
 pub(crate) struct Tracer<'a> {
     pub(super) pid: Pid,
     crash_exit: Option<i32>,
@@ -200,7 +200,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether a thread is stopped by the watchdog's `SIGSTOP` and not by a signal of the target.
+    /// Checks whether a thread is stopped by the watchdog's `SIGSTOP` and not by a signal of the
+    /// target.
     pub(super) fn is_interrupt(&self, tid: Pid, status: i32) -> bool {
         libc::WSTOPSIG(status) == libc::SIGSTOP
             && ptrace::getsiginfo(tid).is_ok_and(|info| {
@@ -237,7 +238,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether a stop is only a consequence of the previous stop of the same thread.
+    /// Checks whether a stop of thread `tid` is only a consequence of its previous stop, as when
+    /// the target's signal handler aborts.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
@@ -277,7 +279,8 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns `si_code` of the pending signal, and the fault address where the processor raised it.
+/// Returns `si_code` of the signal that a stopped thread is about to receive, and the fault
+/// address; `None` where the signal was sent and not raised by the processor.
 fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);
@@ -288,7 +291,7 @@ fn describe(tid: Pid) -> (i32, Option<u64>) {
     (info.si_code, address)
 }
 
-/// Whether the target has a handler for `signal`.
+/// Checks whether the target has a handler for `signal`, from `/proc/TID/status`.
 fn handles(tid: Pid, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     status
@@ -307,8 +310,9 @@ pub(crate) struct TracedThreads {
 }
 
 impl TracedThreads {
-    /// Returns the process of a stopped thread. For a thread that is gone, returns the process
-    /// learned earlier, else the thread's own id.
+    /// Returns the process of the thread `tid`, which is added to the live threads at its first
+    /// event. For a thread that is gone, returns the process learned earlier, else the thread's own
+    /// id.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
         let threads = &mut self.threads;
         *self.process_of.entry(tid).or_insert_with(|| {

@@ -28,22 +28,25 @@ impl Class {
         Sanitizer::of_class(&self.0)
     }
 
-    /// Returns the text after the colon: the kind of a sanitizer's report; empty without one.
+    /// Returns the part of the class after the colon, such as `heap-buffer-overflow` of
+    /// `asan:heap-buffer-overflow`; empty without a colon.
     pub fn kind(&self) -> &str {
         self.0.split_once(':').map_or("", |(_, kind)| kind)
     }
 
-    /// Returns the exit status of a crash by its exit status; `None` for other classes.
+    /// Returns the number in a class `exit:NUMBER`, which means that the exit status counted as a
+    /// crash; `None` for other classes.
     pub fn exit_status(&self) -> Option<i32> {
         self.0.strip_prefix("exit:")?.parse().ok()
     }
 
-    /// Whether the crash is a memory leak that LeakSanitizer reported.
+    /// Checks whether the crash is a memory leak that LeakSanitizer reported.
     pub fn is_leak(&self) -> bool {
         self.sanitizer() == Some(Sanitizer::Lsan)
     }
 
-    /// Whether crashes are grouped by the function of the first frame, and not by its exact code.
+    /// Checks whether crashes of this class are grouped by the function of the innermost user
+    /// frame, and not by its exact code address.
     pub(crate) fn is_by_function(&self) -> bool {
         matches!(self.0.as_str(), "smash" | "wildcall" | "hang" | "oom")
     }
@@ -55,7 +58,8 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// Returns the class of a crash by its snapshot alone, without messages.
+/// Determines the class of a crash from the snapshot of the dying process alone, without the
+/// messages that it printed.
 pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
@@ -73,8 +77,8 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     Class(name.to_owned())
 }
 
-/// Returns the class of a run by its snapshot, if there is one, by how it ended, and by what it
-/// printed.
+/// Determines the class of a run that crashed or exceeded a limit, from the snapshot of its process
+/// (if there is one), how it ended, and the messages that it printed.
 pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Diagnostics) -> Class {
     let plain = || match snapshot {
         Some(snapshot) => classify(snapshot),
@@ -97,7 +101,7 @@ pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Dia
     Class(class)
 }
 
-/// Whether the snapshot was taken at a signal other than `SIGABRT`, which programs raise
+/// Checks whether the snapshot was taken at a signal other than `SIGABRT`, which programs raise
 /// themselves.
 fn faulted(snapshot: &Snapshot) -> bool {
     snapshot
@@ -105,7 +109,8 @@ fn faulted(snapshot: &Snapshot) -> bool {
         .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
-/// Returns the class of a crash, hang or memory blow-up by how it ended alone.
+/// Returns the class of a crash, hang or memory blow-up by how the run ended alone: signal, exit
+/// status, or exceeded limit.
 pub fn classify_ending(ended: Ended) -> Class {
     match ended {
         Ended::Signal(signal) => signal_class(signal),
@@ -129,8 +134,8 @@ fn signal_class(signal: i32) -> Class {
     Class(name.to_owned())
 }
 
-/// Whether the stack is used up: the fault lies just below the stack, or the stack has more frames
-/// than are read. A null pointer dereference deep in a recursion is no overflow.
+/// Checks whether the stack is used up: the fault lies just below the stack, or the stack has more
+/// frames than are read. A null pointer dereference deep in a recursion is no overflow.
 fn overflows(snapshot: &Snapshot) -> bool {
     match snapshot.fault.class {
         Some(AddressClass::NearSp) => true,
@@ -156,7 +161,8 @@ pub struct Classified {
 }
 
 impl Classified {
-    /// Classifies a crash of which only the class is known: its keys depend on the class alone.
+    /// Builds the result for a crash of which only the class is known: its keys depend on the class
+    /// alone.
     pub fn of_class(class: Class) -> Classified {
         let keys = frameless_keys(&class);
         Classified {
@@ -169,8 +175,8 @@ impl Classified {
     }
 }
 
-/// Computes class and keys of the crash in a snapshot. `depth` is the number of frames in the minor
-/// key.
+/// Computes class and keys of the crash in a snapshot. `depth` is the number of stack frames in the
+/// minor key; `diagnostics` are the messages that the process printed.
 pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnostics) -> Classified {
     let ended = match snapshot.event {
         Event::Signal { number, .. } => Ended::Signal(number),
@@ -203,7 +209,7 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
 }
 
 /// Computes the keys of a Rust or Go panic, which its source location identifies better than
-/// frames; `None` for another `class`. `backtrace` is the stderr of a second run with
+/// frames; `None` if `class` is not that of a panic. `backtrace` is the stderr of a second run with
 /// `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
@@ -261,23 +267,24 @@ fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<Strin
     None
 }
 
-/// Whether the location of a panic lies in Rust's standard library, so that it identifies no user
-/// code.
+/// Checks whether the source location of a panic lies in Rust's standard library, so that it does
+/// not identify user code.
 pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
     is_std_file(&panic.location)
 }
 
-/// Whether a frame certainly is user code. In a stripped program the standard library cannot be
-/// distinguished from the program.
+/// Checks whether a stack frame certainly is user code. In a stripped Rust program the standard
+/// library cannot be distinguished from the program.
 fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     let of_std =
         |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the text that identifies a panic: its location. For a location in the standard library,
-/// the first location outside of it in `backtrace`; without debug information, the first user frame
-/// of the stack, else the function in the backtrace and the message without numbers.
+/// Returns the text that identifies a Rust panic in its keys: its location. For a location in the
+/// standard library, the first location outside of it in `backtrace`; without debug information,
+/// the first user frame of the stack, else the function in the backtrace and the message without
+/// numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

@@ -17,16 +17,18 @@ use crate::{Class, Key, Symbolizer, stable_key};
 use ddfuzz_exec::{Ended, Limits, TargetRecord, Way};
 use ddfuzz_model::files::Base64;
 
-/// The keys of one crash.
+/// The keys of one crash: hashes by which crashes are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// Identifies the bug: groups have one major key, and the minimizer preserves it.
+    /// Key that identifies the bug: crashes with equal major keys form one group, and the minimizer
+    /// preserves it.
     pub major: Key,
-    /// Identifies the path into the bug: one reproducer is stored per minor key.
+    /// Key that identifies the path into the bug: one reproducer is stored per minor key.
     pub minor: Key,
-    /// Key of function names, to match crashes across rebuilds; `None` without symbols.
+    /// Key computed from function names, which matches crashes across rebuilds of the program;
+    /// `None` without symbols.
     pub stable: Option<Key>,
-    /// Version of the definition by which the keys were computed.
+    /// Version number of the rules by which the keys were computed.
     pub version: u32,
 }
 
@@ -34,10 +36,10 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The stack was read, or the program printed where it failed.
+    /// The keys are reliable: the stack was read, or the program printed where it failed.
     High,
-    /// The effect is limited: null dereference, failed assertion, arithmetic exception, stack
-    /// overflow, panic, hang, memory blow-up.
+    /// The keys are unreliable: no frame of user code is known, the stack was read incompletely, or
+    /// the program is static and stripped.
     Low,
 }
 
@@ -45,8 +47,8 @@ pub enum Confidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Null dereference, failed assertion, arithmetic exception, stack overflow, panic, hang,
-    /// memory blow-up.
+    /// The effect is limited: null dereference, failed assertion, arithmetic exception, stack
+    /// overflow, panic, hang, memory blow-up.
     Low,
     /// Memory is misused: a read of an invalid address, or heap corruption found by the allocator.
     Medium,
@@ -63,16 +65,17 @@ pub enum Found {
     /// (`KIND:SEED:LENGTH`, or `seed+HASH:SEED` for a mutated seed, with the seeds and words of the
     /// campaign).
     Run {
-        /// Id of the campaign.
+        /// Id of the campaign that found the crash.
         campaign: String,
-        /// Index of the run, from 0.
+        /// Index of the run in its campaign, from 0.
         run: u64,
-        /// The generator's name of the input.
+        /// Name by which the generator reproduces the input: `KIND:SEED:LENGTH`, or
+        /// `seed+HASH:SEED` for a mutated seed.
         input: String,
     },
     /// A test of the minimization of another input had this crash instead of that input's crash.
     Slip {
-        /// Hash of the minimized input, 16 hex digits.
+        /// Hash of the input that was being minimized, 16 hex digits.
         of: String,
         /// Index of the test in the minimization log; `None` for a check and for a discarded
         /// look-ahead test, which have no line in the log.
@@ -85,12 +88,12 @@ pub enum Found {
     },
 }
 
-/// The program that crashed, in a study of many programs.
+/// The program that crashed, where one output directory holds crashes of many programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Name of the program in the study.
+    /// Name of the program that crashed.
     pub utility: String,
-    /// How the program was run, without limits.
+    /// How the program was run (path, arguments, environment), without its limits.
     pub target: TargetRecord,
 }
 
@@ -109,21 +112,22 @@ pub struct Crash {
     pub confidence: Confidence,
     /// Estimate of how dangerous the crash is.
     pub severity: Severity,
-    /// Reason for the severity estimate, for people.
+    /// Reason for the severity estimate, a phrase for people such as `a null dereference`.
     pub severity_reason: String,
-    /// Way of execution in which the crash was captured.
+    /// How the run that showed the crash was executed: new process, fork server, or in-process
+    /// harness.
     pub way: Way,
     /// Source of the frames: `ptrace`; `copy` where tracing is refused; `report` for the frames of
     /// a sanitizer's report; `text` where only the printed message identifies the crash; `status`
     /// where nothing does.
     pub capture: String,
-    /// Number of runs of the input that had this crash.
+    /// Number of triage runs of the input that had this crash.
     pub hits: u32,
-    /// Number of times that the input was run.
+    /// Number of times that triage ran the input, up to and including the run that crashed.
     pub tries: u32,
     /// All frames of the stack, innermost first.
     pub frames: Vec<Frame>,
-    /// Limits of the run.
+    /// Time and memory limits of the run that crashed.
     pub limits: Limits,
     /// How the input was found (campaign, minimization or user's file); `None` until the store
     /// files the record.
@@ -132,7 +136,8 @@ pub struct Crash {
     /// in a fresh process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preceding: Vec<Base64>,
-    /// The program, where the output directory holds crashes of many programs.
+    /// The program that crashed, where the output directory holds crashes of many programs; else
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Box<Subject>>,
     /// Registers, fault, messages and other facts read from the dying process.
@@ -141,13 +146,15 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// Returns the GNU build id of the main program, where a frame tells it.
+    /// Returns the GNU build id of the main program; `None` if it has none, or if no frame of the
+    /// crash lies in the program.
     pub fn build(&self) -> Option<&str> {
         let main = self.frames.iter().find(|frame| frame.module == "exe");
         main.and_then(|frame| frame.build_id.as_deref())
     }
 
-    /// Returns the innermost frame of user code, which tables show.
+    /// Returns the innermost stack frame of user code (not of the C library or another runtime);
+    /// `None` if there is none.
     pub fn innermost_own(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| frame.own)
     }
@@ -156,11 +163,11 @@ impl Crash {
 /// When a crash was captured and how long the capture took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// Start of the first try, in milliseconds since 1970.
+    /// Time at which triage started its first run of the input, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// Duration of the traced run, in microseconds.
+    /// Duration of the triage run that crashed, in microseconds.
     pub run_us: u64,
-    /// Part of the run in which registers and stack were read, in microseconds.
+    /// Time that reading registers and stack of the dying process took, in microseconds.
     pub capture_us: u64,
 }
 
@@ -172,13 +179,14 @@ pub struct PanicRecord {
     pub location: Option<String>,
     /// The panic message.
     pub message: String,
-    /// Text that identifies the panic in its keys.
+    /// Text that is hashed into the keys to identify the panic: usually its source location, with a
+    /// shortened path.
     pub place: String,
 }
 
 impl PanicRecord {
-    /// Whether `later`, a panic of another build, may be this panic: file and message are equal
-    /// when numbers are ignored, since line numbers change with every edit.
+    /// Checks whether `later`, a panic of another build of the program, may be the same panic: file
+    /// and message are equal when numbers are ignored, since line numbers change with every edit.
     pub fn may_have_moved_to(&self, later: &PanicRecord) -> bool {
         let known = self.location.is_some() && later.location.is_some();
         known
@@ -198,24 +206,25 @@ pub struct Details {
     /// Signal at which the snapshot was taken. The process may have died of another signal that its
     /// handler raised.
     pub signal: Option<i32>,
-    /// Source of that signal, `si_code` of the kernel.
+    /// Source of the signal at which the snapshot was taken: the kernel's `si_code`.
     pub si_code: Option<i32>,
     /// The memory access that faulted: address, kind, what is mapped there.
     pub fault: Fault,
-    /// Registers by name.
+    /// Values of the crashed thread's registers, by register name.
     pub registers: BTreeMap<String, Address>,
     /// Up to 16 bytes of code at the program counter, as hex digits.
     pub code: String,
     /// Why the stack walk ended, such as a destroyed stack.
     pub end: End,
-    /// Exported name of the outermost runtime frame on top (`free`, `__assert_fail`, `strlen`).
+    /// Name of the runtime function (of the C library, say) that user code called and in which the
+    /// crash happened: `free`, `__assert_fail`, `strlen`.
     pub via: Option<String>,
     /// Message with which the C library aborted.
     pub abort_message: Option<String>,
-    /// Type of the uncaught C++ exception.
+    /// Type of the uncaught C++ exception that ended the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exception: Option<String>,
-    /// Report of a sanitizer.
+    /// Parsed report of the sanitizer that detected the crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     /// Stack of the allocation of the reported memory (for an uninitialized value, of its
@@ -232,35 +241,37 @@ pub struct Details {
     /// The object (variable or heap block) that the sanitizer's report is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Box<Object>>,
-    /// The Rust or Go panic.
+    /// The Rust or Go panic that ended the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,
     /// Compiler options of the program that decide which crashes it can show: sanitizers, as
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
-    /// Last 4 KiB of stderr; invalid UTF-8 is replaced.
+    /// Last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
     pub stderr: String,
     /// When the crash was captured and how long that took.
     pub times: Times,
 }
 
-/// One frame of the stack.
+/// One frame of the stack of a crash, with function name and source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Base name of the module; `exe` for the main executable.
+    /// Base name of the program or library that contains the code; `exe` for the main executable.
     pub module: String,
     /// Offset of the code from the module's load bias, in bytes.
     pub offset: u64,
-    /// Start of the function that contains the code (by FDE, else by symbol), as an offset like
-    /// `offset`.
+    /// Start of the function that contains the code (by FDE, else by symbol), in bytes from the
+    /// module's load bias.
     pub function_start: Option<u64>,
-    /// Demangled name of the function, where symbols exist.
+    /// Demangled name of the function, where symbols exist; of the containing function, not of
+    /// those inlined into it.
     pub name: Option<String>,
     /// `file:line` of the innermost function at this code, where DWARF exists: of the first
     /// function in `inlined`, else of the function `name`.
     pub line: Option<String>,
-    /// Whether the frame is user code, outside the runtime modules.
+    /// Whether the frame is user code, and not code of a runtime (C library, sanitizer, standard
+    /// library).
     pub own: bool,
     /// Whether the function only ends the program (`die`), so that its caller identifies the crash.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -283,14 +294,15 @@ pub struct Frame {
 /// One function of a frame: an inlined function, or the function that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level<'a> {
-    /// Demangled name of the function.
+    /// Demangled name of the function; `None` where unknown.
     pub name: Option<&'a str>,
-    /// `file:line` of the code in the function.
+    /// `file:line` of the code in the function; `None` where unknown.
     pub line: Option<&'a str>,
 }
 
 impl Frame {
-    /// Iterates over the functions of the frame, innermost first, each with its line.
+    /// Iterates over the functions of the frame, innermost first, each with its source line: the
+    /// inlined functions, then the function that contains them.
     pub fn levels(&self) -> impl Iterator<Item = Level<'_>> {
         let names = self.inlined.iter().map(Some).chain([self.name.as_ref()]);
         names.enumerate().map(|(at, name)| Level {
@@ -304,37 +316,39 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function and its line, as far as they are known: `parse at list.c:12`,
-    /// else `exe+0x1189`.
+    /// Returns the innermost function of the frame and its source line as text, as far as they are
+    /// known: `parse at list.c:12`; else module and offset: `exe+0x1189`.
     pub fn place(&self) -> String {
         self.site().to_string()
     }
 }
 
-/// Version of the schema of the record.
+/// Version of the schema of crash records (`crash.json`).
 const SCHEMA: u32 = 1;
 
-/// Facts of the run that goes into a record.
+/// Facts of a crashed run, other than its stack and keys, that the crash record contains.
 pub(crate) struct Run<'a> {
     /// How the run ended.
     pub ended: Ended,
-    /// Source of the frames.
+    /// Source of the stack frames: ptrace, the process's copy of itself, a sanitizer's report, or
+    /// none.
     pub capture: CaptureWay,
-    /// Way of execution.
+    /// How the target was executed: new process, fork server, or in-process harness.
     pub way: Way,
-    /// Limits of the run.
+    /// Time and memory limits of the run.
     pub limits: Limits,
-    /// Number of tries, including this run.
+    /// Number of triage runs of the input, including this run.
     pub tries: u32,
-    /// Time at which the first try was started.
+    /// Time at which triage started its first run of the input.
     pub at: SystemTime,
-    /// Duration of this run.
+    /// Duration of the run that crashed.
     pub took: Duration,
     /// Messages that the run printed.
     pub diagnostics: &'a Diagnostics,
-    /// Sanitizers and debug assertions of the program; `None` where unknown.
+    /// Names of the sanitizers and Rust debug assertions that the program was compiled with; `None`
+    /// where unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Stacks of the allocation and of the `free` of the memory that a sanitizer reported.
+    /// Stack of the allocation, and stack of the `free`, of the memory that a sanitizer reported.
     pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
@@ -395,9 +409,9 @@ pub(crate) fn record(
     }
 }
 
-/// Returns the names of the user functions on the stack. An inlined function counts as the function
-/// that contains it; only for an endless loop the innermost name comes first, because it is the
-/// function that the loop is written in.
+/// Returns the names of the user functions on the stack, innermost first, for the stable key. An
+/// inlined function counts as the function that contains it; only for an endless loop the first
+/// name is the innermost one, because it is the function that the loop is written in.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
@@ -410,7 +424,8 @@ fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -
     own
 }
 
-/// Adds names and lines to the frames. The first frame of a hang gets those of its endless loop.
+/// Returns the frames of a snapshot with function names and source lines. The first frame of a hang
+/// gets those of its endless loop.
 fn frames(
     snapshot: Option<&Snapshot>,
     normalised: &Normalised,

@@ -15,8 +15,9 @@ use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermath};
 use ddfuzz_exec::{CrashSnapshots, Ended};
 
-/// Returns how a run ended, by the first process that died of a crash, and the snapshot from the
-/// copy of that process; without a copy, `ended`, as the run was seen to end.
+/// Returns how a run ended, and the snapshot of the process that crashed, both from the copies that
+/// dying processes made of themselves: the first process that died of a deadly signal decides.
+/// Where no copy tells, `ended` is returned unchanged.
 pub(crate) fn read_copies(
     copies: &CrashSnapshots,
     ended: Ended,
@@ -39,7 +40,8 @@ pub(crate) fn read_copies(
     (ended, last(copies, of_process, cache).map(Box::new))
 }
 
-/// Returns the snapshot of the last copy that is not a mere consequence of the copy before.
+/// Returns the snapshot from the last of a process's copies, without copies made at a mere
+/// consequence of the signal before (a signal handler that aborts).
 fn last<'a>(
     copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,
@@ -94,7 +96,8 @@ fn interpret_slot(copies: &CrashSnapshots, slot: &Slot, cache: &mut ModuleCache)
     }
 }
 
-/// The readable memory of a copied process: its copied windows, and the code of its mapped files.
+/// The readable memory of a copied process: the ranges that it copied (stack and more), and the
+/// code of its mapped files.
 struct CopiedMemory<'a> {
     copies: &'a CrashSnapshots,
     slot: &'a Slot,
@@ -124,8 +127,8 @@ impl CopiedMemory<'_> {
         self.copies.read(self.slot.index, at, &mut buffer[..length])
     }
 
-    /// Reads executable memory from the mapped file. Other parts of a file may have changed in
-    /// memory.
+    /// Reads code at `address` into `buffer` from the mapped file, and returns the number of bytes;
+    /// 0 for memory that is writable or not executable, because it may differ from the file.
     fn read_code(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         let maps = self.maps;
         let mapping = maps.find(address);
@@ -183,7 +186,8 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
     })
 }
 
-/// Returns the vDSO of this process. It has no file, and is the same in all processes.
+/// Opens the vDSO (code that the kernel maps into each process) of this process, since it has no
+/// file and is the same in all processes.
 fn own_vdso() -> Option<Code> {
     let maps = Maps::of(nix::unistd::Pid::this());
     let vdso = maps.iter().find(|it| it.path.as_os_str() == "[vdso]")?;
@@ -193,32 +197,32 @@ fn own_vdso() -> Option<Code> {
     })
 }
 
-/// Offset of the registers in a slot of shared memory, in bytes. This and the following offsets and
-/// sizes are those of `copy.h` in ddfuzz-exec.
+/// Offset of the registers in the shared memory of one copy, in bytes. The offsets and sizes that
+/// follow describe the same layout, which `runtime/snapshot.h` of ddfuzz-exec defines.
 const REGISTERS: usize = 64;
 const MAPS: usize = 224;
 const WINDOWS: usize = 240;
 const WINDOW: usize = 24;
 const MOST_WINDOWS: u64 = 48;
 const HEAD: usize = WINDOWS + 8 + MOST_WINDOWS as usize * WINDOW;
-/// Maximum number of bytes of the memory map that are read.
+/// Maximum number of bytes of a copied `/proc/PID/maps` that are read.
 const LONGEST_MAPS: u64 = 1 << 20;
 
-/// A copied range of memory.
+/// A range of memory that a dying process copied.
 #[derive(Clone, Debug)]
 struct Window {
     /// Addresses in the process from which the bytes were copied.
     range: Range<u64>,
-    /// Offset of the copied bytes in the slot.
+    /// Offset of the copied bytes in the shared memory of this copy of the process.
     at: u64,
 }
 
-/// One copy of a process, made at one signal.
+/// One copy (registers, memory map, memory ranges) that a process made of itself at one signal.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Index of the copy's slot in the shared memory.
+    /// Index of the copy among all copies in the shared memory.
     index: u64,
-    /// Sequence number of the copy in the run, from 1.
+    /// Sequence number of the copy in its run, from 1.
     number: u64,
     /// Process id of the process that made the copy; 0 if the process died before it wrote the id.
     process: i32,
@@ -228,9 +232,9 @@ struct Slot {
     address: u64,
     /// Address of the program's entry point.
     entry: u64,
-    /// Device and inode of the program.
+    /// Device and inode of the program's executable file.
     executable: (u64, u64),
-    /// Signal that certainly kills the process; `None` where that is uncertain.
+    /// Signal that certainly kills the process; `None` where the target may handle it.
     deadly: Option<i32>,
     /// Whether the process copied all of its state before it died.
     whole: bool,
@@ -241,7 +245,8 @@ struct Slot {
 }
 
 impl Slot {
-    /// Reads the slot at `index`; `None` where it is empty.
+    /// Reads the copy with index `index` from the shared memory; `None` where no process has made
+    /// it.
     fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
         let mut head = [0; HEAD];
         if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {

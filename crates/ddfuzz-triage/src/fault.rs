@@ -4,13 +4,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::memory::Maps;
 
-/// What is mapped at a fault address (crash-keys.md, "Record").
+/// Kind of address that a faulting memory access went to, by what is mapped there: null, stack,
+/// heap, a file, nothing (crash-keys.md, "Record").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressClass {
     /// The address is below 64 KiB: a null pointer, possibly with an offset.
     Null,
-    /// The number is not a valid address on this processor.
+    /// The address is not canonical, so it can never be valid on this processor.
     NonCanonical,
     /// The address is unmapped, below the stack and within 1 MiB of the stack pointer: a stack
     /// overflow.
@@ -41,36 +42,38 @@ pub enum Access {
     Execute,
 }
 
-/// The memory access that faulted; unknown parts are `None`.
+/// The memory access at which the processor raised the signal of a crash; unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Address that was accessed.
+    /// Address that was accessed; for signals other than `SIGSEGV` and `SIGBUS`, the address that
+    /// the kernel reports with the signal.
     pub address: Option<Address>,
-    /// What is mapped at the accessed address.
+    /// What is mapped at the accessed address (stack, heap, file, nothing …).
     pub class: Option<AddressClass>,
     /// Whether memory was read, written or executed.
     pub access: Option<Access>,
 }
 
-/// Addresses below this count as a null pointer with an offset, in bytes.
+/// Addresses below this value count as a null pointer with an offset (a field of a null struct).
 const NULL_PAGES: u64 = 64 << 10;
 /// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
 /// overflow, in bytes.
 const NEAR: u64 = 1 << 20;
 
-/// Whether `address` is canonical: on x86-64, bits 63 to 47 are equal.
+/// Checks whether `address` is canonical: on x86-64, bits 63 to 47 are equal.
 #[cfg(target_arch = "x86_64")]
 pub fn is_canonical(address: u64) -> bool {
     matches!(address >> 47, 0 | 0x1_ffff)
 }
 
-/// Whether `address` is canonical: on AArch64, bits 63 to 48 are equal.
+/// Checks whether `address` is canonical: on AArch64, bits 63 to 48 are equal.
 #[cfg(target_arch = "aarch64")]
 pub fn is_canonical(address: u64) -> bool {
     matches!(address >> 48, 0 | 0xffff)
 }
 
-/// Returns what is mapped at `address`, for a thread with stack pointer `sp`.
+/// Classifies `address` by what is mapped there (stack, heap, file, nothing …), for a thread with
+/// stack pointer `sp`.
 ///
 /// Inaccessible memory (a guard region) counts as not mapped. Only an address *below* the stack is
 /// "near sp": a write past the upper end of the stack is no stack overflow.

@@ -20,26 +20,27 @@ use crate::unwind::{From, walk_up_to};
 use ddfuzz_exec::tracing::{resume, wait};
 use ddfuzz_exec::{ExecError, Run, Traced, lives};
 
-/// One call stack, innermost frame first: module (`exe` for the main executable) and offset from
-/// its load bias in bytes. At most [`DEPTH`] frames of the program's own modules.
+/// Call stack of one read of the input, innermost frame first: module (`exe` for the main
+/// executable) and offset from its load bias in bytes. At most [`DEPTH`] frames of the program's
+/// own modules.
 pub type ReadStack = Vec<(Arc<str>, u64)>;
 
-/// Maximum number of frames of the stack of one read.
+/// Maximum number of frames that are kept of the stack of one read of the input.
 pub const DEPTH: usize = 8;
 
-/// The reads of one run.
+/// The call stacks at which one run read its input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Stacks in the order of the reads; equal neighbours are stored once.
+    /// Call stacks in the order of the reads; equal neighbours are stored once.
     pub stacks: Vec<ReadStack>,
     /// Whether tracing ended early because there were too many reads or other system calls.
     pub cut: bool,
 }
 
-/// Traces runs to find the stacks of their reads.
+/// Traces runs by ptrace to find the call stacks at which they read their input.
 pub struct ReadStacks {
     cache: ModuleCache,
-    /// Whether the system has refused ptrace, so that it is not tried again.
+    /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
 }
 
@@ -111,7 +112,7 @@ fn tracing(source: io::Error) -> ExecError {
 const READS: u32 = 256;
 /// Maximum number of system calls that are traced in a run.
 const CALLS: u32 = 4096;
-/// Maximum number of frames that are unwound per stack.
+/// Maximum number of frames that are unwound per read of the input.
 const WALKED: usize = 64;
 
 /// A traced run and its reads so far.
@@ -208,7 +209,8 @@ impl<'a> Tracer<'a> {
         resume(request, tid, signal);
     }
 
-    /// Handles the entry or exit of a system call.
+    /// Handles the entry or exit of a system call: at the entry of one that reads the input,
+    /// records the call stack.
     fn call(&mut self, tid: Pid) {
         let Some(source) = source_of(tid) else {
             return;
@@ -238,7 +240,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Returns the innermost frames of the program's own modules.
+    /// Returns the call stack of a stopped thread: the innermost frames in the program's own
+    /// modules.
     fn stack(&mut self, tid: Pid) -> ReadStack {
         let Ok(registers) = Registers::of(tid) else {
             return ReadStack::new();
@@ -251,8 +254,8 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns the descriptor that the system call of a thread reads from, if any; the outer `None`
-/// means that the thread does not enter a call.
+/// Returns the descriptor that the system call of a stopped thread reads from, if any; the outer
+/// `None` means that the thread is not at the entry of a system call.
 fn source_of(tid: Pid) -> Option<Option<i32>> {
     let info = ptrace::syscall_info(tid).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {

@@ -12,22 +12,23 @@ use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
 use ddfuzz_exec::Sanitizer;
 
-/// Version of the definition of the keys. Since version 2, keys include the object of an
-/// AddressSanitizer report and the endless loop of a hang. Keys without these equal those of
-/// version 1, as their tags say.
+/// Version of the rules by which crash keys are computed. Since version 2, keys include the object
+/// of an AddressSanitizer report and the endless loop of a hang; keys without these equal those of
+/// version 1.
 pub const VERSION: u32 = 2;
 
-/// Default number of frames in the minor key.
+/// Default number of stack frames that are hashed into the minor key.
 pub const DEPTH: usize = 2;
 
-/// Minimum number of calls of a function on the stack to belong to an endless recursion.
+/// Minimum number of calls of a function on the stack for it to count as part of an endless
+/// recursion.
 const RECURRING: usize = 3;
 
-/// Maximum number of function names in the stable key.
+/// Maximum number of function names in the stable key, which matches crashes across rebuilds.
 const STABLE_DEPTH: usize = 3;
 
-/// Computes the major and minor key. `depth` is the number of frames in the minor key (1…5); `text`
-/// is the part of an abort message that belongs to the keys.
+/// Computes the major and minor key of a crash from its class and stack. `depth` is the number of
+/// frames in the minor key (1…5); `text` is the part of an abort message that belongs to the keys.
 pub fn keys(
     class: &Class,
     snapshot: &Snapshot,
@@ -79,9 +80,9 @@ pub fn keys(
     without_stable(&major, &minor)
 }
 
-/// Identifies the object of an AddressSanitizer report that the access missed closely: a stack
-/// variable by its function and position, a heap block by the call that allocated it, a global
-/// variable by name and file.
+/// Returns what identifies the object of an AddressSanitizer report in the keys: for a stack
+/// variable its function and position, for a heap block the call that allocated it, for a global
+/// variable name and file. `None` for other crashes, and if the access was far from the object.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
     let reported = matches!(class.sanitizer(), Some(Sanitizer::Asan | Sanitizer::Hwasan));
     let owner = snapshot.owner.as_ref().filter(|it| reported && it.near)?;
@@ -94,7 +95,8 @@ fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a s
     Some((id, &owner.variable))
 }
 
-/// Identifies the endless loop of a hang, by module and offset.
+/// Returns module and offset of the endless loop of a hang, which its keys include; `None` for
+/// other crashes and without such a loop.
 fn endless_id<'a>(
     class: &Class,
     snapshot: &'a Snapshot,
@@ -105,13 +107,15 @@ fn endless_id<'a>(
     Some((&snapshot.frames[*first].module, endless.head))
 }
 
-/// Whether the keys include the object of a sanitizer's report.
+/// Checks whether the keys of a crash include the object (variable or heap block) of a sanitizer's
+/// report.
 pub(crate) fn keys_include_object(class: &Class, snapshot: &Snapshot) -> bool {
     object_id(class, snapshot).is_some()
 }
 
-/// Returns how many frames of the minor key stand for removed functions that only end the program.
-/// An unrecognizable runtime has such functions of its own, which do not count.
+/// Returns by how many frames the minor key is shortened: one per dropped function that only ends
+/// the program (`die`). 0 for a static, stripped program, where the C library's own such functions
+/// cannot be told from the user's.
 fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     match snapshot.opaque_runtime {
         true => 0,
@@ -119,8 +123,8 @@ fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     }
 }
 
-/// Computes the keys of a panic at `place`. Where the stack was read, the minor key includes its
-/// innermost frames.
+/// Computes the keys of a Rust or Go panic from `place`, the text that identifies it (usually its
+/// location). Where the stack was read, the minor key includes its `depth` innermost frames.
 pub fn panic_keys(
     class: &Class,
     place: &str,
@@ -144,7 +148,8 @@ pub fn panic_keys(
     without_stable(&major, &minor)
 }
 
-/// Computes the keys of a crash of which only the class is known.
+/// Computes the keys of a crash of which only the class is known: they are equal for all such
+/// crashes of one class.
 pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);
     minor.push(b"");
@@ -160,8 +165,9 @@ fn without_stable(major: &Fields, minor: &Fields) -> Keys {
     }
 }
 
-/// Computes the key that matches crashes across rebuilds, from the demangled names of the user
-/// frames, innermost first, and from the `object` in the major key; `None` without names.
+/// Computes the key that matches crashes across rebuilds of the program, from the demangled `names`
+/// of the user functions on the stack, innermost first (three are used), and from the `object` of a
+/// sanitizer's report, if the major key includes it; `None` without names.
 pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Option<Key> {
     let tag = match object {
         Some(_) => "ddfuzz-stable-2",
@@ -178,7 +184,7 @@ pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Opt
     (!names.is_empty()).then(|| fields.key())
 }
 
-/// Module and offset of a frame or a function.
+/// Module name and offset in the module of a frame or a function.
 type Id<'a> = (&'a str, u64);
 
 fn frame_id(frame: &RawFrame) -> Id<'_> {
@@ -189,9 +195,9 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// Returns the sorted set of functions in the endless recursion, or the first function where none
-/// recurs. A recursion outside of it, such as that of a parser, does not count: it lies outside of
-/// all calls of the innermost recurring function.
+/// Returns the functions of the endless recursion of a stack overflow, sorted; if none recurs, the
+/// innermost function. Frames further out than all calls of the innermost recurring function do not
+/// count, as those of a recursive parser that called it.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);
@@ -203,7 +209,7 @@ fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>>
     recurring.unwrap_or_else(|| normalised.own.first().map(function).into_iter().collect())
 }
 
-/// Returns the sorted set of functions that are called at least `RECURRING` times.
+/// Returns the functions that occur at least `RECURRING` (3) times in `calls`, sorted.
 fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     let mut seen: BTreeMap<Id<'a>, usize> = BTreeMap::new();
     for id in calls {
@@ -245,7 +251,7 @@ impl Fields {
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// Hashes the fields, each prefixed by its length.
+    /// Computes a key: the hash of all fields (byte strings), each prefixed by its length.
     pub fn of<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Key {
         let mut hasher = blake3::Hasher::new();
         for field in fields {

@@ -15,13 +15,13 @@ pub trait Memory {
     /// bytes.
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
 
-    /// Reads the eight bytes at `address` as a number.
+    /// Reads the eight bytes at `address` as a number; `None` where they are not all readable.
     fn word(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         (self.read(address, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Reads up to `length` bytes at `address`.
+    /// Reads up to `length` bytes at `address`; fewer if a byte is unreadable.
     fn bytes(&mut self, address: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         let filled = self.read(address, &mut bytes);
@@ -30,9 +30,10 @@ pub trait Memory {
     }
 }
 
-/// Unit of reading, in bytes; a divisor of every page size.
+/// Number of bytes of a target's memory that are read and cached as one block; a divisor of every
+/// page size.
 const PAGE: u64 = 4096;
-/// Number of pages that are read at once from a stack: 64 KiB.
+/// Number of blocks of 4 KiB that are read at once from a stack.
 const AHEAD: usize = 16;
 
 /// Memory of a stopped process. Pages are cached as long as the process is stopped.
@@ -43,7 +44,8 @@ pub(crate) struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Creates the memory of the process of the stopped thread `pid`, whose stack pointer is `sp`.
+    /// Creates a reader of the memory of a process, from the id `pid` and the stack pointer `sp` of
+    /// a stopped thread of it.
     pub(crate) fn new(pid: Pid, sp: u64) -> ProcessMemory {
         let pages = HashMap::new();
         ProcessMemory { pid, sp, pages }
@@ -58,7 +60,8 @@ impl ProcessMemory {
         self.pages.get(&start)?.as_deref()
     }
 
-    /// Reads up to `count` pages; the first unreadable page is cached as unreadable.
+    /// Reads up to `count` pages at `start` into the cache; the first unreadable page is cached as
+    /// unreadable.
     fn fetch(&mut self, start: u64, count: usize) {
         let mut buffer = vec![0; count * PAGE as usize];
         // One vector a page: a partial transfer then ends at a page, and counts what came before.
@@ -100,43 +103,44 @@ impl Memory for ProcessMemory {
 /// One line of `/proc/PID/maps`: a range of addresses and the file mapped there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address.
+    /// First address of the mapped range.
     pub start: u64,
-    /// First address after the range.
+    /// First address after the mapped range.
     pub end: u64,
-    /// Whether the process may read the memory.
+    /// Whether the process may read the mapped memory.
     pub readable: bool,
-    /// Whether the process may write the memory.
+    /// Whether the process may write the mapped memory.
     pub writable: bool,
-    /// Whether the process may execute the memory.
+    /// Whether the process may execute the mapped memory.
     pub executable: bool,
-    /// Offset in the file at which the range begins, in bytes.
+    /// Offset in the mapped file at which the range begins, in bytes.
     pub offset: u64,
-    /// Inode of the file; 0 without a file.
+    /// Inode of the mapped file; 0 without a file.
     pub inode: u64,
-    /// Path of the file, or the kernel's name (`[stack]`, `[heap]`, `[vdso]`); may be empty.
+    /// Path of the mapped file, or the kernel's name (`[stack]`, `[heap]`, `[vdso]`); may be empty.
     pub path: PathBuf,
 }
 
 impl Mapping {
-    /// Whether the mapping is backed by a file.
+    /// Checks whether the mapping is backed by a file.
     pub fn is_file(&self) -> bool {
         self.inode != 0
     }
 
-    /// Whether the range can be accessed at all; a guard region cannot.
+    /// Checks whether the process may read, write or execute the mapped memory; false for a guard
+    /// region.
     pub fn is_accessible(&self) -> bool {
         self.readable || self.writable || self.executable
     }
 
-    /// Returns the path of the file without the kernel's suffix ` (deleted)`.
+    /// Returns the path of the mapped file without the kernel's suffix ` (deleted)`.
     pub fn file_path(&self) -> PathBuf {
         let bytes = self.path.as_os_str().as_bytes();
         let bytes = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
         PathBuf::from(OsString::from_vec(bytes.to_vec()))
     }
 
-    /// Returns the base name of the file, or the kernel's name.
+    /// Returns the base name of the mapped file, or the kernel's name (`[stack]`).
     pub fn base_name(&self) -> String {
         let path = self.file_path();
         let name = path.file_name().unwrap_or(path.as_os_str());
@@ -204,25 +208,25 @@ impl Maps {
         Maps(mappings)
     }
 
-    /// Reads the map of a live process or thread; empty where it cannot be read.
+    /// Reads the memory map of a live process or thread; empty where it cannot be read.
     pub fn of(pid: nix::unistd::Pid) -> Maps {
         let text = std::fs::read(format!("/proc/{pid}/maps"));
         text.map(|text| Maps::parse(&text)).unwrap_or_default()
     }
 
-    /// Returns the mapping that contains `address`.
+    /// Returns the mapping that contains `address`; `None` where nothing is mapped.
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let behind = self.0.partition_point(|mapping| mapping.start <= address);
         let mapping = self.0.get(behind.checked_sub(1)?)?;
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Whether the code at `address` can be executed.
+    /// Checks whether the code at `address` can be executed.
     pub fn is_executable(&self, address: u64) -> bool {
         self.find(address).is_some_and(|mapping| mapping.executable)
     }
 
-    /// Whether the map is empty: the process does not let itself be read.
+    /// Checks whether the memory map is empty, because the process does not let itself be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -15,7 +15,8 @@ use crate::module::Module;
 use crate::runtime_modules::is_runtime_module;
 use crate::unwind::Unwinder;
 
-/// Identifies one version of a file, and whether it is parsed as a runtime module.
+/// Identifies one version of an ELF file, and whether it is parsed as a runtime module (C library
+/// …).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -25,34 +26,34 @@ struct Identity {
     runtime: bool,
 }
 
-/// A parsed module: its file, the functions that the user wants dropped, its facts.
+/// A parsed module: identity of its file, functions that the user wants dropped, parsed facts.
 type InUse = (Identity, Vec<String>, Weak<Module>);
 
-/// Modules in use by any triager of this process. Each takes some megabytes if it has debug
+/// Parsed modules that any triager of this process uses. Each takes some megabytes if it has debug
 /// information, and every minimization has its own triager.
 static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
-/// An executable mapping and its module.
+/// An executable mapping of a process, and the module (program or library) mapped there.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// Addresses of the mapping.
+    /// Addresses of the mapping in the process.
     pub range: Range<u64>,
     /// Load bias: the difference between addresses in memory and in the file.
     pub bias: u64,
-    /// Base name of the mapping; `exe` for the target's own executable.
+    /// Base name of the mapped file; `exe` for the target's own executable.
     pub name: Arc<str>,
     /// Whether the module is the executable of its process.
     pub main: bool,
-    /// Whether the whole module belongs to the runtime.
+    /// Whether the whole module belongs to a runtime (C library, sanitizer).
     pub runtime: bool,
     /// Path at which the module's file can be read; `None` for the vDSO.
     pub path: Option<Arc<Path>>,
-    /// Facts of the module.
+    /// Parsed facts of the module: functions, segments, names.
     pub module: Arc<Module>,
 }
 
 impl Region {
-    /// Whether the code at `address` belongs to the runtime.
+    /// Checks whether the code at `address` belongs to a runtime (C library, sanitizer).
     pub(crate) fn is_runtime(&self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.bias);
         self.runtime || self.module.linked.containing(offset).is_some()
@@ -63,7 +64,8 @@ impl Region {
 struct Main {
     /// Path of the main executable's mapping.
     path: Option<PathBuf>,
-    /// Whether the executable is the target's own.
+    /// Whether the executable is the target's own, and not that of a program that the target
+    /// started.
     own: bool,
 }
 
@@ -79,12 +81,12 @@ pub(crate) struct Layout {
     fingerprint: Vec<(Mapping, Option<Identity>)>,
     /// Whether the process executes the target's own executable.
     own: bool,
-    /// Unwinder for these modules.
+    /// Stack unwinder for the mapped modules.
     pub unwinder: Unwinder,
 }
 
 impl Layout {
-    /// Returns the executable mapping that contains `address`.
+    /// Returns the executable mapping that contains `address`; `None` where there is none.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let regions = &self.regions;
         let behind = regions.partition_point(|region| region.range.start <= address);
@@ -92,22 +94,22 @@ impl Layout {
         region.range.contains(&address).then_some(region)
     }
 
-    /// Whether the program is static and stripped, so that its runtime cannot be distinguished from
-    /// it.
+    /// Checks whether the program is static and stripped, so that its C library cannot be
+    /// distinguished from user code.
     pub(crate) fn has_opaque_runtime(&self) -> bool {
         self.regions
             .iter()
             .any(|region| region.main && region.module.is_static && !region.module.has_symbols)
     }
 
-    /// Returns all executable mappings, ascending by address.
+    /// Returns all executable mappings of the process, ascending by address.
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
 }
 
-/// Cache of module facts, and of the layout of the last process. Without address randomization, the
-/// next process has the same layout.
+/// Cache of parsed modules, and of the mappings of the last process. Without address randomization,
+/// the next process has the same mappings.
 pub(crate) struct ModuleCache {
     modules: HashMap<Identity, Arc<Module>>,
     vdso: Option<Arc<Module>>,
@@ -135,12 +137,14 @@ impl ModuleCache {
         self.target = Source::Live(process).executable();
     }
 
-    /// Records the target's own executable by device and inode.
+    /// Records device and inode of the target's own executable, for a process that is read from its
+    /// copy.
     pub(crate) fn know_copied_target(&mut self, executable: (u64, u64)) {
         self.target = Some(executable);
     }
 
-    /// Returns the executable mappings of a process with their modules, parsed or from the cache.
+    /// Returns the executable mappings of a process with their parsed modules; of those that did
+    /// not change since the last call, from the cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,
@@ -167,8 +171,8 @@ impl ModuleCache {
         self.layout.insert(layout)
     }
 
-    /// Returns the memory and the layout of the process of the stopped thread `tid`, whose stack
-    /// pointer is `sp`.
+    /// Returns the memory and the executable mappings of the process of the stopped thread `tid`,
+    /// whose stack pointer is `sp`.
     pub(crate) fn live(&mut self, tid: Pid, sp: u64) -> (ProcessMemory, &mut Layout) {
         let mut memory = ProcessMemory::new(tid, sp);
         let layout = self.layout(&Source::Live(tid), &Maps::of(tid), &mut memory);
@@ -247,7 +251,8 @@ impl ModuleCache {
         (module, Some(path))
     }
 
-    /// Returns the vDSO, which has no file and is the same in all processes.
+    /// Returns the parsed vDSO (code that the kernel maps into each process), which has no file and
+    /// is the same in all processes.
     fn vdso(&mut self, mapping: &Mapping, memory: &mut dyn Memory) -> Arc<Module> {
         let read = || {
             let length = (mapping.end - mapping.start).min(1 << 20);
@@ -258,7 +263,8 @@ impl ModuleCache {
     }
 }
 
-/// Returns the module that another triager uses, else parses it.
+/// Returns the parsed module of the file at `path`: shared, if another triager of this process uses
+/// it, else newly parsed.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |(one, names, _): &&InUse| one == identity && names == dropped;
@@ -273,8 +279,8 @@ fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     module
 }
 
-/// Maximum size in bytes of a file that is read as a whole, which is faster. Larger files mostly
-/// are debug information, of which only the needed parts are read.
+/// Maximum size in bytes of an ELF file that is read as a whole, which is faster. Larger files
+/// mostly are debug information, of which only the needed parts are read.
 const READ_AT_ONCE: u64 = 128 << 20;
 
 fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
@@ -330,7 +336,7 @@ fn identity_of(path: &Path) -> Option<Identity> {
     })
 }
 
-/// A process whose modules are read.
+/// A process whose modules are read: a live one, or the copy of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The process of a stopped thread, by the thread's id.
@@ -339,13 +345,13 @@ pub(crate) enum Source {
     Copied {
         /// Address of the program's entry point.
         entry: u64,
-        /// Device and inode of the program.
+        /// Device and inode of the program's executable file.
         executable: (u64, u64),
     },
 }
 
 impl Source {
-    /// Returns device and inode of the executable.
+    /// Returns device and inode of the process's executable; `None` where they cannot be read.
     pub(crate) fn executable(&self) -> Option<(u64, u64)> {
         match self {
             Source::Live(tid) => {
@@ -356,7 +362,8 @@ impl Source {
         }
     }
 
-    /// Returns the address of the program's entry point, from the auxiliary vector.
+    /// Returns the address of the program's entry point, from the auxiliary vector of a live
+    /// process; `None` where it cannot be read.
     pub(crate) fn entry(&self) -> Option<u64> {
         const AT_ENTRY: u64 = 9;
         let tid = match self {

@@ -6,29 +6,34 @@ use std::sync::Arc;
 use crate::Entry;
 use crate::snapshot::{Control, End, RawFrame, Snapshot};
 
-/// The frames from which keys are computed.
+/// The stack frames from which crash keys are computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
-    /// User frames, innermost first, with folded recursion: indices into the snapshot's frames.
+    /// User frames that identify the bug, innermost first, with repetitions by recursion removed:
+    /// indices into the snapshot's frames.
     pub own: Vec<usize>,
     /// Number of dropped user frames whose function only ends the program (`die`). The minor key is
     /// shorter by as many frames.
     pub given_up: usize,
-    /// User frames before recursion is folded; the keys of stack overflows need them.
+    /// User frames before repetitions by recursion are removed: indices into the snapshot's frames.
+    /// The keys of stack overflows need them.
     pub unfolded: Vec<usize>,
-    /// Exported name of the outermost runtime frame on top.
+    /// Name of the runtime function (`free`, `strlen`) that the innermost user frame called; `None`
+    /// if the innermost frame is user code, or no name is known.
     pub via: Option<Arc<str>>,
-    /// Whether there is no user frame, so that the innermost runtime frame replaces it.
+    /// Whether the stack has no user frame; `own` then contains the innermost runtime frame.
     pub runtime_only: bool,
 }
 
-/// Functions that detect a smashed stack; only one frame below them is reliable.
+/// C library functions that abort on a smashed stack; only one frame below them is reliable.
 pub(crate) const SMASH_GUARDS: [&str; 3] = ["__stack_chk_fail", "__fortify_fail", "__chk_fail"];
 
-/// Functions that report a failed assertion.
+/// C library functions that report a failed assertion.
 const ASSERTS: [&str; 3] = ["__assert_fail", "__assert", "__assert_perror_fail"];
 
-/// Drops runtime frames, cuts the entry function and the frames below it, and folds recursion.
+/// Selects the frames that identify the bug: drops runtime frames (C library, sanitizer) and
+/// functions that only end the program, cuts `main` or a harness's entry with the frames below it,
+/// and folds recursion.
 pub fn normalise(snapshot: &Snapshot) -> Normalised {
     let frames = &snapshot.frames;
     let top = snapshot.runtime_on_top();
@@ -65,8 +70,8 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
     }
 }
 
-/// Drops functions that only end the program (`die`, `fatal`), but never the last user frame.
-/// Returns the number of dropped frames.
+/// Drops the innermost user frames whose functions only end the program (`die`, `fatal`), but never
+/// the last user frame; returns the number of dropped frames.
 fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
     let only = own.iter().take_while(|index| frames[**index].gives_up);
     let dropped = only.count().min(own.len().saturating_sub(1));
@@ -74,18 +79,19 @@ fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
     dropped
 }
 
-/// Whether the stack was walked to `main`. A Rust program that aborts on panic has no unwind tables
-/// for `main`, so frames beyond it are unreliable.
+/// Checks whether the stack walk ended at `main` or a harness's entry. A Rust program that aborts
+/// on panic has no unwind tables for `main`, so frames beyond it are unreliable.
 fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
 
-/// Whether the runtime detected a smashed stack.
+/// Checks whether the C library's stack guard aborted the process because of a smashed stack.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &SMASH_GUARDS)
 }
 
-/// Whether an assertion failed.
+/// Checks whether the process died of a failed C assertion: `__assert_fail` or the like is among
+/// the innermost frames.
 pub(crate) fn failed_assertion(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &ASSERTS)
 }
@@ -98,8 +104,9 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     snapshot.runtime_on_top().iter().any(is_one)
 }
 
-/// Cuts the outermost entry function and the frames below it, but never the last user frame. A
-/// harness's entry takes precedence over `main`, which belongs to the fuzzer then.
+/// Cuts the outermost entry function (`main`, or that of a fuzzing harness) and the frames below
+/// it, but never the last user frame. A harness's entry takes precedence over `main`, which belongs
+/// to the fuzzer then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
     let entries = || own.iter().map(|index| frames[*index].entry);
     let outermost = |entry: Entry| entries().rposition(|it| it == Some(entry));
@@ -108,7 +115,7 @@ fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
     }
 }
 
-/// Maximum length of a folded cycle, in frames.
+/// Maximum length of a recursion's cycle whose repetitions are removed, in frames.
 const LONGEST_CYCLE: usize = 10;
 
 /// Folds adjacent repetitions of cycles of length 1…10 to one, shortest cycles first, so that the

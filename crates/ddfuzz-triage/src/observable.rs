@@ -14,16 +14,16 @@ pub struct Conditions {
     ///
     /// [`TargetFacts::instrumentation`]: ddfuzz_exec::facts::TargetFacts::instrumentation
     pub instrumentation: Option<Vec<String>>,
-    /// Limits of the run.
+    /// Time and memory limits of the run.
     pub limits: Limits,
-    /// Exit status that counts as a crash.
+    /// Exit status that counts as a crash; `None` if none does.
     pub crash_exit: Option<i32>,
 }
 
-/// Why a run that passes says nothing about a crash.
+/// Why a run that passes does not show that a crash is fixed, with advice to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unobservable {
-    /// The reason, a sentence in which "it" is the crash.
+    /// Why a passing run shows nothing: a sentence in which "it" is the crash.
     pub why: String,
     /// Advice to the user: how to make a run that can show the crash.
     pub hint: String,
@@ -50,8 +50,8 @@ const ABORTING: [&str; 6] = [
 ];
 
 impl Crash {
-    /// Returns why a passing run under these conditions says nothing about this crash; `None` if a
-    /// passing run means that the crash is fixed.
+    /// Returns why a passing run under the conditions `now` does not show that this crash is fixed;
+    /// `None` if it does show that.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -60,8 +60,9 @@ impl Crash {
             .or_else(|| uncounted(self, now))
     }
 
-    /// Whether a build with this instrumentation has the same sanitizers as the build that crashed.
-    /// Different sanitizers report the same bug as different crashes.
+    /// Checks whether a build with the sanitizers in `instrumentation` has the same ones as the
+    /// build that crashed; true where unknown. Different sanitizers report the same bug as
+    /// different crashes.
     pub fn is_comparable(&self, instrumentation: Option<&[String]>) -> bool {
         match (self.details.instrumentation.as_deref(), instrumentation) {
             (Some(before), Some(now)) => sanitizers(before) == sanitizers(now),
@@ -69,8 +70,8 @@ impl Crash {
         }
     }
 
-    /// Explains why a different crash in a build with other sanitizers says nothing about this
-    /// crash.
+    /// Returns the explanation why a different crash, in a build with other sanitizers, does not
+    /// show that this crash is fixed.
     pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable::new(
@@ -83,7 +84,8 @@ impl Crash {
         )
     }
 
-    /// Returns the sanitizers that a build needs to show this crash, as `-fsanitize=` names them.
+    /// Returns the sanitizers that a build needs to show this crash, as `-fsanitize=` names them;
+    /// empty if it needs none.
     pub fn needed_sanitizers(&self) -> Vec<String> {
         if let Some(sanitizer) = self.class.sanitizer() {
             return vec![flag(self, sanitizer)];
@@ -95,7 +97,7 @@ impl Crash {
         }
     }
 
-    /// Whether a build needs Rust's overflow checks or debug assertions to show this crash.
+    /// Checks whether a build needs Rust's overflow checks or debug assertions to show this crash.
     pub fn needs_debug_assertions(&self) -> bool {
         let known = self.details.instrumentation.as_deref();
         let had = known.is_some_and(|known| has(known, DEBUG_ASSERTIONS));
@@ -109,7 +111,7 @@ fn has(instrumentation: &[String], name: &str) -> bool {
     instrumentation.iter().any(|known| known == name)
 }
 
-/// Returns the sanitizers in a program's instrumentation; single checks count as
+/// Returns the sanitizers that a program was compiled with; single checks count as
 /// UndefinedBehaviorSanitizer.
 fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     let known = instrumentation
@@ -122,7 +124,7 @@ fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     all
 }
 
-/// Returns the sanitizers that change the memory layout.
+/// Returns those of a program's sanitizers that change its memory layout.
 fn shadowing(instrumentation: &[String]) -> Vec<Sanitizer> {
     let mut found = sanitizers(instrumentation);
     found.retain(|one| one.shadows());
@@ -161,7 +163,8 @@ fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     }
 }
 
-/// Whether a program with the instrumentation `now` reports such crashes.
+/// Checks whether a program compiled with the sanitizers `now` reports crashes like `crash`, which
+/// `sanitizer` reported.
 fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     match sanitizer {
         Sanitizer::Lsan => {
@@ -181,7 +184,8 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     }
 }
 
-/// Checks whether the build has the sanitizer that reported the crash.
+/// Returns why a passing run shows nothing, if its program lacks the sanitizer that reported the
+/// crash; else `None`.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
@@ -213,7 +217,8 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Checks whether the build has the overflow check or debug assertion that panicked.
+/// Returns why a passing run shows nothing, if its program lacks the overflow check or debug
+/// assertion that panicked; else `None`.
 fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let now = now.instrumentation.as_deref()?;
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
@@ -226,7 +231,8 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Checks whether the exceeded limit is larger now.
+/// Returns why a passing run shows nothing, if the limit that the crash (hang, memory blow-up)
+/// exceeded is larger now; else `None`.
 fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
@@ -248,7 +254,8 @@ fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     }
 }
 
-/// Whether a crash of this class may disappear with another memory layout or speed.
+/// Checks whether the crash may disappear with another memory layout or speed of the program,
+/// judging by its class.
 fn depends_on_layout(crash: &Crash) -> bool {
     match crash.class.0.as_str() {
         "fpe" | "ill" | "trap" | "sys" | "rustpanic" | "gopanic" => false,
@@ -260,7 +267,8 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// Checks whether the memory layouts of the two builds differ by a sanitizer.
+/// Returns why a passing run shows nothing, if its program has another memory layout because of
+/// other sanitizers; else `None`.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);
@@ -284,7 +292,7 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Describes the compiler options of a build with these sanitizers.
+/// Returns a description of the compiler options of a build with these sanitizers.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
         none if none.is_empty() => "without sanitizers".to_owned(),
@@ -292,7 +300,8 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// Checks whether the exit status of the crash still counts as one.
+/// Returns why a passing run shows nothing, if the exit status of the crash no longer counts as a
+/// crash; else `None`.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status = crash.class.exit_status()?;
     (now.crash_exit != Some(status)).then(|| {

@@ -27,14 +27,15 @@ impl Registers {
         nix::sys::ptrace::getregs(tid).map(|regs| Registers::from_native(&regs))
     }
 
-    /// Returns the registers in the form of crash records.
+    /// Returns the values of all registers by name, in the form that crash records store.
     pub fn addresses(&self) -> BTreeMap<String, Address> {
         let all = self.all.iter();
         all.map(|(name, value)| ((*name).to_owned(), Address(*value)))
             .collect()
     }
 
-    /// Converts copied registers, in the order of `crates/ddfuzz-exec/runtime/snapshot.h`.
+    /// Converts the register values that a dying process copied, in the order of
+    /// `crates/ddfuzz-exec/runtime/snapshot.h`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [
@@ -50,7 +51,8 @@ impl Registers {
         }
     }
 
-    /// Returns zeros: nothing is copied on this processor.
+    /// Returns registers that are all 0, because on AArch64 dying processes do not copy their
+    /// registers.
     #[cfg(target_arch = "aarch64")]
     pub(crate) fn from_copy(_copied: &[u64; 20]) -> Registers {
         Registers::default()

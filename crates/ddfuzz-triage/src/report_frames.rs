@@ -12,13 +12,15 @@ use crate::runtime_modules::{is_runtime_module, is_runtime_symbol};
 use crate::snapshot::{Control, End, Event, Owner, RawFrame, Snapshot, Trust};
 use ddfuzz_exec::Ended;
 
-/// Maximum number of frames of an allocation or free stack.
+/// Maximum number of frames that are converted of an allocation or free stack in a sanitizer's
+/// report.
 const SITE: usize = 32;
 
 /// Maximum size of a module file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Converts the frames of reports to frames with module and function start.
+/// Converts frames of sanitizer reports to frames with module, offset and function start, as stack
+/// walks find them.
 pub(crate) struct ReportFrames {
     /// Path of the target's own executable.
     program: Option<PathBuf>,
@@ -27,7 +29,8 @@ pub(crate) struct ReportFrames {
 }
 
 impl ReportFrames {
-    /// Creates the converter. Functions named in `dropped` count as runtime functions.
+    /// Creates a converter for reports of the target whose executable is `program`. Functions named
+    /// in `dropped` count as runtime functions.
     pub(crate) fn new(program: Option<&Path>, dropped: Vec<String>) -> ReportFrames {
         ReportFrames {
             program: program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
@@ -36,23 +39,23 @@ impl ReportFrames {
         }
     }
 
-    /// Whether `base` is the base name of the target's own executable: ThreadSanitizer prints only
-    /// base names.
+    /// Checks whether `base` is the base name of the target's own executable: ThreadSanitizer
+    /// prints only base names.
     fn is_own(&self, base: &str) -> bool {
         let name = self.program.as_deref().and_then(Path::file_name);
         name.is_some_and(|name| name.to_string_lossy() == base)
     }
 
-    /// Returns the facts of the target's own executable.
+    /// Returns the parsed ELF file of the target's own executable; `None` where it cannot be read.
     fn own_module(&mut self) -> Option<Arc<Module>> {
         let program = self.program.clone()?;
         self.module(&program, false)
     }
 
     /// Returns the snapshot of a process that wrote `report`, with the frames that identify the
-    /// bug, and whether they come from the report. The unwound frames are used, without the
-    /// reporting frames on top, if they contain the place that the report names; else the frames of
-    /// the report.
+    /// bug, and whether these come from the report (true) or from the stack walk. The walked frames
+    /// stay if they contain the place that the report names (frames inside it then count as
+    /// runtime); else the report's frames replace them.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,
@@ -89,7 +92,8 @@ impl ReportFrames {
         (Some(snapshot), true)
     }
 
-    /// Returns the stacks of the allocation and of the `free` of the reported memory.
+    /// Returns two stacks that a sanitizer's report contains: of the allocation and of the `free`
+    /// of the reported memory.
     pub(crate) fn sites(&mut self, report: &Report) -> (Vec<RawFrame>, Vec<RawFrame>) {
         let mut site = |reported: &[ReportFrame]| {
             let reported = reported.iter().take(SITE);
@@ -98,7 +102,8 @@ impl ReportFrames {
         (site(&report.allocated), site(&report.freed))
     }
 
-    /// Returns the owner of the reported object, where the report tells it.
+    /// Returns the owner of the object that `report` is about (the function of a variable, the
+    /// allocation stack of a heap block); `None` where the report does not tell it.
     pub(crate) fn owner(&mut self, report: &Report) -> Option<Owner> {
         let object = report.object.as_ref()?;
         let (frames, variable) = match object.kind {
@@ -118,7 +123,7 @@ impl ReportFrames {
         })
     }
 
-    /// Adds the exported name to a frame that turned out to belong to the runtime frames on top.
+    /// Sets the exported name of a frame that turned out to be a sanitizer's or C library's.
     fn find_name(&mut self, frame: &mut RawFrame) {
         if frame.exported.is_some() {
             return;
@@ -188,8 +193,8 @@ impl ReportFrames {
         module
     }
 
-    /// Parses the module at `path`. Reports are hostile text: the path need not be a module, nor
-    /// even a file.
+    /// Parses the ELF file at `path`; `None` where there is none. Reports are hostile text: the
+    /// path need not be a module, nor even a file.
     fn parse(&self, path: &Path, runtime: bool) -> Option<Arc<Module>> {
         let facts = std::fs::metadata(path).ok()?;
         if !path.is_absolute() || !facts.is_file() || facts.len() > LARGEST {
@@ -200,7 +205,8 @@ impl ReportFrames {
     }
 }
 
-/// Converts a frame that has only names, because the user chose the options of the sanitizer.
+/// Converts a frame of a sanitizer's report that has only names, because the user chose the
+/// sanitizer's options.
 fn symbolized(reported: &ReportFrame) -> RawFrame {
     let function = reported.function.as_deref().unwrap_or_default();
     let name = function.split('(').next().unwrap_or(function);

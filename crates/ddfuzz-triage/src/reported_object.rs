@@ -9,16 +9,17 @@ use crate::site::site_of_frames;
 use crate::snapshot::{Owner, RawFrame};
 use crate::{Symbolizer, short_function};
 
-/// The object that a sanitizer's report is about.
+/// The object (stack variable, heap block or global) that a sanitizer's report is about, with names
+/// for people, as crash records contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
-    /// Kind of the object.
+    /// Whether the object is a stack variable, a heap block or a global variable.
     pub kind: ObjectKind,
     /// Size of the object, in bytes.
     pub size: u64,
-    /// Start of the access, in bytes from the start of the object.
+    /// Start of the access, in bytes from the start of the object; negative before the object.
     pub offset: i64,
-    /// Name of the variable.
+    /// Name of the variable; `None` for a heap block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
     /// Function that declares the variable or allocates the block; without symbols, module and
@@ -28,10 +29,10 @@ pub struct Object {
     /// File that declares the variable or allocates the block, as in the debug information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line in that file.
+    /// Source line that declares the variable or allocates the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Module of `address`; `exe` for the main executable.
+    /// Base name of the program or library that contains `address`; `exe` for the main executable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Start of the function that declares the variable, or the call that allocates the block, in
@@ -40,7 +41,8 @@ pub struct Object {
     pub address: Option<Address>,
 }
 
-/// Example: ``32 bytes into the 32-byte buffer `name` of set_name``
+/// Describes the object for people, such as ``32 bytes into the 32-byte buffer `name` of
+/// set_name``.
 impl std::fmt::Display for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let far = self.offset.unsigned_abs();
@@ -65,7 +67,8 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Describes the object of `report`, whose owner is known by its frames.
+/// Builds the record of the object (variable or heap block) that `report` is about, with names
+/// looked up by the frames of `owner`; `None` where the report names no object.
 pub(crate) fn object(
     report: Option<&Report>,
     owner: Option<&Owner>,
@@ -129,15 +132,15 @@ impl Object {
     }
 }
 
-/// Returns the variable's name in the source. clang adds suffixes to names in inlined functions
-/// (`name.i1.i`).
+/// Returns the variable's name in the source, without the suffixes that clang adds to names in
+/// inlined functions (`name.i1.i`).
 fn plain(variable: &str) -> String {
     let plain = variable.split('.').next().unwrap_or_default();
     let known = if plain.is_empty() { variable } else { plain };
     known.to_owned()
 }
 
-/// Kind of a reported object.
+/// Kind of the object that a sanitizer's report is about: stack variable, heap block, global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -149,20 +152,20 @@ pub enum ObjectKind {
     Global,
 }
 
-/// The accessed object, as the report describes it.
+/// The object that a faulty access was meant for, as parsed from a sanitizer's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportObject {
-    /// Kind of the object.
+    /// Whether the object is a stack variable, a heap block or a global variable.
     pub kind: ObjectKind,
     /// Size of the object, in bytes.
     pub size: u64,
-    /// Start of the access, in bytes from the start of the object.
+    /// Start of the access, in bytes from the start of the object; negative before the object.
     pub offset: i64,
-    /// Name of the variable.
+    /// Name of the variable; `None` for a heap block.
     pub variable: Option<String>,
     /// Position of a stack variable in its function's frame, in bytes.
     pub begin: Option<u64>,
-    /// Line that declares the variable.
+    /// Source line that declares the variable.
     pub line: Option<u64>,
     /// File that declares a global variable, as the compiler was given it.
     pub file: Option<String>,
@@ -170,12 +173,12 @@ pub struct ReportObject {
     pub frame: Option<ReportFrame>,
 }
 
-/// Maximum distance in bytes of an access that overflows or underflows an object. A farther access
-/// comes from a wild index and may meet any object.
+/// Maximum distance in bytes between an access and the object that it overflows or underflows. A
+/// farther access comes from a wild index and may meet any object.
 const NEAR: u64 = 32;
 
 impl ReportObject {
-    /// Whether the access begins in the object or close to it.
+    /// Checks whether the access begins in the object or at most 32 bytes away from it.
     pub fn is_near(&self) -> bool {
         self.distance() <= NEAR
     }
@@ -203,10 +206,10 @@ impl ReportObject {
     }
 }
 
-/// Maximum length of a name, in bytes.
+/// Maximum length of a parsed variable or file name, in bytes.
 const LONGEST: usize = 256;
 
-/// A line of a report about the accessed object.
+/// A line of a sanitizer's report about the object that was accessed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ObjectLine {
     /// The object is a variable of the function in the next frame of the report.
@@ -215,7 +218,8 @@ pub(crate) enum ObjectLine {
     Object(Box<ReportObject>),
 }
 
-/// Parses a line about the accessed object; `None` for other lines.
+/// Parses a line of a sanitizer's report about the object that was accessed; `None` for other
+/// lines.
 pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     if line.starts_with("Address ") && line.contains(" is located in stack of ") {
         return line.contains(" in frame").then_some(ObjectLine::InFrame);
@@ -231,7 +235,8 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     object.map(Box::new).map(ObjectLine::Object)
 }
 
-/// Parses `[32, 64) 'name' (line 26) <== Memory access at offset 64 overflows this variable`.
+/// Parses a report's line about a stack variable: `[32, 64) 'name' (line 26) <== Memory access at
+/// offset 64 overflows this variable`.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -252,8 +257,8 @@ fn variable(line: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses `0 bytes to the right of`, followed by `table' defined in 'obj.c:7:5' (0x55d0) of size
-/// 16`.
+/// Parses the parts of a report's line about a global variable: `0 bytes to the right of`, followed
+/// by `table' defined in 'obj.c:7:5' (0x55d0) of size 16`.
 fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     let (name, rest) = rest.split_once("' defined in '")?;
     let (place, rest) = rest.split_once('\'')?;
@@ -268,7 +273,8 @@ fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses `0 bytes to the right of 10-byte region [0x602000000010,0x60200000001a)`.
+/// Parses a report's line about a heap block: `0 bytes to the right of 10-byte region
+/// [0x602000000010,0x60200000001a)`.
 fn block(text: &str) -> Option<ReportObject> {
     let (before, _) = text.split_once("-byte region [")?;
     let (where_to, size) = before.rsplit_once(' ')?;
@@ -277,8 +283,8 @@ fn block(text: &str) -> Option<ReportObject> {
     Some(ReportObject::new(ObjectKind::Heap, size, offset))
 }
 
-/// Returns the start of the access, in bytes from the start of an object of this size. LLVM up to
-/// 16 prints "to the right of", later versions "after".
+/// Returns the start of the access, in bytes from the start of an object of `size` bytes, from a
+/// text such as `0 bytes to the right of` (LLVM up to 16) or `0 bytes after` (later versions).
 fn offset(where_to: &str, size: u64) -> Option<i64> {
     let (far, where_to) = where_to.split_once(" bytes ")?;
     let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);

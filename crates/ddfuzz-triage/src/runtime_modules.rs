@@ -11,7 +11,8 @@ const MODULES: &[&str] = &[
     "linux-vdso", "[vdso]",
 ];
 
-/// Whether a module with this base name belongs to the runtime.
+/// Checks whether a module with the base name `base_name` belongs to a runtime (C library,
+/// compiler, sanitizer) and not to the user's code.
 pub fn is_runtime_module(base_name: &str) -> bool {
     let stem = base_name.split(".so").next().unwrap_or(base_name);
     if MODULES.contains(&stem) {
@@ -60,7 +61,8 @@ const LINKED_MANGLED: &[&str] = &[
     "_ZN6__tsan", "_ZN11__sanitizer", "_ZN14__interception", "_ZN8__hwasan",
 ];
 
-/// Whether a function in the program itself belongs to a runtime, by its symbol.
+/// Checks by its symbol whether a function in the program itself belongs to a runtime (C library,
+/// sanitizer, standard library) that is linked into it.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
     // The compiler names the parts and copies that it makes `free.cold`, `raise.constprop.0`.
     let source_name = symbol.split('.').next().unwrap_or(symbol);

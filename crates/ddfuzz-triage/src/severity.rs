@@ -4,15 +4,16 @@ use crate::fault::{Access, AddressClass, Fault};
 use crate::messages::{HEAP, Report, ReportAccess, Tool};
 use crate::{Class, Severity};
 
-/// Functions of the heap: an abort in one of them means a corrupted heap.
+/// Heap functions of the C library: an abort in one of them means a corrupted heap.
 #[rustfmt::skip]
 const HEAP_FUNCTIONS: [&str; 12] = [
     "free", "cfree", "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
     "posix_memalign", "valloc", "pvalloc", "malloc_usable_size",
 ];
 
-/// Returns the estimate and its reason. `via` is the runtime function on top, `said` the abort
-/// message of the C library, `report` a sanitizer's report.
+/// Returns an estimate of how dangerous a crash is, and its reason as a phrase. `via` is the
+/// runtime function in which it happened (`free`), `said` the abort message of the C library,
+/// `report` a sanitizer's report.
 pub fn severity(
     class: &Class,
     fault: &Fault,
@@ -60,7 +61,8 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
-/// Estimates the severity of a report that is not about a deadly signal.
+/// Estimates the severity of a crash by the sanitizer's report on it, for reports that are not
+/// about a deadly signal.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     match report.tool {

@@ -7,9 +7,9 @@ use crate::{Crash, Frame, Level, PanicRecord};
 /// A place in the user's code where a crash happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// Name of the function; without name and line, module and offset.
+    /// Name of the function; if neither name nor line is known, module and offset (`exe+0x1189`).
     pub function: Option<String>,
-    /// `file:line` or `file:line:column`, as in the debug information.
+    /// Source location `file:line` or `file:line:column`, as in the debug information.
     pub source: Option<String>,
 }
 
@@ -24,8 +24,10 @@ impl std::fmt::Display for Site {
 }
 
 impl Crash {
-    /// Returns the crash site. For a panic, the place in its message, because the innermost frames
-    /// belong to the panic handler or the stack is gone.
+    /// Returns the crash site that tables show: the innermost function of the program or its
+    /// libraries, with its source line; `None` without frames. For a panic, it is the location in
+    /// the panic message, because the innermost frames belong to the panic handler or the stack is
+    /// gone.
     pub fn site(&self) -> Option<Site> {
         if let Some(panic) = &self.details.panic {
             return Some(self.site_of_panic(panic));
@@ -33,7 +35,8 @@ impl Crash {
         site_of_frames(&self.frames)
     }
 
-    /// Returns the site of a panic: the place in its message, and the function there.
+    /// Returns the crash site of a panic: the source location in its message, and the function
+    /// there.
     fn site_of_panic(&self, panic: &PanicRecord) -> Site {
         let location = panic.location.as_deref();
         let source = location.filter(|it| short_location(it) == panic.place);
@@ -43,8 +46,9 @@ impl Crash {
         }
     }
 
-    /// Returns the user function that panicked. On the stack it is below Rust's panic handler and
-    /// the functions that a panic hook calls.
+    /// Returns the user function that panicked: on the stack, the first one below Rust's panic
+    /// handler and the functions that a panic hook calls. `None` if the handler is not on the
+    /// stack.
     fn panicking_function(&self, panic: &PanicRecord) -> Option<String> {
         let is_handler = |frame: &Frame| {
             let name = frame.name.as_deref().unwrap_or_default();
@@ -64,7 +68,8 @@ impl Crash {
     }
 }
 
-/// Returns the site of a stack, innermost frame first.
+/// Returns the crash site in a stack (innermost frame first): the innermost function of the user's
+/// that does more than end the program.
 pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
     let own = || frames.iter().filter(|frame| frame.own);
     let telling = || own().filter(|frame| !frame.gives_up);
@@ -73,7 +78,8 @@ pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
 }
 
 impl Frame {
-    /// Returns the innermost function and line of the frame, else its module and offset.
+    /// Returns the innermost function of the frame and its source line; where neither is known,
+    /// module and offset.
     pub fn site(&self) -> Site {
         self.levels().find_map(Level::site).unwrap_or_else(|| Site {
             function: Some(format!("{}+{:#x}", self.module, self.offset)),
@@ -81,7 +87,8 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function of the frame that belongs to neither a library nor a harness.
+    /// Returns the innermost function of the frame that belongs neither to a standard library nor
+    /// to code that runs fuzzing harnesses; module and offset where no function is known.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());
@@ -89,8 +96,9 @@ impl Frame {
         self.levels().filter(is_the_users).find_map(Level::site)
     }
 
-    /// Returns the user functions of the frame, innermost first; the frame itself where no function
-    /// is known; nothing for a runtime frame.
+    /// Returns the user's functions in the frame, inlined ones included, with their lines,
+    /// innermost first; module and offset where no function is known; nothing for a frame of a
+    /// runtime (C library, sanitizer).
     pub fn own_sites(&self) -> Vec<Site> {
         let levels = self.levels();
         let own = levels.filter(|level| self.own && is_the_users(level));
@@ -112,7 +120,8 @@ impl Level<'_> {
     }
 }
 
-/// Whether a function belongs to the program or one of its libraries, by name and file.
+/// Checks whether a function belongs to the user's program or one of its libraries (and not to a
+/// standard library or fuzzing harness runner), by name and source file.
 fn is_the_users(level: &Level<'_>) -> bool {
     let file = level.line.unwrap_or_default();
     let name = level.name.unwrap_or_default();
@@ -143,7 +152,7 @@ const RUNNERS: [&str; 4] = [
     "/honggfuzz-0.",
 ];
 
-/// Functions of such harness crates, for programs without line information.
+/// Functions of crates that run fuzzing harnesses, for programs without line information.
 const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 
 /// Function that the macro `fuzz_target!` of cargo-fuzz defines.
@@ -159,8 +168,8 @@ pub fn short_function(name: &str) -> String {
     folded(name)
 }
 
-/// Replaces generic arguments by `<…>`. A leading type (`<A<B> as C>::f`) and C++ operators that
-/// contain `<` or `>` are kept.
+/// Replaces the generic arguments in a function's name by `<…>`. A leading type (`<A<B> as C>::f`)
+/// and C++ operators that contain `<` or `>` are kept.
 fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -182,7 +191,7 @@ fn folded(name: &str) -> String {
     out
 }
 
-/// Whether a name ends with the keyword `operator`.
+/// Checks whether a name ends with the keyword `operator`.
 fn is_operator(name: &str) -> bool {
     let before = name.strip_suffix("operator");
     before.is_some_and(|it| !it.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
@@ -196,8 +205,8 @@ fn operator(text: &str) -> Option<&str> {
     all.into_iter().find(|it| text.starts_with(it))
 }
 
-/// Returns the text after the generic arguments that a text begins with; `None` where they do not
-/// end.
+/// Returns the rest of a text that begins with generic arguments (`<…>`), after them; `None` where
+/// they do not end.
 fn behind_arguments(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut before = ' ';
@@ -220,9 +229,10 @@ fn behind_arguments(text: &str) -> Option<&str> {
 /// Maximum length of a path that is shown whole, in characters.
 const LONGEST_PATH: usize = 60;
 
-/// Shortens a source location to be shown: of a crate from its folder on
-/// (`gif-0.11.1/src/reader/mod.rs:212`), of Rust's libraries from theirs
-/// (`core/src/slice/mod.rs:9`), of other long paths the last three parts (`…/parser/lib/tlv.c:19`).
+/// Shortens a source location for display: the path of a file in a crate begins at the crate's
+/// folder (`gif-0.11.1/src/reader/mod.rs:212`), in Rust's libraries at the library's
+/// (`core/src/slice/mod.rs:9`); other paths over 60 characters keep their last three parts
+/// (`…/parser/lib/tlv.c:19`).
 pub fn short_source(source: &str) -> String {
     let inside = of_crate(source).or_else(|| of_checkout(source));
     let library = source
@@ -235,14 +245,15 @@ pub fn short_source(source: &str) -> String {
     }
 }
 
-/// Returns the path inside cargo's registry, for a file of a downloaded crate.
+/// Returns the path from the crate's folder on, for a source file in cargo's registry; `None` for
+/// other files.
 fn of_crate(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/registry/src/")?;
     Some(inside.split_once('/')?.1.to_owned())
 }
 
-/// Returns the repository's name and the path in it, for a file of a git dependency
-/// (`goblin-HASH/COMMIT/src/lib.rs`).
+/// Returns repository name and path in the repository, for a source file of a git dependency of
+/// cargo (`goblin-HASH/COMMIT/src/lib.rs`); `None` for other files.
 fn of_checkout(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/git/checkouts/")?;
     let mut parts = inside.splitn(3, '/');

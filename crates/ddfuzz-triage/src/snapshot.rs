@@ -80,22 +80,25 @@ pub enum Control {
 /// One frame as it was read from the process, without symbols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawFrame {
-    /// Base name of the module; `exe` for the main executable.
+    /// Base name of the program or library that contains the code; `exe` for the main executable.
     pub module: Arc<str>,
-    /// Offset from the module's load bias, in bytes; for a caller, of the return address − 1.
+    /// Offset of the code from the module's load bias, in bytes; for a caller, of the return
+    /// address − 1.
     pub offset: u64,
-    /// Start of the function that contains the code, as an offset like `offset`.
+    /// Start of the function that contains the code, in bytes from the module's load bias.
     pub function_start: Option<u64>,
     /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
-    /// Whether the code belongs to the runtime, by its module, or by its symbol where the runtime
-    /// is linked into the program.
+    /// Whether the code belongs to a runtime (C library, sanitizer, standard library), by its
+    /// module, or by its symbol where the runtime is linked into the program.
     pub runtime: bool,
-    /// `main` or a harness's entry, if the code is in such a function.
+    /// Kind of entry function that the code is in: `main`, or that of a fuzzing harness; `None` for
+    /// other functions.
     pub entry: Option<Entry>,
     /// Whether the function only ends the program (`die`, `fatal`).
     pub gives_up: bool,
-    /// Exported name of the function; set for the runtime frames on top only.
+    /// Exported name of the function; set only for runtime frames (C library …) at the top of the
+    /// stack.
     pub exported: Option<Arc<str>>,
     /// GNU build id of the module, as hex digits.
     pub build_id: Option<Arc<str>>,
@@ -103,28 +106,30 @@ pub struct RawFrame {
     pub path: Option<Arc<Path>>,
 }
 
-/// The owner of the object in a sanitizer's report.
+/// What the object in a sanitizer's report belongs to: the function of a variable, or the stack
+/// that allocated a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Kind of the object.
+    /// Whether the object is a stack variable, a heap block or a global variable.
     pub kind: ObjectKind,
     /// For a stack variable, a frame of its function; for a heap block, the stack of its
     /// allocation, innermost first.
     pub frames: Vec<RawFrame>,
-    /// Identifies the variable: its position in the stack frame, or name and file of a global
-    /// variable.
+    /// Text that identifies the variable: its position in the stack frame, or name and file of a
+    /// global variable; empty for a heap block.
     pub variable: String,
     /// Whether the access begins in the object or close to it, so that the object certainly is the
     /// misused one.
     pub near: bool,
 }
 
-/// An endless loop. Addresses are offsets in the module of its function.
+/// The endless loop of a hang. Its addresses are offsets in the module of the function that
+/// contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endless {
-    /// Address at which the loop is entered.
+    /// Address at which the loop is entered, as an offset in its module.
     pub head: u64,
-    /// Start addresses of its basic blocks, ascending.
+    /// Start addresses of the loop's basic blocks, as offsets in its module, ascending.
     pub pieces: Vec<u64>,
 }
 
@@ -133,7 +138,7 @@ pub struct Endless {
 pub struct Snapshot {
     /// The signal, exit or exceeded limit that stopped the process.
     pub event: Event,
-    /// Registers of the thread.
+    /// Registers of the stopped thread.
     pub registers: Registers,
     /// Up to 16 bytes of code at the program counter.
     pub code: Vec<u8>,
@@ -145,28 +150,29 @@ pub struct Snapshot {
     pub frames: Vec<RawFrame>,
     /// Why the stack walk ended.
     pub end: End,
-    /// Program counters that were interrupted by signals, as found on the stack.
+    /// Program counters of code that signals interrupted, as found on the stack.
     pub interrupted: Vec<u64>,
-    /// Abort message in the C library's memory.
+    /// Abort message that was read from the C library's memory; `None` where there is none.
     pub abort_message: Option<String>,
-    /// Whether the program is static and stripped, so that its runtime cannot be distinguished from
-    /// it.
+    /// Whether the program is static and stripped, so that its C library cannot be distinguished
+    /// from user code.
     pub opaque_runtime: bool,
     /// Whether the snapshot comes from an incomplete copy, or from a process that hides its memory.
     pub torn: bool,
-    /// Owner of the object in a sanitizer's report.
+    /// What the object in a sanitizer's report belongs to (function or allocation); `None` without
+    /// one.
     pub owner: Option<Owner>,
-    /// For an interrupted run: the calls inside the one that identifies it, innermost first. They
-    /// differ from run to run.
+    /// For a hang or memory blow-up: the calls inside the one that does not return, innermost
+    /// first. They differ from run to run.
     pub inside: Vec<RawFrame>,
-    /// Endless loop in the function of the first frame.
+    /// Endless loop of a hang, in the function of the first frame; `None` where none was found.
     pub endless: Option<Endless>,
-    /// Duration of the reading.
+    /// Time that reading the snapshot took.
     pub took: Duration,
 }
 
 impl Snapshot {
-    /// Creates a snapshot that contains only the event.
+    /// Creates a snapshot that contains only the event, without registers and frames.
     pub fn bare(event: Event) -> Snapshot {
         Snapshot {
             event,
@@ -187,13 +193,14 @@ impl Snapshot {
         }
     }
 
-    /// Returns the runtime frames above the first user frame.
+    /// Returns the runtime frames (C library, sanitizer) at the top of the stack, up to the first
+    /// user frame, innermost first.
     pub fn runtime_on_top(&self) -> &[RawFrame] {
         let count = self.frames.iter().take_while(|frame| frame.runtime).count();
         &self.frames[..count]
     }
 
-    /// Returns the signal that stopped the process, if it was one.
+    /// Returns the signal at which the snapshot was taken; `None` for an exit or an exceeded limit.
     pub fn signal(&self) -> Option<i32> {
         match self.event {
             Event::Signal { number, .. } => Some(number),

@@ -19,16 +19,17 @@ use crate::unwind::{From, Step, Walk, is_return_address, walk};
 /// The event that stopped a thread, with the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
-    /// The signal, exit or exceeded limit that stopped the thread.
+    /// The signal, exit or exceeded limit at which the thread stopped.
     pub event: Event,
-    /// Fault address, for a signal that the processor raised.
+    /// Fault address, for a signal that the processor raised; else `None`.
     pub address: Option<u64>,
 }
 
 /// `si_code` of a signal that the kernel raised without an address.
 pub(crate) const SI_KERNEL: i32 = 0x80;
 
-/// Whether `si_addr` of this signal is the address at which the processor raised it.
+/// Checks whether `si_addr` of a signal is a fault address: the processor raised the signal, and
+/// nobody sent it.
 pub(crate) fn has_address(signal: i32, code: i32) -> bool {
     let faults = matches!(
         signal,
@@ -41,7 +42,7 @@ pub(crate) fn has_address(signal: i32, code: i32) -> bool {
 pub(crate) struct Stopped<'a> {
     /// Registers of the thread.
     pub registers: Registers,
-    /// Memory map of its process.
+    /// Memory map of the thread's process.
     pub maps: &'a Maps,
     /// The process, whose modules are read.
     pub source: &'a Source,
@@ -67,7 +68,8 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
     }
 }
 
-/// Reads a snapshot of a stopped thread, or of the copy of one, from `memory`.
+/// Builds the snapshot of a stopped thread, or of the copy of one, from its registers, memory map
+/// and `memory`.
 pub(crate) fn interpret(
     cause: Cause,
     stopped: Stopped<'_>,
@@ -123,7 +125,8 @@ pub(crate) fn interpret(
     snapshot
 }
 
-/// Determines how control came to the program counter, and walks the stack accordingly.
+/// Determines how control came to the program counter (normally, by a wild call, or by a return on
+/// a smashed stack), and walks the stack accordingly.
 fn walk_back(
     cause: Cause,
     registers: &Registers,
@@ -159,7 +162,8 @@ fn walk_back(
     (control, walk(here, layout, memory))
 }
 
-/// Walks the stack of a thread whose program counter is not in code.
+/// Walks the stack of a thread whose program counter is not in code, after a call or return to an
+/// invalid address.
 fn walk_from_nowhere(
     registers: &Registers,
     layout: &mut Layout,
@@ -191,7 +195,8 @@ fn walk_from_nowhere(
     }
 }
 
-/// Converts a step of a walk to a frame; `None` outside of all modules.
+/// Converts an address from a stack walk to a frame with module and function; `None` outside of all
+/// modules.
 pub(crate) fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     let region: &Region = layout.region(step.address)?;
     let module = &region.module;
@@ -248,8 +253,8 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the fault of an access whose address the kernel does not tell: the non-canonical address
-/// in the instruction. A misaligned access faults in the same way.
+/// Returns the memory access of a fault whose address the kernel does not tell: the non-canonical
+/// address in the instruction. A misaligned access faults in the same way.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),
@@ -263,7 +268,8 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
-/// Returns how an instruction with the accesses `touched` accessed `address`.
+/// Returns whether an instruction with the memory accesses `touched` read or wrote `address`;
+/// `None` where that is not clear.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {
@@ -276,7 +282,8 @@ fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
 /// Maximum length of the C library's abort message, in bytes.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// Reads glibc's abort message: `__abort_msg` points to a length and a text.
+/// Reads glibc's abort message from memory (`__abort_msg` points to a length and a text); `None` if
+/// the process did not abort or there is no message.
 fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Option<String> {
     let Event::Signal {
         number: libc::SIGABRT,
@@ -293,9 +300,9 @@ fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Opti
     Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }
 
-/// Whether the later stop of a thread is a consequence of the earlier one: the target's signal
-/// handler raises, aborts or crashes; or it raised the same signal again and returned; or the
-/// kernel could not deliver the first signal (no stack left) and kills the process.
+/// Checks whether the later stop of a thread is a consequence of the earlier one: the target's
+/// signal handler raises, aborts or crashes; or it raised the same signal again and returned; or
+/// the kernel could not deliver the first signal (no stack left) and kills the process.
 pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     let in_handler = later.interrupted.contains(&earlier.registers.pc);
     let again = earlier.registers.pc == later.registers.pc
@@ -304,8 +311,8 @@ pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     in_handler || again
 }
 
-/// Returns where to walk from if the program counter is not in code: at the caller, if the top of
-/// the stack is a return address.
+/// Returns the frame at which to start a stack walk if the program counter is not in code: the
+/// caller, if the top of the stack is a return address, else `None`.
 pub(crate) fn caller(
     registers: &Registers,
     layout: &Layout,
@@ -324,9 +331,9 @@ pub(crate) fn caller(
 /// Number of bytes below the stack pointer that are searched for return addresses.
 const DEAD_STACK: u64 = 64 << 10;
 
-/// Returns the first return address into user code below the stack pointer. The function that
-/// returned to an invalid address left it there with its last call, so it identifies the function
-/// whose frame was overwritten.
+/// Returns the first return address into user code below the stack pointer, on a smashed stack. The
+/// function that returned to an invalid address left it there with its last call, so it identifies
+/// the function whose frame was overwritten.
 pub(crate) fn victim(
     registers: &Registers,
     layout: &Layout,

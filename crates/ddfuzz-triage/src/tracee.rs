@@ -16,25 +16,28 @@ use ddfuzz_exec::{
 ///
 /// It need not be a child of this process. Dropping it kills the process.
 pub trait Tracee {
-    /// Returns the process id, which is valid until the end of the process has been collected.
+    /// Returns the process id of the target, which is valid until the end of the process has been
+    /// collected.
     fn pid(&self) -> Pid;
 
-    /// Whether the process will still execute the target. Otherwise it was forked from the target.
+    /// Checks whether the process waits before its `execve` of the target's program; false if it
+    /// was forked from the running target.
     fn executes(&self) -> bool {
         true
     }
 
-    /// Resumes the waiting process.
+    /// Lets the waiting process run on.
     ///
     /// # Errors
     /// When the process is gone.
     fn release(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the last 4 KiB of stderr; complete only after the process has ended.
+    /// Returns the last 4 KiB that the run wrote to stderr; complete only after the process has
+    /// ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
-    /// Returns the output of the dying process; complete only after all processes of the run have
-    /// ended.
+    /// Returns the messages of a run about its crash (end of stderr, and a sanitizer's report);
+    /// complete only after all processes of the run have ended.
     fn said(&mut self) -> CrashMessages {
         CrashMessages {
             stderr: self.stderr_tail(),
@@ -50,14 +53,16 @@ pub struct Untraced {
     pub ended: Ended,
     /// What the run printed: end of stderr, and sanitizer report.
     pub said: CrashMessages,
-    /// CrashSnapshots that dying processes made of themselves, where the target supports that.
+    /// Copies of registers and stack that dying processes made of themselves; `None` where the
+    /// target does not support that.
     pub copies: Option<Arc<CrashSnapshots>>,
 }
 
 /// Starts the target for triage, one run at a time.
 pub trait Start: Send {
-    /// Starts the target on `input` and stops it before its `execve`. Without `aslr`, its addresses
-    /// are not randomized, where the system allows that.
+    /// Starts the target on `input` and stops it before its `execve`, or, if it is forked from a
+    /// running target, before its `main`. Without `aslr`, its addresses are not randomized, where
+    /// the system allows that.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -70,8 +75,8 @@ pub trait Start: Send {
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
-    /// Runs the target again, without ptrace, with options that make it print more (see [`Again`]);
-    /// `None` where that is not supported.
+    /// Runs the target again, without ptrace, with options that make it print more, such as a
+    /// backtrace (`why` says which); `None` where that is not supported.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -97,23 +102,23 @@ pub trait Start: Send {
         Ok(None)
     }
 
-    /// Returns the path of the program, where it is known.
+    /// Returns the path of the target's program; `None` where it is unknown.
     fn program(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Whether the program can end by a Rust panic.
+    /// Checks whether the program can end by a Rust panic; true where that is unknown.
     fn may_panic(&self) -> bool {
         true
     }
 
-    /// Returns the way of execution.
+    /// Returns how the target is executed: new process, fork server, or in-process harness.
     fn way(&self) -> Way;
 
     /// Returns the limits of time and memory of each run.
     fn limits(&self) -> Limits;
 
-    /// Returns the exit status that counts as a crash.
+    /// Returns the exit status that counts as a crash; `None` if none does.
     fn crash_exit(&self) -> Option<i32>;
 }
 
@@ -188,7 +193,6 @@ impl Start for Traceable {
         Traceable::may_panic(self)
     }
 
-    /// Returns the way of execution of the target.
     fn way(&self) -> Way {
         Traceable::way(self)
     }
@@ -203,7 +207,8 @@ impl Start for Traceable {
 }
 
 impl Triager {
-    /// Creates a triager of `target`, executed as `way` says.
+    /// Creates a triager of `target` with default settings; `way` says how the target is executed
+    /// (new process, fork server, in-process harness).
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

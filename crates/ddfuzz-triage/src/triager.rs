@@ -18,15 +18,16 @@ use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
 use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
 
-/// Number of runs after which an input that does not crash counts as flaky.
+/// Number of runs after which an input that has crashed in none of them counts as flaky.
 const TRIES: u32 = 3;
 
-/// The user's settings for keys.
+/// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Number of frames in the minor key, 1…5.
+    /// Number of stack frames that are hashed into the minor key (the key of the path into a bug),
+    /// 1…5.
     pub depth: usize,
-    /// Exact symbol names of functions whose frames are dropped.
+    /// Exact symbol names of functions whose frames the keys ignore, like those of the C library.
     pub dropped: Vec<String>,
     /// Whether an input that does not crash is run again with LeakSanitizer's check at exit.
     pub leaks: bool,
@@ -42,30 +43,32 @@ impl Default for Settings {
     }
 }
 
-/// Result of the runs of one input.
+/// Result of `Triager::examine`, which runs one input up to three times: a crash record, or no
+/// crash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The run crashed or exceeded a limit.
+    /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
     Crash(Box<Crash>),
-    /// No run of the input crashed.
+    /// No run of the input crashed or exceeded a limit.
     Flaky {
-        /// Number of runs.
+        /// Number of runs of the input, none of which crashed.
         tries: u32,
-        /// How the last run ended.
+        /// How the last of these runs without a crash ended: exit status or signal.
         ended: Ended,
     },
 }
 
-/// Result of a single run, for the minimizer's oracle.
+/// Result of a single run: class and keys of its crash, by which the minimizer decides whether a
+/// smaller input still shows the same bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
     /// The input crashed or exceeded a limit.
     Crash {
-        /// Class of the crash.
+        /// Class of the crash, such as `segv` or `hang`.
         class: Class,
-        /// Major key: identifies the bug.
+        /// Major key of the crash: a hash that identifies the bug.
         major: Key,
-        /// Minor key: identifies the path into the bug.
+        /// Minor key of the crash: a hash that identifies the path into the bug.
         minor: Key,
     },
     /// The run ended without a crash, within its limits.
@@ -80,9 +83,10 @@ pub struct Triager {
     cache: ModuleCache,
     symbolizer: Symbolizer,
     reported: ReportFrames,
-    /// Whether the system has refused ptrace, so that it is not tried again.
+    /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
-    /// Sanitizers and debug assertions of the program, cached.
+    /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
+    /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
 }
 
@@ -101,7 +105,7 @@ impl Triager {
         Triager::with_settings(start, Settings::default())
     }
 
-    /// Creates a triager for one target.
+    /// Creates a triager for the target that `start` runs, with the given settings.
     pub fn with_settings(start: Box<dyn Start>, settings: Settings) -> Triager {
         let cache = ModuleCache::new(settings.dropped.clone());
         let program = start.program();
@@ -117,9 +121,9 @@ impl Triager {
         }
     }
 
-    /// Returns the properties of runs on `input` that decide whether they can show `crash`. Where a
-    /// sanitizer is needed and unknown, an extra run finds the sanitizers of the programs that a
-    /// script starts.
+    /// Returns the sanitizers, limits and crash exit status of runs on `input`, which decide
+    /// whether such a run can show `crash` at all. If the crash needs a sanitizer and the target's
+    /// sanitizers are unknown, an extra run finds those of the programs that a script starts.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -137,13 +141,15 @@ impl Triager {
         })
     }
 
-    /// Returns sanitizers and debug assertions of the program; `None` where unknown.
+    /// Returns the names of the sanitizers and Rust debug assertions that the target was compiled
+    /// with; `None` where unknown.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         let known = || self.start.instrumentation();
         self.instrumentation.get_or_init(known).clone()
     }
 
-    /// Whether a run that ended so may be a crash, so that it is worth a triage.
+    /// Checks whether a run that ended with `ended` may be a crash, so that its input should be run
+    /// again under ptrace.
     pub fn suspects(&self, ended: Ended) -> bool {
         let crash_exit = self.start.crash_exit();
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
@@ -155,9 +161,9 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
-    /// Runs the input up to three times, twice without address randomization and once with it,
-    /// until it crashes or exceeds a limit, and returns the record. If enabled, a last run looks
-    /// for leaks.
+    /// Runs the input until it crashes or exceeds a limit, at most three times (twice without
+    /// address randomization, then once with it), and returns the crash record. If no run crashed
+    /// and leak search is enabled, a last run looks for leaks.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -185,7 +191,8 @@ impl Triager {
         })
     }
 
-    /// Runs the input once and returns its keys only, without names and record.
+    /// Runs the input once and returns class and keys of its crash, without looking up names for a
+    /// crash record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -193,7 +200,8 @@ impl Triager {
         self.key_at(input, false)
     }
 
-    /// Runs the input once, with or without `random_addresses`, and returns its keys only.
+    /// Runs the input once, with or without address randomization, and returns class and keys of
+    /// its crash only.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -210,7 +218,7 @@ impl Triager {
         })
     }
 
-    /// Whether the run is a crash, a hang or a memory blow-up.
+    /// Checks whether a run crashed, or exceeded its time or memory limit.
     fn crashed(&self, run: &Finished) -> bool {
         let cut = matches!(run.ended, Ended::Timeout | Ended::OutOfMemory);
         cut || run.diagnostics.is_crash(run.ended, self.start.crash_exit())
@@ -244,8 +252,8 @@ impl Triager {
         Ok(record(named, snapshot, &facts, &mut self.symbolizer))
     }
 
-    /// Returns the record of a run without a trace: one that exceeded a limit, or a crash that did
-    /// not happen again. Its keys depend on the class alone.
+    /// Builds the crash record of a run of which only the end is known and not the stack: one that
+    /// exceeded a limit, or a crash that did not happen again. Its keys depend on the class alone.
     pub fn untraced_record(&self, ended: Ended) -> Crash {
         let diagnostics = Diagnostics::default();
         let facts = self.single_run(ended, CaptureWay::Status, &diagnostics);
@@ -253,8 +261,8 @@ impl Triager {
         record(classified, None, &facts, &mut Symbolizer::default())
     }
 
-    /// Returns the record of a crash that did not happen again, from the copy that the process made
-    /// of itself; without a copy, as [`untraced_record`](Triager::untraced_record).
+    /// Builds the record of a crash that did not happen again, from the copy of registers and stack
+    /// that the dying process made of itself; without a copy, from the way the run ended alone.
     pub fn record_from_copies(&mut self, ended: Ended, copies: Option<&CrashSnapshots>) -> Crash {
         let read = copies.map(|copies| crash_copy::read_copies(copies, ended, &mut self.cache));
         let Some((ended, Some(snapshot))) = read else {
@@ -266,7 +274,8 @@ impl Triager {
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// Returns the facts of a single run that another component made.
+    /// Builds the part of a crash record about the run, for a run that was made elsewhere, once,
+    /// and not by this triager.
     fn single_run<'a>(
         &self,
         ended: Ended,
@@ -305,7 +314,8 @@ impl Triager {
         })
     }
 
-    /// Runs the input with LeakSanitizer; `None` where nothing leaks.
+    /// Runs the input again with LeakSanitizer's check at exit; returns the run if it reported a
+    /// leak, else `None`.
     fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let began = Instant::now();
         let Some(again) = self.start.run_again(input, RerunReason::Leaks)? else {
@@ -352,7 +362,8 @@ impl Triager {
         Ok(self.finished(seen, untraced.said, began))
     }
 
-    /// Combines end, snapshot and output of a run, and joins a sanitizer's report with the stack.
+    /// Combines how a run ended, the snapshot of its process, and its output; where the stack could
+    /// not be unwound, the frames of a sanitizer's report replace it.
     fn finished(
         &mut self,
         (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),

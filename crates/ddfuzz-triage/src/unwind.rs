@@ -17,7 +17,7 @@ use crate::modules::{Layout, Region};
 use crate::registers::Registers;
 use crate::snapshot::{End, Trust};
 
-/// Maximum number of frames that are read (crash-keys.md, "Normalise").
+/// Maximum number of frames that are read of the stack of a crash (crash-keys.md, "Normalise").
 pub(crate) const CAP: usize = 256;
 
 /// The framehop unwinder for one set of mapped modules.
@@ -28,7 +28,7 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// Creates an unwinder for these mappings.
+    /// Creates an unwinder for the executable mappings `regions` of one process.
     pub(crate) fn new(regions: &[Region]) -> Unwinder {
         let mut framehop = UnwinderNative::new();
         for region in regions {
@@ -80,20 +80,20 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
 /// Program counter and registers at which a stack walk starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct From {
-    /// The program counter, or a return address.
+    /// Address of the code at which the stack walk starts: a program counter, or a return address.
     pub address: u64,
-    /// Kind of `address`: `Pc` for a program counter, `Call` for a return address.
+    /// What `address` is: `Pc` for a program counter, `Call` for a return address.
     pub trust: Trust,
-    /// Stack pointer of the frame.
+    /// Stack pointer of the frame at which the stack walk starts.
     pub sp: u64,
-    /// Frame pointer of the frame.
+    /// Frame pointer of the frame at which the stack walk starts.
     pub fp: u64,
-    /// Link register, on processors that have one.
+    /// Link register of the frame at which the stack walk starts, on processors that have one.
     pub lr: u64,
 }
 
 impl From {
-    /// Starts at the innermost frame of a thread with these registers.
+    /// Returns the start of a stack walk at the innermost frame of a thread with these registers.
     pub fn registers(registers: &Registers) -> From {
         From {
             address: registers.pc,
@@ -105,10 +105,10 @@ impl From {
     }
 }
 
-/// Address of one frame in a stack walk.
+/// Address of one frame that a stack walk found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The program counter, or the return address − 1.
+    /// Address of the frame's code: the program counter, or the return address − 1.
     pub address: u64,
     /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
@@ -117,22 +117,23 @@ pub(crate) struct Step {
 /// The frames that a stack walk found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
-    /// Frames, innermost first.
+    /// Frames that the walk found, innermost first.
     pub steps: Vec<Step>,
-    /// Why the walk ended.
+    /// Why the stack walk ended.
     pub end: End,
-    /// Program counters that signals interrupted.
+    /// Program counters of code that signals interrupted, as found on the stack.
     pub interrupted: Vec<u64>,
-    /// For each step, where its function continues.
+    /// For each frame in `steps`, program counter and stack pointer at which its function
+    /// continues.
     pub places: Vec<Place>,
 }
 
 /// Where a function continues after the call that it has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Exact program counter.
+    /// Program counter at which the function continues; for a caller, the exact return address.
     pub pc: u64,
-    /// Stack pointer at that point.
+    /// Stack pointer with which the function continues.
     pub sp: u64,
 }
 
@@ -146,12 +147,14 @@ fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
     UnwindRegsNative::new(lr, sp, fp)
 }
 
-/// Walks the stack from `from` to the first untrusted frame, at most `CAP` frames.
+/// Walks the stack from `from` up to the first return address that no call precedes, at most 256
+/// frames.
 pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
     walk_up_to(CAP, from, layout, memory)
 }
 
-/// Walks the stack from `from` to the first untrusted frame, at most `cap` frames.
+/// Walks the stack from `from` up to the first return address that no call precedes, at most `cap`
+/// frames.
 pub(crate) fn walk_up_to(
     cap: usize,
     from: From,
@@ -199,7 +202,7 @@ enum Next {
     End(End),
 }
 
-/// Returns the caller of the frame at `address`.
+/// Returns the caller of the frame at `address`, or why the stack walk ends there.
 fn next(
     address: FrameAddress,
     registers: &mut UnwindRegsNative,
@@ -237,12 +240,13 @@ fn next(
     }
 }
 
-/// Whether `address` is in the code of a module and a call precedes it.
+/// Checks whether `address` is in the code of a module and follows a call instruction.
 pub(crate) fn is_return_address(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
     code_before(address, layout, memory).is_some_and(|before| ends_in_call(&before))
 }
 
-/// Returns the target of the call that precedes the return address `address`.
+/// Returns the target of the call instruction that precedes the return address `address`; `None`
+/// where the instruction does not tell.
 pub(crate) fn called_before(
     address: u64,
     layout: &Layout,
@@ -251,7 +255,8 @@ pub(crate) fn called_before(
     call_target(&code_before(address, layout, memory)?, address)
 }
 
-/// Reads up to one instruction length of code before `address`.
+/// Reads the code before `address`, up to the maximum length of one instruction; `None` where it
+/// cannot be read.
 fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option<Vec<u8>> {
     let region = layout.region(address.checked_sub(1)?)?;
     // What lies before the region may not be readable.
@@ -260,7 +265,8 @@ fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option
     (before.len() as u64 == length).then_some(before)
 }
 
-/// Whether a signal handler returns to `address`; no call precedes such code.
+/// Checks whether `address` is the code to which a signal handler returns; no call precedes such
+/// code.
 pub(crate) fn is_trampoline(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
     layout.region(address).is_some() && is_signal_trampoline(&memory.bytes(address, LONGEST))
 }

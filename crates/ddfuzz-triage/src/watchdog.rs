@@ -25,7 +25,8 @@ enum News {
     Ended(nix::Result<Trace>),
 }
 
-/// Traces a process to its end; `None` where the system refuses ptrace.
+/// Traces the process `tracee` to its end, from a thread of its own, and interrupts it if it
+/// exceeds the limits of `start`; `None` where the system refuses ptrace.
 pub(super) fn follow(
     tracee: &mut dyn Tracee,
     start: &dyn Start,
@@ -64,8 +65,8 @@ pub(super) fn follow(
     })
 }
 
-/// Waits for the end of a traced process and returns its trace, with a snapshot only if it explains
-/// the end.
+/// Waits for the end of a traced process and returns how it ended, with its snapshot only if that
+/// explains the end.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,
@@ -91,8 +92,8 @@ fn collect(
     Ok(trace)
 }
 
-/// Whether a snapshot belongs to the end of the run. An exit is not explained by a signal that the
-/// target handled.
+/// Checks whether a snapshot was taken at the event that ended the run. An exit is not explained by
+/// a signal that the target handled.
 fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {
         (Event::Signal { .. }, Ended::Signal(_)) => true,
@@ -149,8 +150,8 @@ impl PidFd {
         }
     }
 
-    /// Sends the `SIGSTOP` that makes the tracer find out where the run is; does nothing if the
-    /// process has ended.
+    /// Sends the process a `SIGSTOP` at which the tracing thread searches for the call that hangs;
+    /// does nothing if the process has ended.
     fn interrupt(&self) {
         // SAFETY: all of it may be zero, and the system takes no more than what is filled in.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -171,29 +172,30 @@ impl PidFd {
         }
     }
 
-    /// Returns the CPU time used; 0 once the process has ended.
+    /// Returns the CPU time that the process has used; 0 once it has ended.
     fn cpu(&self) -> Duration {
         let time = ClockId::pid_cpu_clock_id(self.pid).and_then(|clock| clock.now());
         time.map(Duration::from).unwrap_or_default()
     }
 }
 
-/// Minimum and maximum time between two checks of the limits.
+/// Minimum and maximum time between two checks of a run's limits of time and memory.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// A run whose threads have not run for this long counts as asleep.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// Time in which a run that hangs in the kernel must react to the interrupt.
+/// Time in which a run that hangs in the kernel must react to the watchdog's interrupt.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Time in which a run that waits for a processor must react to the interrupt, on a busy machine.
+/// Time in which a run that waits for a processor must react to the watchdog's interrupt, on a busy
+/// machine.
 const SCHEDULED: Duration = Duration::from_secs(20);
-/// Wall time that the tracer has to find the call that hangs; then the process is killed. The
-/// search itself takes one second of active time.
+/// Wall time that the tracing thread has to find the call that hangs; then the process is killed.
+/// The search itself takes one second of the thread's active time.
 const FOUND: Duration = Duration::from_secs(30);
 
-/// Waits for the message `done`, and interrupts a process that exceeds a limit. Returns the
-/// message, `None` if the tracer is gone, and whether the process was killed because the tracer
-/// took too long.
+/// Waits until the tracing thread reports on `done` that the run has ended, and interrupts the run
+/// if it exceeds a limit. Returns the report (`None` if the tracing thread is gone), and whether
+/// the process was killed because the tracing thread took too long.
 pub(crate) fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,
@@ -239,8 +241,9 @@ pub(crate) fn await_end<T>(
     }
 }
 
-/// Makes the tracer find out where the run is, and end it; kills the process if that takes too
-/// long.
+/// Makes the tracing thread search for the call that hangs and end the run; kills the process if
+/// that takes too long. Returns the tracing thread's report (`None` if it is gone), and whether the
+/// process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

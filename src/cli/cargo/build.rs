@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::project::Project;
 use crate::cli::{Exit, Failure, Output};
 
-/// Heading of the build options in `--help`.
+/// Heading of the options of `cargo fuzz build` in `--help`.
 pub(super) const BUILD_HEADING: &str = "Build (the options of cargo fuzz)";
 
 /// Build options of a fuzz target, named as in cargo-fuzz.
@@ -78,7 +78,7 @@ pub struct BuildArgs {
 
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// Absolute path of the program.
+    /// Absolute path of the built fuzz target.
     pub program: PathBuf,
     pub toolchain: Toolchain,
 }
@@ -155,7 +155,8 @@ impl BuildArgs {
         Ok(Built { program, toolchain })
     }
 
-    /// Whether the options need the nightly compiler: sanitizers and all unstable features do.
+    /// Whether the build options need the nightly compiler: sanitizers and all unstable features
+    /// do.
     fn needs_nightly(&self) -> bool {
         self.sanitizer != Sanitizer::None
             || self.build_std
@@ -163,7 +164,7 @@ impl BuildArgs {
             || !self.unstable.is_empty()
     }
 
-    /// Returns the options as arguments of `cargo fuzz build`.
+    /// Returns the build options as arguments of `cargo fuzz build`.
     pub fn flags(&self, triple: Option<&str>) -> Vec<OsString> {
         let mut flags: Vec<OsString> = Vec::new();
         let switches = [
@@ -234,16 +235,17 @@ fn check_program(program: &Path) -> Result<(), Failure> {
         .hint("give the directory that cargo builds in: --target-dir DIR"))
 }
 
-/// Name of a Rust toolchain for rustup; `None` is the active one.
+/// Name of a Rust toolchain for rustup; `None` stands for the active one.
 pub type Toolchain = Option<&'static str>;
 
-/// Toolchain to use if the active one does not support sanitizers.
+/// Name of the toolchain to use if the active one does not support sanitizers.
 const NIGHTLY: &str = "nightly";
 
-/// Returns the active toolchain if it can build the target, else the installed nightly one.
+/// Returns the Rust toolchain to build with: the active one if it suffices, else the installed
+/// nightly one.
 ///
 /// # Errors
-/// When neither can, or cargo-fuzz is not installed; the error says which command installs it.
+/// When neither suffices, or cargo-fuzz is not installed; the error says which command installs it.
 pub fn choose_toolchain(needs_nightly: bool, output: &Output) -> Result<Toolchain, Failure> {
     let toolchain = match needs_nightly && !is_unstable(None)? {
         true if is_unstable(Some(NIGHTLY)).unwrap_or(false) => {
@@ -276,14 +278,14 @@ const NEEDS: &str =
 const INSTALLS: &str = "install it: rustup toolchain install nightly; or build without the \
                         sanitizer: --sanitizer none";
 
-/// Formats the toolchain for a command line: `+nightly ` or nothing.
+/// Formats a Rust toolchain as an argument of `cargo`: `+nightly `, or nothing for the active one.
 pub fn toolchain_word(toolchain: Toolchain) -> String {
     toolchain
         .map(|name| format!("+{name} "))
         .unwrap_or_default()
 }
 
-/// Returns a command that runs `cargo` of this toolchain.
+/// Returns a command that runs `cargo` of the given Rust toolchain.
 pub fn cargo(toolchain: Toolchain) -> Command {
     let mut command = Command::new("cargo");
     command.stdin(Stdio::null());
@@ -297,7 +299,7 @@ pub fn cargo(toolchain: Toolchain) -> Command {
     command
 }
 
-/// Returns the failure for a `cargo` that cannot be started.
+/// Builds the error message for a `cargo` that cannot be started.
 pub fn no_cargo(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Baseline,
@@ -307,7 +309,7 @@ pub fn no_cargo(error: &io::Error) -> Failure {
     .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
 }
 
-/// Whether the compiler of this toolchain accepts unstable options.
+/// Whether the compiler of the given Rust toolchain accepts unstable options.
 fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     if std::env::var_os("RUSTC_BOOTSTRAP").is_some_and(|set| set != OsStr::new("0")) {
         return Ok(true);
@@ -325,7 +327,7 @@ fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     Ok(output.status.success() && ["-nightly", "-dev"].iter().any(|mark| said.contains(mark)))
 }
 
-/// Returns the default target triple of the compiler.
+/// Returns the target triple that the toolchain's compiler builds for by default.
 pub fn host_triple(toolchain: Toolchain) -> Result<String, Failure> {
     let mut command = Command::new("rustc");
     if let Some(name) = toolchain {

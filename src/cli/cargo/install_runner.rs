@@ -33,7 +33,7 @@ pub struct InstallRunnerArgs {
     remove: bool,
 }
 
-/// Name of the program that cargo starts fuzz targets with.
+/// Name of the program by which cargo is made to start fuzz targets.
 const RUNNER: &str = "ddfuzz-runner";
 
 pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
@@ -91,7 +91,7 @@ pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes the configuration file, and its directory if that is empty then.
+/// Removes Cargo's configuration file, and its directory if that is empty then.
 fn remove(path: &Path) -> Result<(), Failure> {
     std::fs::remove_file(path).map_err(|error| Failure::file(path, "removing", &error))?;
     if let Some(parent) = path.parent() {
@@ -101,8 +101,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns Cargo's configuration file in this directory; the older name `config` if that file
-/// exists.
+/// Returns the path of Cargo's configuration file in this directory; if a file by its older name
+/// `config` exists, that one.
 fn config_file() -> PathBuf {
     let old = Path::new(".cargo/config");
     match old.is_file() {
@@ -111,7 +111,8 @@ fn config_file() -> PathBuf {
     }
 }
 
-/// Returns the text of the configuration file with the runner added, or removed.
+/// Returns the text of Cargo's configuration file with the setting of `ddfuzz-runner` added, or
+/// removed if `remove` is set.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))
@@ -154,7 +155,7 @@ fn odd(what: &str) -> Failure {
     Failure::usage(format!("`{what}` is not a table there")).hint("fix the file by hand")
 }
 
-/// Formats the changed lines like a diff.
+/// Formats the lines in which `before` and `after` differ like a diff.
 fn shown(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -168,7 +169,8 @@ fn shown(before: &str, after: &str) -> String {
     text.join("\n")
 }
 
-/// Asks the user for confirmation on the terminal.
+/// Asks the user on the terminal to confirm the change; returns true for yes. Fails without a
+/// terminal.
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

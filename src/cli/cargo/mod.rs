@@ -71,8 +71,8 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Returns the command line of `cargo ddfuzz`: that of ddfuzz, where `--target` is a target triple
-/// and the program is the fuzz target.
+/// Builds the command-line parser of `cargo ddfuzz`: that of ddfuzz, but `--target` is a target
+/// triple, and the program to run is the fuzz target that it builds.
 pub fn command() -> Command {
     let mut command = super::with_rare_options_last(Cli::command());
     for name in ["run", "min", "triage", "clean"] {
@@ -113,8 +113,8 @@ impl Cli {
     }
 }
 
-/// Builds the fuzz target `name`, and makes it the program that `target` runs. `--target` of these
-/// commands is the target triple.
+/// Builds the fuzz target `name`, and makes it the program that `target` runs. In these commands
+/// `--target` is the target triple.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,
@@ -128,7 +128,8 @@ fn build_program(
     Ok(())
 }
 
-/// Checks that a folder of the project exists; `message` says what is missing without it.
+/// Checks that the folder of corpus or artifacts of the fuzz target `name` exists; fails with
+/// `message` if not.
 fn check_folder(folder: &Path, message: &str, name: &str) -> Result<(), Failure> {
     match folder.is_dir() {
         true => Ok(()),
@@ -154,7 +155,7 @@ pub struct CargoMinArgs {
     min: min::MinArgs,
 }
 
-/// Runs `cargo ddfuzz min`.
+/// Runs `cargo ddfuzz min`: builds the fuzz target and minimizes one failing input.
 pub fn run_min(mut args: CargoMinArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     build_program(
@@ -183,7 +184,7 @@ pub struct CargoTriageArgs {
     triage: triage::TriageArgs,
 }
 
-/// Runs `cargo ddfuzz triage`.
+/// Runs `cargo ddfuzz triage`: builds the fuzz target, runs crash files and groups them by bug.
 pub fn run_triage(mut args: CargoTriageArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
@@ -221,7 +222,7 @@ pub struct CargoCleanArgs {
     clean: clean::CleanArgs,
 }
 
-/// Runs `cargo ddfuzz clean`.
+/// Runs `cargo ddfuzz clean`: builds the fuzz target and makes its corpus smaller.
 pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;

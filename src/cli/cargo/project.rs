@@ -17,18 +17,18 @@ use crate::files::{atomic, folder, regular};
 use crate::report::{size, text};
 use crate::store::{Kind, Reader};
 
-/// A cargo-fuzz project.
+/// A cargo-fuzz project that was found on disk.
 #[derive(Debug)]
 pub struct Project {
     /// Absolute path of the directory with the project's `Cargo.toml`.
     pub fuzz_dir: PathBuf,
     /// Names of the fuzz targets, sorted.
     pub targets: Vec<String>,
-    /// Directory that cargo writes build results to.
+    /// Directory that cargo writes the project's build results to.
     pub target_directory: PathBuf,
 }
 
-/// Parts of the output of `cargo metadata` that are used.
+/// The parts of the output of `cargo metadata` that are used.
 #[derive(Deserialize)]
 struct CargoMetadata {
     packages: Vec<CargoPackage>,
@@ -48,8 +48,9 @@ struct CargoTarget {
 }
 
 impl Project {
-    /// Finds the project: the directory `named` by `--fuzz-dir`, else the nearest cargo-fuzz crate
-    /// at or above the working directory, or the `fuzz` folder of one of these directories.
+    /// Finds the cargo-fuzz project: the directory `named` by `--fuzz-dir`, else the nearest
+    /// cargo-fuzz crate at or above the working directory, or the `fuzz` folder of one of these
+    /// directories.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -105,7 +106,7 @@ impl Project {
         })
     }
 
-    /// Checks that the project has a fuzz target of this name.
+    /// Checks that the project has a fuzz target called `target`; fails if not.
     pub fn check(&self, target: &str) -> Result<(), Failure> {
         if self.targets.iter().any(|one| one == target) {
             return Ok(());
@@ -121,12 +122,13 @@ impl Project {
         Err(Failure::usage(message).path(&self.fuzz_dir).hint(hint))
     }
 
-    /// Returns the folder `corpus/TARGET`.
+    /// Returns the path of the fuzz target's corpus in the project, `corpus/TARGET`.
     pub fn corpus(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("corpus").join(target)
     }
 
-    /// Returns the folder `artifacts/TARGET`, which contains failing inputs.
+    /// Returns the path of the project's folder `artifacts/TARGET`, which contains failing inputs
+    /// of the fuzz target.
     pub fn artifacts(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("artifacts").join(target)
     }
@@ -150,11 +152,11 @@ fn none_above(here: &Path) -> Failure {
         .hint("create one: cargo fuzz init; or give its directory: --fuzz-dir DIR")
 }
 
-/// Default output directory.
+/// Default of `--out`, ddfuzz's output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Chooses the output directory: `ddfuzz-out-TARGET` if `asked` is the default and its last
-/// campaign was on another fuzz target, else `asked`.
+/// Chooses ddfuzz's output directory: `ddfuzz-out-NAME` if `asked` is the default directory and its
+/// last campaign was on another fuzz target than `program`, else `asked`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -169,7 +171,7 @@ fn is_of_another(out: &Path, program: &Path) -> bool {
     path.is_some_and(|path| Path::new(&path.0).file_name() != program.file_name())
 }
 
-/// Returns the target of the last campaign in an output directory.
+/// Returns the target of the last campaign in an output directory; `None` if there is none.
 pub fn last_target(out: &Path) -> Option<TargetRecord> {
     let campaigns = Reader::open(out).ok()?.campaigns().ok()?;
     campaigns.current?.target
@@ -194,16 +196,17 @@ struct Listed {
 #[derive(Serialize)]
 struct FuzzTarget {
     name: String,
-    /// Number of files in the corpus.
+    /// Number of files in the fuzz target's corpus.
     corpus: u64,
     /// Number of failing inputs in `artifacts/TARGET`.
     artifacts: u64,
-    /// Number of crash groups in the output directory; `null` if there is no such directory.
+    /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
+    /// target.
     groups: Option<u64>,
     out: Option<PathBuf>,
 }
 
-/// Runs `cargo ddfuzz list`.
+/// Runs `cargo ddfuzz list`, which prints the fuzz targets of the project.
 pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.fuzz_dir.as_deref())?;
     let targets = project.targets.iter().map(|name| {
@@ -242,8 +245,8 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Counts the crash groups of the fuzz target in an output directory; `None` if its last campaign
-/// was on another target.
+/// Counts the crash groups in an output directory; `None` if its last campaign was not on the fuzz
+/// target `name`.
 fn count_groups(out: &Path, name: &str) -> Option<u64> {
     let program = last_target(out)?.program?;
     if Path::new(&program.0).file_name()? != name {
@@ -268,7 +271,7 @@ pub struct InitArgs {
     fuzz_target: String,
 }
 
-/// Runs `cargo ddfuzz init`.
+/// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory.
 pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -328,8 +331,8 @@ struct FuzzBinary {
     name: String,
 }
 
-/// Returns the names of the binaries in the manifest of this directory; `None` if the manifest is
-/// not marked as one of cargo-fuzz.
+/// Returns the names of the binaries in the `Cargo.toml` of this directory; `None` if it is not
+/// marked as one of cargo-fuzz.
 pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).ok()?;
     let manifest: FuzzManifest = toml::from_str(&text).ok()?;
@@ -341,8 +344,8 @@ pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
         .then(|| names.collect())
 }
 
-/// Returns the nearest cargo-fuzz crate: this directory or one above it, or the `fuzz` folder of
-/// one of these.
+/// Returns the directory of the nearest cargo-fuzz crate: `here` or one above it, or the `fuzz`
+/// folder of one of these. `None` if there is none.
 pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
     here.ancestors().find_map(|dir| {
         let inside = dir.join("fuzz");
@@ -353,22 +356,22 @@ pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether the manifest in this directory is marked as one of cargo-fuzz.
+/// Whether the `Cargo.toml` in this directory is marked as one of cargo-fuzz.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     fuzz_binaries(dir).is_some()
 }
 
-/// Maximum length of an input, in bytes.
+/// Maximum length of an input that is copied to the project, in bytes; longer ones are skipped.
 const LONGEST: u64 = 1 << 30;
 
-/// Returns the name that libFuzzer gives to a file with this input: the hex SHA-1.
+/// Returns the name that libFuzzer gives to a file with this input: its SHA-1 in hex.
 pub fn libfuzzer_name(input: &[u8]) -> String {
     let digest = Sha1::digest(input);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns libFuzzer's prefix for the file name of a failing input of this kind; `None` for flaky
-/// crashes, which are not copied.
+/// Returns libFuzzer's prefix for the file name of a failing input: `crash-`, `leak-`, `timeout-`
+/// or `oom-`; `None` for flaky crashes, which are not copied.
 fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     match kind {
         Kind::Crash if class.starts_with("lsan:") => Some("leak-"),
@@ -379,9 +382,9 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     }
 }
 
-/// Copies new files from the output directory to the project: inputs of the corpus, and the
-/// original input and the reproducer of each group. Overwrites nothing. Prints the counts, and
-/// returns the file of the first group's reproducer.
+/// Copies new files from ddfuzz's output directory to the cargo-fuzz project: inputs of the corpus,
+/// and the original input and the minimized reproducer of each group of failures. Overwrites
+/// nothing. Prints the counts; returns the path of the first group's reproducer.
 pub fn copy_to_project(
     out: &Path,
     project: &Project,
@@ -410,16 +413,16 @@ pub fn copy_to_project(
     Ok(written.first)
 }
 
-/// Result of writing failing inputs to `artifacts/TARGET`.
+/// Result of writing failing inputs to the project's folder `artifacts/TARGET`.
 #[derive(Debug, Default)]
 pub struct WrittenArtifacts {
-    /// Number of files that were not there before.
+    /// Number of files that did not exist before.
     pub count: u64,
     pub first: Option<PathBuf>,
 }
 
-/// Writes the original input and the reproducer of each group to `artifacts`, unless the file
-/// exists.
+/// Writes the original input and the minimized reproducer of each group of failures to `artifacts`,
+/// unless a file with that name exists.
 pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts, Failure> {
     let mut written = WrittenArtifacts::default();
     for kind in Kind::ALL {
@@ -449,7 +452,8 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts
     Ok(written)
 }
 
-/// Creates a file; returns false if it existed.
+/// Creates a file `name` in `dir` with the content `bytes`; returns false, and changes nothing, if
+/// it exists.
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
     let path = dir.join(name);
     if path.symlink_metadata().is_ok() {

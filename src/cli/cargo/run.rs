@@ -35,7 +35,7 @@ pub struct CargoRunArgs {
     run: run::RunArgs,
 }
 
-/// Folder for exported regression tests in the output directory.
+/// Name of the folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
 /// Values of `--engine`: what fuzzes the target.
@@ -105,7 +105,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Fuzzes with the engine of ddfuzz; the seeds are the corpus of the project.
+/// Fuzzes the target with ddfuzz's own engine; the seeds are the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -130,14 +130,14 @@ fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Lengths of the generated trial inputs, in bytes.
+/// Lengths of the inputs that are generated to try the harness, in bytes.
 const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Number of corpus files that are tried.
+/// Number of corpus files on which the harness is tried.
 const OF_CORPUS: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the harness on some inputs. Fails if every input fails; warns if all inputs have the same
-/// coverage.
+/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; warns if all
+/// inputs have the same coverage.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,
@@ -180,7 +180,8 @@ pub fn check_harness(
     Ok(())
 }
 
-/// Returns trial inputs of several lengths and kinds, and some files of the corpus.
+/// Returns inputs to try the harness on: generated ones of several lengths and kinds, and some
+/// files of the corpus.
 fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> = Vec::new();
     for length in LENGTHS {

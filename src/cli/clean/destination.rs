@@ -13,8 +13,8 @@ use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
-/// Checks, before anything is run, that the destination may be written, and that the corpus is not
-/// inside it.
+/// Checks, before any input is run, that the output directory of a cleanup may be written, and that
+/// the corpus is not inside it.
 pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
         return Err(Failure::usage("--delete-old works only with --in-place")
@@ -59,7 +59,8 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     }
 }
 
-/// Checks that `onto` is a directory in which added files count as inputs.
+/// Checks that `onto`, the value of `--onto`, is a directory in which files of any name are inputs:
+/// a plain one or one of Honggfuzz.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
         let message = format!("--onto {} is not a directory", onto.display());
@@ -83,7 +84,7 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     (path.canonicalize()).map_err(|error| Failure::file(path, "reading", &error))
 }
 
-/// Resolves symbolic links in the part of the path that exists.
+/// Makes a path absolute, and resolves symbolic links in the part of it that exists.
 pub(super) fn real(path: &Path) -> PathBuf {
     let path = absolute(path);
     let there = path.ancestors().find_map(|above| {
@@ -93,10 +94,10 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Copies the kept files to the corpus `onto`; existing files stay.
+/// Copies the files that a cleanup kept to the corpus `onto`; existing files there stay.
 ///
 /// # Errors
-/// When a file cannot be written; files copied before it stay.
+/// When a file cannot be written; files that were copied before it stay.
 pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
     for kept in &result.kept {
         let from = Path::new(&kept.file.0);
@@ -112,17 +113,18 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Corpus to be replaced by the kept files (`--in-place`).
+/// The corpus that `ddfuzz clean --in-place` replaces by the kept files.
 pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
     delete: bool,
-    /// Files of the output directory.
+    /// Paths in the output directory of the cleanup.
     place: CleanPaths,
 }
 
 impl ReplacedCorpus {
-    /// Checks that exactly one corpus is given, and that it may be replaced.
+    /// Checks for `--in-place` that exactly one corpus is given, and that it may be replaced;
+    /// returns it.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -153,7 +155,8 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Checks that no older corpus exists at `CORPUS.old`.
+    /// Checks that no older corpus exists at `CORPUS.old`, to which the replaced corpus is moved,
+    /// unless `--delete-old` is given.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -173,11 +176,11 @@ impl ReplacedCorpus {
         self.aside.symlink_metadata().is_ok()
     }
 
-    /// Replaces the corpus by a copy of the kept files, and returns the path of the old one unless
-    /// that is deleted.
+    /// Replaces the corpus by a copy of the kept files. Returns the path of the old corpus; `None`
+    /// if it was deleted.
     ///
     /// # Errors
-    /// When something cannot be written; the corpus is then unchanged.
+    /// When a file or directory cannot be written; the corpus is then unchanged.
     pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
@@ -216,7 +219,7 @@ impl ReplacedCorpus {
     }
 }
 
-/// Returns `CORPUS.old`.
+/// Returns the path `CORPUS.old`, to which the replaced corpus is moved.
 fn old_name(corpus: &Path) -> PathBuf {
     let mut name = corpus
         .file_name()
@@ -225,7 +228,8 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Checks that the directory is only a corpus, not an output directory of a fuzzer or a project.
+/// Checks that the directory contains only a corpus, and is not an output directory of a fuzzer or
+/// a project.
 fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let holds_more = |path: &Path| {

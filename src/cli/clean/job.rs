@@ -26,20 +26,20 @@ use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
-/// Default of `--max-len`, in bytes.
+/// Default of `--max-len` of a cleanup, in bytes: larger files are left out.
 const MAX_LEN: u64 = 1 << 20;
-/// Default of `--trim-tests`.
+/// Default of `--trim-tests`: maximum number of runs to trim one file.
 const TRIM_TESTS: u64 = 1000;
 
-/// One corpus cleanup.
+/// One corpus cleanup (`ddfuzz clean`), ready to be run.
 pub struct CleanJob {
     pub args: CleanArgs,
-    /// Turns true when the user stops the cleanup.
+    /// Flag that turns true when the user stops the cleanup.
     pub stop: Arc<AtomicBool>,
 }
 
 impl CleanJob {
-    /// Runs the cleanup and prints its result.
+    /// Runs the corpus cleanup and prints its result.
     ///
     /// # Errors
     /// When the corpus cannot be cleaned; it is then unchanged.
@@ -138,7 +138,8 @@ impl CleanJob {
         }
     }
 
-    /// Writes `clean.json` and the HTML page into the output directory, and prints the result.
+    /// Writes the cleanup's result as `clean.json` and as HTML page into the output directory, and
+    /// prints it.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = CleanPaths::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
@@ -179,8 +180,8 @@ impl CleanJob {
     }
 }
 
-/// Returns the id of the campaign that crashes are counted for: the current one of the output
-/// directory if it has the same target, else a new one.
+/// Returns the id of the campaign to which crashes found by the cleanup are assigned: the current
+/// one of the output directory if it has the same target, else a new one.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
     let same = |campaign: &Campaign| {
@@ -195,7 +196,8 @@ fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<Strin
     Ok(id)
 }
 
-/// Returns the target; a bundled one is replaced by its build with coverage counters.
+/// Returns the target for the cleanup's runs: a bundled target is replaced by its build with
+/// coverage counters, every other target stays.
 fn counting(target: &Target) -> Target {
     let mut target = target.clone();
     if let Program::Bundled(name) = &target.program

@@ -12,29 +12,30 @@ use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
-/// Factor from the target's time limit to libFuzzer's limit for one input; the result is at least
-/// [`LEAST_SECONDS`]. It is large because other processes share the processor.
+/// Factor from the target's time limit to libFuzzer's limit for one input in a merge; the result is
+/// at least [`LEAST_SECONDS`]. It is large because other processes share the processor.
 const PROOF_TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
-/// Maximum number of symbolic links to put into `/dev/shm`: each takes about a kilobyte of memory.
+/// Maximum number of symbolic links to inputs in `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
-/// Interval at which the end of the process is polled.
+/// Interval at which ddfuzz checks whether the libFuzzer process has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
+/// A libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
 #[derive(Debug)]
 pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// Flags for libFuzzer in the target's arguments.
+    /// libFuzzer's flags among the target's arguments.
     flags: Vec<OsString>,
     seconds: u64,
 }
 
 impl LibFuzzer {
-    /// Returns the libFuzzer linked into the target; `None` if there is none, if the target is not
-    /// run through libFuzzer's entry function, or if it needs a sandbox or an exact environment.
+    /// Returns the libFuzzer that is linked into the target; `None` if there is none, if the target
+    /// is not run through libFuzzer's entry function, or if it needs a sandbox or an exact
+    /// environment.
     pub fn of(target: &Target, way: Way) -> Option<LibFuzzer> {
         let Program::Path(program) = &target.program else {
             return None;
@@ -61,8 +62,8 @@ impl LibFuzzer {
         })
     }
 
-    /// Merges the folders in the scratch directory, and returns the parsed output if libFuzzer
-    /// succeeds.
+    /// Runs libFuzzer to merge `folders` into the first of them, and returns the parsed output if
+    /// libFuzzer succeeds. `scratch`: its working directory, unless the target has one.
     fn run(
         &self,
         folders: &[&Path],
@@ -123,15 +124,15 @@ impl FuzzerMerge for LibFuzzer {
     }
 }
 
-/// Creates a temporary directory for that many links: in `/dev/shm`, which is ten times as fast,
-/// unless there are too many.
+/// Creates a temporary directory for `links` symbolic links: in `/dev/shm`, which is ten times as
+/// fast, unless there are too many.
 fn scratch(links: usize) -> io::Result<Scratch> {
     let memory = Path::new("/dev/shm");
     let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
     in_memory.and_then(Result::ok).map_or_else(Scratch::new, Ok)
 }
 
-/// Creates a folder of symbolic links to the files.
+/// Creates a folder `name` in `scratch` with symbolic links to the files; returns its path.
 fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBuf> {
     let folder = scratch.path().join(name);
     std::fs::create_dir(&folder)?;
@@ -142,8 +143,8 @@ fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBu
     Ok(folder)
 }
 
-/// Returns the contents of all files in the folder that are not links: those that a merge has
-/// added.
+/// Returns the contents of all files in the folder that are not links: libFuzzer's merge has added
+/// them.
 fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -160,7 +161,8 @@ fn no_room(error: io::Error) -> String {
     format!("its corpus cannot be put in a temporary directory: {error}")
 }
 
-/// Returns the environment for libFuzzer: `set` with leak detection switched off in `ASAN_OPTIONS`.
+/// Returns the environment variables for libFuzzer: those in `set`, with leak detection switched
+/// off in `ASAN_OPTIONS`.
 fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     const OPTIONS: &str = "ASAN_OPTIONS";
     let known = set.iter().rev().find(|(name, _)| name == OPTIONS);

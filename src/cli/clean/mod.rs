@@ -24,7 +24,7 @@ use crate::report::text::printable;
 use destination::check_places;
 use job::CleanJob;
 
-/// Default of `--out`.
+/// Default of `--out`, the output directory of a cleanup.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Minimize a corpus: keep a minimal subset with the same coverage
@@ -102,8 +102,8 @@ pub struct CleanArgs {
 }
 
 impl CleanArgs {
-    /// Returns what a trimmed file must keep: the value of `--trim`, else `worth` if a limit on
-    /// trimming is given, else `off`.
+    /// Returns what a trimmed file must keep: the value of `--trim`, else `Worth` if a limit or a
+    /// search algorithm of trimming is given, else `Off` (no trimming).
     fn trim(&self) -> TrimArg {
         let is_bounded =
             self.trim_tests.is_some() || self.trim_time.is_some() || self.trim_search.is_some();
@@ -141,7 +141,7 @@ pub enum TrimArg {
     Off,
 }
 
-/// Checks the options and directories before anything is built or run.
+/// Checks options and directories of a cleanup before a target is built or run.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
         destination::ReplacedCorpus::of(args)?;
@@ -172,8 +172,8 @@ pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
     CleanJob { args, stop }.run(output)
 }
 
-/// Returns the target's command line recorded in `corpus`, an output directory of AFL++ or of one
-/// instance; `None` if none is recorded.
+/// Returns the target's command line that AFL++ recorded in `corpus`, its output directory or that
+/// of one of its instances; `None` if none is recorded.
 pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
     let own = corpus.join("fuzzer_stats");
     let mut below: Vec<PathBuf> = std::fs::read_dir(corpus)
@@ -186,7 +186,8 @@ pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
         .find_map(|stats| afl_target_in(&std::fs::read(stats).ok()?))
 }
 
-/// Returns the words after `--` of the line `command_line : afl-fuzz -i in -o out -- program @@`.
+/// Returns the target's command line in AFL++'s `fuzzer_stats`: the words after `--` of its line
+/// `command_line : afl-fuzz -i in -o out -- program @@`; `None` if there are none.
 fn afl_target_in(stats: &[u8]) -> Option<Vec<OsString>> {
     let line = stats.split(|byte| *byte == b'\n').find_map(|line| {
         let rest = line.strip_prefix(b"command_line")?.trim_ascii_start();
@@ -208,7 +209,7 @@ struct Explained {
     why: String,
 }
 
-/// Prints for each file why the cleanup in `out` kept it or left it out.
+/// Prints for each of `files` why the cleanup in the output directory `out` kept it or left it out.
 pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failure> {
     let place = CleanPaths::of(out);
     let result = read_result(&place.result())?;

@@ -4,31 +4,31 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// One `key = value` of the settings file.
+/// One `key = value` of the settings file `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     pub key: String,
-    /// Line number, from 1.
+    /// Line number in the settings file, from 1.
     pub line: usize,
     pub value: Value,
 }
 
-/// Value of a setting.
+/// Value of a setting in `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
-    /// Number, formatted as for the command line.
+    /// A number, formatted as for the command line.
     Number(String),
     Flag(bool),
     List(Vec<Value>),
-    /// Settings of a table, in the order of the file.
+    /// A table: its settings, in the order of the file.
     Table(Vec<Setting>),
-    /// Date or time of day; no option takes one.
+    /// A date or time of day; no option takes one.
     Moment,
 }
 
 impl Value {
-    /// Returns the kind of the value, for messages.
+    /// Returns the kind of the value, for messages: `a text`, `a number`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -41,15 +41,15 @@ impl Value {
     }
 }
 
-/// Syntax error in the settings file.
+/// A syntax error in the settings file.
 #[derive(Debug)]
 pub struct NotToml {
-    /// Line number, from 1.
+    /// Line number of the error, from 1.
     pub line: usize,
     pub why: String,
 }
 
-/// Parses the text of a settings file.
+/// Parses the text of a settings file (TOML) into its settings.
 pub fn parse(text: &str) -> Result<Vec<Setting>, NotToml> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let table = DeTable::parse(text).map_err(|error| NotToml {

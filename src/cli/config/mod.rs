@@ -36,23 +36,23 @@ pub struct ConfigArgs {
     no_config: bool,
 }
 
-/// Command line of a call, completed with the words of the settings file.
+/// The command line of this process, completed with options from the settings file.
 pub struct Call {
     pub words: Vec<OsString>,
-    /// Settings file, and the words taken from it; `None` if no file was read.
+    /// The settings file, and the words taken from it; `None` if no settings file was read.
     pub settings: Option<SettingsFile>,
 }
 
 static SETTINGS: OnceLock<SettingsFile> = OnceLock::new();
 
-/// Returns the settings file that this process has read.
+/// Returns the settings file that this process has read; `None` if it has read none.
 pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Adds the settings of the file to the command line `words` of the program `root`, and remembers
-/// the file for records. `whole` is the command line of `ddfuzz`: the file has a table for each of
-/// its commands.
+/// Adds the settings of `ddfuzz.toml` to the command line `words` of the program `root`, and
+/// remembers the file for records. `whole` is the parser of `ddfuzz`: the file has a table for each
+/// of its commands.
 pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
     root.build();
     let mut whole = whole.clone();
@@ -66,11 +66,11 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
     Ok(call)
 }
 
-/// Command line as typed by the user.
+/// The command line as typed by the user.
 struct Typed {
-    /// Words without those in `taken_back`.
+    /// The words of the command line without those that switch a flag off.
     words: Vec<OsString>,
-    /// Flags switched off on the command line (`--no-FLAG`), each with the word that does so.
+    /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,
 }
 
@@ -153,7 +153,8 @@ impl Typed {
         Ok(self.with(&path, taken))
     }
 
-    /// Returns the call as typed, without a settings file; clap then reports what is wrong with it.
+    /// Returns the command line as typed, without a settings file; clap then reports what is wrong
+    /// with it.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -189,13 +190,13 @@ impl Typed {
     }
 }
 
-/// Returns NAME of a word `--no-NAME` or `--NAME=false`.
+/// Returns NAME if the word is `--no-NAME` or `--NAME=false`, which switch a flag off; else `None`.
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// Collects the long names of all flags, and of all options.
+/// Collects the long names of all flags, and of all options, of a command and its subcommands.
 fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
     for arg in command.get_arguments() {
         let Some(name) = arg.get_long() else {
@@ -211,7 +212,7 @@ fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<Stri
     }
 }
 
-/// Returns the names of the subcommand, outermost first, and its matches.
+/// Returns the names of the subcommand that was called, outermost first, and its parsed arguments.
 fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let (mut names, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
@@ -221,7 +222,8 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// Returns the command with these names, if it has no subcommands.
+/// Returns the parser of the command with these names; `None` if there is none or it has
+/// subcommands.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -231,15 +233,15 @@ fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     (is_last && !names.is_empty()).then_some(command)
 }
 
-/// Returns the ids of the arguments given on the command line.
+/// Returns the ids of the arguments that the user has given on the command line.
 fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
     let ids = command.get_arguments().map(|arg| arg.get_id().as_str());
     let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     typed.map(str::to_owned).collect()
 }
 
-/// Returns the absolute path of the settings file: that of `--config`, else the nearest
-/// `ddfuzz.toml`.
+/// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
+/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // Where the command line has mistakes, defaults may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
@@ -267,7 +269,8 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Returns the failure for an error in the settings file; `line` 0 means the whole file.
+/// Builds the failure for an error in the settings file at line number `line`; 0 means the whole
+/// file.
 fn refused(path: &Path, line: usize, message: &str) -> Failure {
     let place = match line {
         0 => path.display().to_string(),
@@ -281,7 +284,8 @@ pub const FILE_NAME: &str = "ddfuzz.toml";
 /// Maximum size of a settings file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Returns the settings file in `folder`, or in the nearest directory above it that has one.
+/// Returns the path of the settings file in `folder`, or in the nearest directory above it that has
+/// one; `None` if none has.
 pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
     let named = folder.ancestors().map(|one| one.join(FILE_NAME));
     // A link that leads nowhere is one that should be heard of.
@@ -290,7 +294,7 @@ pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
         .find(|path| path.symlink_metadata().is_ok())
 }
 
-/// Reads the settings file, if no other user could have written it.
+/// Reads the settings file; fails if another user could have written it.
 pub fn trusted_text(path: &Path) -> Result<String, Failure> {
     let bytes = regular::read(path, LARGEST_FILE).map_err(|error| unread(path, &error))?;
     trust(path)?;
@@ -344,8 +348,8 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns why another user could change a file, or the entries of a directory; `None` if nobody
-/// else can. `file` is the settings file itself, for sticky directories.
+/// Returns why another user could change a file, or the entries of a directory, with the metadata
+/// `facts`; `None` if nobody else can. `file` is the settings file itself, for sticky directories.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

@@ -13,12 +13,12 @@ use super::refused;
 use super::file::{Setting, Value};
 use crate::cli::Failure;
 
-/// Name of the table whose settings apply to several commands.
+/// Name of the table in `ddfuzz.toml` whose settings apply to several commands.
 pub const COMMON: &str = "common";
-/// Options that cannot be set for all commands at once.
+/// Options that can be set in `ddfuzz.toml` for one command, but not for all commands at once.
 const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
-/// Options that cannot be set in a file: those about the settings file itself, and those of a
-/// single call.
+/// Options that cannot be set in `ddfuzz.toml`: those about the settings file itself, and those
+/// that only make sense for a single call.
 pub(super) const OF_THE_CALL: [&str; 6] = [
     "config",
     "no-config",
@@ -27,24 +27,25 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
     "compare",
     "no-sandbox",
 ];
-/// Commands that know their target from the files they read; the target in the common table does
-/// not apply to them.
+/// Commands that read their target from recorded files; the target in the table `common` of
+/// `ddfuzz.toml` does not apply to them.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
-/// A settings file together with the command lines that it is checked against.
+/// Converts the settings of a settings file to command-line options; holds the file's path and the
+/// command-line parsers that the settings are checked against.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file.
     pub path: &'a Path,
-    /// Directory of the file; relative paths in it start there.
+    /// Directory of the settings file; relative paths in the file start there.
     pub folder: &'a Path,
-    /// Command line of the program that is running, built.
+    /// Command-line parser (clap) of the running program: `ddfuzz` or `cargo ddfuzz`.
     pub root: &'a Command,
-    /// Command line of `ddfuzz`, built.
+    /// Command-line parser (clap) of `ddfuzz`, with all its commands.
     pub whole: &'a Command,
 }
 
 impl SettingsMerger<'_> {
-    /// Fails at the first setting that no command accepts.
+    /// Checks all settings of the file; fails at the first that no command accepts.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -120,7 +121,7 @@ impl SettingsMerger<'_> {
         }
     }
 
-    /// Converts the settings, which must have passed [`SettingsMerger::check`], to words for the
+    /// Converts settings that have passed [`SettingsMerger::check`] to command-line words for the
     /// command at `names`. The most specific table has precedence. Options in `given` (ids of those
     /// on the command line), and options that conflict with them, are left out.
     pub fn taken(
@@ -158,7 +159,8 @@ impl SettingsMerger<'_> {
         Ok(taken)
     }
 
-    /// Returns the command, and the tables that apply to it, the most general first.
+    /// Returns the parser of the command at `names`, and the tables of the settings file that apply
+    /// to it, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],
@@ -184,14 +186,15 @@ impl SettingsMerger<'_> {
     }
 }
 
-/// Returns the option with this long name.
+/// Returns the option of a command with the long name `name`; `None` if it has none.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command
         .get_arguments()
         .find(|arg| arg.get_long() == Some(name))
 }
 
-/// Returns the commands without subcommands that have this option.
+/// Returns the commands without subcommands, at or below `command`, that have the option `--name`,
+/// and the option of each.
 fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> {
     let own = option(command, name).map(|arg| (command.get_name(), arg));
     let below = command
@@ -204,7 +207,8 @@ fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> 
     }
 }
 
-/// Collects the long names of all options of a command and its subcommands.
+/// Collects the long names of all options of a command and its subcommands that can be set in a
+/// file.
 fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     let options = command.get_arguments().filter_map(Arg::get_long);
     known.extend(options.filter(|name| !OF_THE_CALL.contains(name)));
@@ -213,7 +217,7 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Whether an option is already given, or conflicts with one that is given.
+/// Whether an option is already given on the command line, or conflicts with one that is.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);
@@ -241,28 +245,28 @@ fn by_program(command: &Command) -> Option<&Arg> {
     command.get_arguments().find(|arg| arg.get_id() == PROGRAM)
 }
 
-/// Id of the argument that names a bundled target. A setting `target` may also be a list: the
+/// Id of the argument that names a bundled target. In `ddfuzz.toml`, `target` may also be a list: a
 /// program and its arguments.
 pub const TARGET: &str = "target";
-/// Id of the argument for the program and its arguments after `--`.
+/// Id of the argument for the program and its arguments, which stand after `--`.
 pub const PROGRAM: &str = "program";
 
-/// A setting as words of a command line.
+/// A setting of `ddfuzz.toml`, converted to words of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
-    /// Options; empty for a flag that is off.
+    /// Options, each as one word; empty for a flag that is off.
     pub options: Vec<OsString>,
     /// Program and its arguments, to be put after `--`.
     pub program: Vec<OsString>,
 }
 
-/// Whether an option is a flag without a value.
+/// Whether an option is a flag, which takes no value.
 pub fn is_flag(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// Converts a setting to words for this option. Relative paths start at `folder`. The error says
-/// what is wrong with the value.
+/// Converts a setting to command-line words for the option `arg`. Relative paths start at `folder`.
+/// The error says what is wrong with the value.
 pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingWords, String> {
     let name = arg.get_long().unwrap_or_default();
     if let (TARGET, Value::List(words)) = (arg.get_id().as_str(), value) {
@@ -295,7 +299,7 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// Converts one value to text for the command line.
+/// Converts one value of a setting to text for the command line.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());
@@ -312,7 +316,8 @@ fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, Strin
     }
 }
 
-/// Converts a list to a program and its arguments. A program without a slash is searched in PATH.
+/// Converts the setting `target`, a list, to a program and its arguments. A program without a slash
+/// is searched in PATH.
 fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
     let mut program = Vec::new();
     for word in words {
@@ -343,7 +348,7 @@ fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String>
     })
 }
 
-/// Checks the values of one option with clap.
+/// Checks with clap that the option `arg` accepts the words `options`. The error says why not.
 fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     let alone = arg
         .clone()
@@ -365,7 +370,8 @@ fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     Err(format!("cannot be used: {sentence}"))
 }
 
-/// Returns the known name with the smallest edit distance to `name`, if that is small.
+/// Returns the name in `known` that is most like `name`, by edit distance, for "did you mean";
+/// `None` if none is close.
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits = known.into_iter().map(|one| (edits(name, one), one));
     let most = 1 + name.chars().count() / 3;
@@ -375,7 +381,7 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, one)| one)
 }
 
-/// Computes the Levenshtein distance of two names.
+/// Computes the Levenshtein distance of two names in characters.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -410,7 +416,7 @@ mod tests {
         assert_eq!(nearest_name("colour", known), None);
     }
 
-    /// Sample values, as TOML: each option accepts at least one of them.
+    /// Sample values of settings, as TOML: each option accepts at least one of them.
     const SAMPLES: [&str; 14] = [
         "\"all:00000000000000ff:10\"",
         "\"2/5\"",
@@ -434,7 +440,7 @@ mod tests {
         root
     }
 
-    /// Returns all commands without subcommands, with their names.
+    /// Returns all commands without subcommands at or below `command`, with their names.
     fn leaves<'a>(command: &'a Command, names: &[&'a str]) -> Vec<(Vec<&'a str>, &'a Command)> {
         let below: Vec<&Command> = (command.get_subcommands())
             .filter(|below| below.get_name() != "help")
@@ -446,7 +452,7 @@ mod tests {
         below.iter().flat_map(deeper).collect()
     }
 
-    /// Returns candidate values for the option, as TOML.
+    /// Returns sample values for the option, as TOML, of which it accepts at least one.
     fn samples(arg: &Arg) -> Vec<String> {
         if is_flag(arg) {
             return vec!["true".to_owned()];
@@ -456,7 +462,8 @@ mod tests {
         named.chain(SAMPLES.map(str::to_owned)).collect()
     }
 
-    /// Returns the words that a file with one setting adds to a call of this command.
+    /// Returns the words that a settings file with one setting adds to the command line of a
+    /// command.
     fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
         let merge = SettingsMerger {
             path: Path::new("/project/ddfuzz.toml"),

@@ -33,7 +33,7 @@ pub(super) struct DifferenceJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Result of a search, and its record for the output.
+/// Result of a search of `max` or `diff`, and the record of it for the output.
 type Done = (Isolated, DifferenceResult);
 
 impl DifferenceJob<'_> {
@@ -80,8 +80,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// Returns the name of the result in the crash's folder: `max` or `diff`, with the hash of the
-    /// other input.
+    /// Returns the file name of the result in the crash's folder: `max` or `diff`, with the hash of
+    /// the other, not crashing input unless that is empty.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -93,7 +93,7 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// Returns the result files in an output directory. A repeated call continues the log there.
+    /// Chooses the result files in an output directory. A repeated call continues the log there.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
@@ -207,8 +207,8 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Returns the file that a side of the result is written to; `None` for the failing side of
-    /// `max`, which is the input itself.
+    /// Returns the file to which a side of the result, passing or failing, is written; `None` for
+    /// the failing side of `max`, which is the input itself.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
         let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
@@ -226,19 +226,20 @@ impl DifferenceJob<'_> {
     }
 }
 
-/// Decides whether a candidate fails.
+/// Decides in `max` and `diff` whether a candidate fails.
 pub(super) enum FailureCriterion {
-    /// A candidate fails if the program crashes with the keys of this crash.
+    /// A candidate fails if the program crashes on it with the same crash keys as the recorded
+    /// `crash`.
     Crash {
         minimizing: Box<Minimizing>,
         crash: Box<Crash>,
     },
-    /// A candidate fails if an interestingness test says so.
+    /// A candidate fails if this interestingness test says so.
     Test(Box<Interestingness>),
 }
 
 impl FailureCriterion {
-    /// Creates the oracle, without inversion.
+    /// Creates the oracle that decides whether a candidate fails, without the effect of `--invert`.
     pub(super) fn oracle(&self) -> Result<Box<dyn Oracle>, Failure> {
         Ok(match self {
             FailureCriterion::Crash { minimizing, crash } => {
@@ -248,8 +249,9 @@ impl FailureCriterion {
         })
     }
 
-    /// Builds the first line of the log. The time limit is not adapted: the time of a crashing run
-    /// says little about a passing one, and a run that is cut off does not count as passing.
+    /// Builds the first line of the log. The time limit of a run is not adapted to the target: the
+    /// time of a crashing run says little about a passing one, and a run that is cut off does not
+    /// count as passing.
     pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
         let start = match self {
             FailureCriterion::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
@@ -262,7 +264,8 @@ impl FailureCriterion {
     }
 }
 
-/// Returns the crash of the failing input; with `invert`, that of the passing input.
+/// Runs the failing input, or with `invert` the passing one, and returns its crash; fails if it
+/// does not crash.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,
@@ -290,7 +293,8 @@ pub(super) fn baseline_crash(
     })
 }
 
-/// Checks by the test that the failing input is interesting; with `invert`, the passing input.
+/// Checks with the interestingness test that the failing input is interesting; with `invert`, the
+/// passing input.
 pub(super) fn check_baseline_test(
     task: &SearchTask,
     invert: bool,
@@ -310,15 +314,15 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Returns the failure for a passing input that does not behave as `--invert` requires.
+/// Builds the failure for a passing input that does not behave as `--invert` requires.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// Converts the error of a search; explains which of the two inputs violates the requirement that
-/// one passes and the other fails.
+/// Converts the error of a search of `max` or `diff`; explains which of the two inputs violates the
+/// requirement that one passes and the other fails.
 pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
     let failing = &task.failing.path;
     let passing = task.passing.as_ref().map(|input| &input.path);

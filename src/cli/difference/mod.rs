@@ -19,7 +19,7 @@ use crate::minimize::log::{Goal, OsText, Units};
 use crate::report::{size, text};
 use job::{FailureCriterion, baseline_crash, check_baseline_test};
 
-/// Heading of the options about tests in `--help`.
+/// Heading of the options about interestingness tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
 /// Options that `max` and `diff` share.
@@ -65,7 +65,7 @@ impl Input {
     }
 }
 
-/// What to search for, and in which inputs.
+/// What `max` or `diff` searches for, and in which inputs.
 struct SearchTask {
     goal: Goal,
     units: Units,
@@ -75,7 +75,7 @@ struct SearchTask {
 }
 
 impl SearchTask {
-    /// Returns the paths of the inputs; the result is named after the last.
+    /// Returns the paths of the inputs of a search; the result is named after the last.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
         inputs.map(|input| input.path.as_path()).collect()
@@ -85,8 +85,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// Returns the suffixes of result files. The first is the result itself; `.pass` is appended to
-    /// the result's name.
+    /// Returns the suffixes of the result files: that of the result itself, and for `diff` `.pass`,
+    /// which is appended to the result's name.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -140,7 +140,8 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Determines the failure criterion by running the inputs, before anything is written.
+/// Determines by what a candidate fails, a crash or a test, and checks the inputs by it, before any
+/// file is written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
@@ -271,7 +272,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// Maximum number of differing positions that are printed.
+/// Maximum number of differing positions in the result that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
@@ -328,8 +329,8 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// Formats one differing position: `-` for bytes of the passing input, `+` for those of the failing
-/// one.
+/// Formats one position where the inputs differ: `-` for bytes of the passing input, `+` for those
+/// of the failing one.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

@@ -49,33 +49,34 @@ pub struct DoctorArgs {
     max_len: Option<u64>,
 }
 
-/// Result of trying one way of execution with the target.
+/// Result of trying one method of execution with the target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WayReport {
     pub way: Way,
-    /// Whether the target can be run this way.
+    /// Whether the target can be run by this method of execution.
     pub works: bool,
-    /// Why the target cannot be run this way.
+    /// Why the target cannot be run by this method of execution; `None` if it can.
     pub why_not: Option<String>,
-    /// What would make it work, if known.
+    /// What would make the method of execution work; `None` if it works or that is unknown.
     pub fix: Option<String>,
-    /// Runs per second of a campaign, of all workers together.
+    /// Runs per second of a short campaign, of all workers together; `None` if it does not work.
     pub runs_per_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// All ways tried, in the order of [`Way::REAL`]; empty without a target.
+    /// Results of all methods of execution tried, in the order of [`Way::REAL`]; empty without a
+    /// target.
     pub ways: Vec<WayReport>,
-    /// Way that `ddfuzz run` would choose.
+    /// Method of execution that `ddfuzz run` would choose; `None` if none works.
     pub chosen: Option<Way>,
-    /// Why that way is chosen.
+    /// Why `ddfuzz run` would choose that method of execution; `None` if none works.
     pub why: Option<String>,
-    /// Facts read from the program file.
+    /// Facts read from the target's program file; `None` without a target.
     pub target: Option<TargetFacts>,
-    /// Behaviour of the target in two trial runs.
+    /// Behaviour of the target in two trial runs; `None` if it cannot be run.
     pub behaviour: Option<Behaviour>,
-    /// Checks of the machine, then those of the target.
+    /// Results of the checks of the machine, then of the target.
     pub checks: Vec<Check>,
 }
 
@@ -99,7 +100,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Checks the target, and measures its rate with each way of execution.
+/// Checks the target, and measures its runs per second with each method of execution.
 fn examine(
     args: &DoctorArgs,
     target: &Target,
@@ -153,17 +154,18 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
     }
 }
 
-/// Seed of all measurements: input sizes vary by a factor of a thousand, so all ways get the same
-/// inputs.
+/// Seed of the random numbers of all measurements: input sizes vary by a factor of a thousand, so
+/// all methods of execution get the same inputs.
 const SEED: u64 = 1;
 
-/// Divisor of the measuring time that gives the warm-up, in which servers start and new crashes are
-/// named.
+/// The measuring time divided by this is the time of the warm-up, in which servers start and new
+/// crashes are analysed.
 const WARM_UP: u32 = 4;
-/// Minimum number of measured runs for a rate.
+/// Minimum number of measured runs from which a rate is computed.
 const FEWEST: u64 = 64;
 
-/// Runs a campaign with a temporary output directory, and returns its runs per second.
+/// Runs a campaign on the target with a temporary output directory, and returns its runs per
+/// second.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -225,7 +227,7 @@ struct RateMeter {
 }
 
 impl RateMeter {
-    /// Returns runs per second; `None` after too few runs.
+    /// Returns the campaign's runs per second after the warm-up; `None` after too few runs.
     fn rate(&self) -> Option<f64> {
         let first = self.first?;
         let (runs, time_ms) = (

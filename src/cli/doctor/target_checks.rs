@@ -5,7 +5,8 @@ use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
-/// Returns all checks of a target; those about ELF are left out for other programs.
+/// Runs all checks of a target for `ddfuzz doctor`; those about ELF files are left out for scripts
+/// and other programs.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
@@ -168,8 +169,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// Checks whether the target needs a terminal: `isatty` only asks for one, other terminal calls
-/// need one.
+/// Checks whether the target needs a terminal, by the terminal functions that it calls: `isatty`
+/// only asks whether there is one, all others need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
@@ -226,17 +227,17 @@ fn processes(facts: &TargetFacts) -> Check {
     }
 }
 
-/// Advice: how a program gets an entry function that can be called in-process.
+/// Advice for users: how a program gets an entry function that can be called in-process.
 const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz::target!`, in C as the \
                      page on writing targets in the book shows";
-/// Advice: how a program gets a fork server.
+/// Advice for users: how a program gets a fork server.
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
-/// Advice: how the entry function of a libFuzzer binary is found.
+/// Advice for users: how the entry function of a libFuzzer binary is found.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Advice if no change of the program is needed.
+/// Advice for users where no change of the program is needed.
 const ENOUGH: &str = "none needed: `command` runs it";
 
-/// Returns what would make the way of execution work; `None` if unknown.
+/// Returns advice what would make a method of execution work for the target; `None` if unknown.
 pub(super) fn advice_for(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),

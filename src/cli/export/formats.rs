@@ -39,7 +39,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Returns the value of `--as`.
+    /// Returns the name of the output format, as a value of `--as`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Form::RustTest => "rust-test",
@@ -52,13 +52,13 @@ impl Form {
         }
     }
 
-    /// Whether the exported file is executable.
+    /// Whether a file exported in this format is a script, and so executable.
     pub(super) fn is_script(self) -> bool {
         matches!(self, Form::Script | Form::Creduce)
     }
 }
 
-/// A group to export, and the options of the format.
+/// A crash group to export, and the options of the output format.
 pub(super) struct ExportRequest<'a> {
     pub(super) reader: &'a Reader,
     pub(super) chosen: &'a ChosenGroup,
@@ -66,16 +66,17 @@ pub(super) struct ExportRequest<'a> {
     pub(super) call: Option<&'a str>,
     /// Directory of the cargo-fuzz project (`--fuzz-dir`).
     pub(super) fuzz_dir: Option<&'a Path>,
-    /// Directory of the package that a Rust test is written into; paths are relative to it.
+    /// Directory of the package that a Rust test is written into; paths in the test are relative to
+    /// it.
     pub(super) package: Option<&'a Path>,
-    /// Input of a Rust test: inline, or in a second file.
+    /// Where a Rust test gets the input: inline, or from a second file.
     pub(super) input: Input<'a>,
-    /// File name of a C test.
+    /// File name of a C test, for the commands in its comment.
     pub(super) file: &'a str,
 }
 
 impl ExportRequest<'_> {
-    /// Exports the group in the given format.
+    /// Generates the text of the exported file for the crash group in the given format.
     pub(super) fn text(&self, form: Form, group: &Reproducer) -> Result<Vec<u8>, Failure> {
         let text = match form {
             Form::RustTest => self.rust_test(group)?,
@@ -90,7 +91,7 @@ impl ExportRequest<'_> {
     }
 
     /// Generates a Rust `#[test]` that evaluates the expression of `--call`, else calls the
-    /// cargo-fuzz harness, else runs the program.
+    /// cargo-fuzz harness if the target is one, else runs the program.
     pub(super) fn rust_test(&self, group: &Reproducer) -> Result<String, Failure> {
         if let Some(call) = self.call {
             return Ok(rust_call_test(group, self.input, call));
@@ -160,8 +161,9 @@ impl ExportRequest<'_> {
         ))
     }
 
-    /// Returns the cargo-fuzz harness that the target is. Unless the user names the project, the
-    /// program must contain libFuzzer: another program may have the same name.
+    /// Returns the cargo-fuzz harness that the target is; `None` if it is none. Unless the user
+    /// names the project, the program must contain libFuzzer: another program may have the same
+    /// name.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -176,8 +178,8 @@ impl ExportRequest<'_> {
         }
     }
 
-    /// Returns the sanitizers of the program at the time of the crash if recorded, else those of
-    /// the program now.
+    /// Returns the names of the sanitizers in the program: at the time of the crash if recorded,
+    /// else now.
     fn sanitizers(&self, now: &TargetFacts) -> Vec<String> {
         let known = &self.chosen.entry().crash.details.instrumentation;
         let known = known.clone().or_else(|| now.instrumentation());
@@ -186,7 +188,8 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Returns the path of the program, which must exist, and facts about it.
+    /// Returns the path of the target's program, and facts about it. Fails if the program does not
+    /// exist.
     fn program(&self, target: &Target) -> Result<(PathBuf, TargetFacts), Failure> {
         let path = match &target.program {
             Program::Path(path) => path.clone(),
@@ -207,8 +210,8 @@ impl ExportRequest<'_> {
     }
 }
 
-/// Checks that the target gets its input on stdin or in a file of any name, the only channels of
-/// exported tests.
+/// Checks that the target gets its input on stdin or in a file of any name; fails if not, because
+/// exported tests cannot pass it otherwise.
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
@@ -221,16 +224,16 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
 }
 
 pub(super) struct Harness {
-    /// Absolute path of the directory with the project's `Cargo.toml`.
+    /// Absolute path of the directory with the `Cargo.toml` of the cargo-fuzz project.
     pub(super) dir: PathBuf,
     pub(super) name: OsString,
 }
 
-/// Whether a directory has the manifest of a cargo-fuzz project with a certain binary.
+/// Whether a directory has the `Cargo.toml` of a cargo-fuzz project with a certain binary.
 enum Manifest {
     WithBinary,
     Without,
-    /// No manifest of a cargo-fuzz project.
+    /// There is no `Cargo.toml` of a cargo-fuzz project.
     Other,
 }
 
@@ -243,7 +246,7 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
 }
 
 /// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of a project
-/// whose target directory contains the program; `None` if there is none.
+/// whose target directory contains the program; `None` if it is none.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);
@@ -282,7 +285,8 @@ pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<
         .map(|dir| of(&dir)))
 }
 
-/// Whether the path is `<triple>/<profile>/NAME`, as for programs built by cargo-fuzz.
+/// Whether the program's path ends with `<triple>/<profile>/NAME`, as for programs built by
+/// cargo-fuzz.
 fn is_of_cargo_fuzz(program: &Path) -> bool {
     let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
     let profile = above
@@ -294,7 +298,8 @@ fn is_of_cargo_fuzz(program: &Path) -> bool {
             .is_some_and(|triple| triple.to_string_lossy().contains("-linux-"))
 }
 
-/// Returns the directory of the Cargo package that contains `folder`, which need not exist.
+/// Returns the directory of the Cargo package that contains `folder`, which need not exist; `None`
+/// if there is none.
 pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     let folder = match folder == Path::new("") {
         true => Path::new("."),
@@ -307,7 +312,7 @@ pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     there.ancestors().find(is_package).map(Path::to_owned)
 }
 
-/// Returns `path` relative to the package's directory if both are in one project (a common
+/// Returns `path` relative to the directory `package` if both are in one project (a common
 /// directory has a `Cargo.toml` or `.git`), else unchanged.
 pub(super) fn from_package(path: &Path, package: Option<&Path>) -> PathBuf {
     let relative = package.and_then(|package| {

@@ -12,17 +12,17 @@ use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader};
 use crate::triage::Found;
 
-/// Minimum number of hex digits that name a group.
+/// Minimum number of hex digits of a crash key by which a user can name a group.
 const DIGITS: usize = 4;
 
-/// A group, and the entry that represents it.
+/// A crash group to export, and the recorded crash that represents it.
 pub(super) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
-/// Opens the output directory, and finds the group that `name` means: the first hex digits of its
-/// major key, or a path to or into its folder.
+/// Opens the output directory, and finds the crash group that `name` means: the first hex digits of
+/// its major key, or a path to or into its folder.
 pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -38,10 +38,11 @@ pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Fai
     Ok((reader, chosen))
 }
 
-/// Maximum number of groups listed in an error message.
+/// Maximum number of crash groups listed in an error message.
 const LISTED: usize = 20;
 
-/// Returns the failure for a group that was not found; lists the groups of the directory.
+/// Builds the failure for a crash group that was not found; lists the groups of the output
+/// directory.
 fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
@@ -109,8 +110,8 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     }
 }
 
-/// Finds the group by a path: the folders below the output directory name the kind, the keys and
-/// the entry.
+/// Finds the crash group that contains `path`: the folders below the output directory name the kind
+/// of failure, the crash keys and the recorded crash.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -145,7 +146,7 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     Ok((reader, chosen))
 }
 
-/// Returns all groups of crashes, in the order of their major keys.
+/// Returns all groups of crashes in the output directory, in the order of their major keys.
 pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
     let groups = reader.groups(Kind::Crash)?;
     groups
@@ -155,7 +156,7 @@ pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
 }
 
 impl ChosenGroup {
-    /// Returns the reproducer with the facts that exported files contain.
+    /// Returns the crash group's reproducer with the facts that exported files contain.
     pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
         Ok(Reproducer {
@@ -171,7 +172,7 @@ impl ChosenGroup {
         })
     }
 
-    /// Checks that `to` is not a file of the group itself.
+    /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
     pub(super) fn keep(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
@@ -194,7 +195,7 @@ impl ChosenGroup {
     }
 
     /// Returns the recorded target: that of the crash itself in a study of many programs, else that
-    /// of the campaign that found the crash, else that of any campaign. Limits are those of the
+    /// of the campaign that found the crash, else that of any campaign. The limits are those of the
     /// crash.
     pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;

@@ -72,8 +72,8 @@ struct Exported {
     text: Option<String>,
 }
 
-/// Writes a Rust test for each crash group of `out` into `folder`, for the harnesses of a
-/// cargo-fuzz project. Returns the number of groups. Files edited by the user stay.
+/// Writes a Rust test for each crash group of the output directory `out` into `folder`, for the
+/// harnesses of a cargo-fuzz project. Returns the number of groups. Files edited by the user stay.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
     let args = ExportArgs {
         group: None,
@@ -150,7 +150,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Runs `--into`: exports the named group, else all groups of crashes.
+/// Runs `ddfuzz export --into`: writes Rust tests for the named crash group, else for all.
 fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {
@@ -167,7 +167,7 @@ fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit
 }
 
 impl ExportArgs {
-    /// Refuses options that would have no effect.
+    /// Fails if an option of `ddfuzz export` is given that would have no effect.
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {
@@ -187,15 +187,15 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the second file for an input that is too large for the text of a test; `None` if the
-    /// input is inline, as always on stdout.
+    /// Returns the path of the second file that holds the input if that is too large for the text
+    /// of a Rust test; `None` if the input is inline, as always on stdout.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// Returns the name of the output file if it needs no quoting in a shell, else a placeholder.
+    /// Returns the name of the output file if it needs no quoting in a shell, else `THIS_FILE.c`.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

@@ -16,19 +16,19 @@ use crate::report::export::{Input, LITERAL_BYTES};
 use crate::report::size;
 use crate::store::Reader;
 
-/// Result of `--into`: what happened to each file.
+/// Result of `ddfuzz export --into`: which files were written, unchanged or left because of edits.
 #[derive(Default, Serialize)]
 pub(super) struct WrittenTests {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Files that were edited, and therefore not overwritten.
+    /// Files that the user had edited, and that were therefore not overwritten.
     edited: Vec<PathBuf>,
-    /// Lines missing in an edited `main.rs`.
+    /// Lines that are missing in a `main.rs` that the user had edited.
     to_add: Vec<String>,
 }
 
-/// State of a file before it is written.
+/// State of an exported file before it is written again.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -37,7 +37,8 @@ enum Existing {
     Edited,
 }
 
-/// Writes the tests, and prints the result.
+/// Writes the Rust tests of the crash groups into the folder `dir`, and prints which files were
+/// written.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
@@ -61,7 +62,8 @@ pub(super) fn write(
     Ok(Exit::Done)
 }
 
-/// Writes the tests of all groups.
+/// Writes the Rust tests of all given crash groups, and `main.rs`, into the folder `dir`. Returns
+/// what happened to each file.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
@@ -90,7 +92,7 @@ pub(super) fn files(
     Ok(written)
 }
 
-/// Test files of one group.
+/// Test files of one crash group.
 struct GroupTest {
     module: String,
     text: String,
@@ -177,7 +179,8 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// Compares the file of a large input with `wanted`; its hash is in the test that includes it.
+/// Compares the second file of a test, which holds a large input, with `wanted`. The hash in the
+/// test that includes it shows whether the user has edited it.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);
@@ -200,8 +203,8 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     done.map_err(|error| not_written(&error, file))
 }
 
-/// Writes `main.rs` with a line for each exported test in the folder, including those of earlier
-/// calls.
+/// Writes `main.rs` with a line for each exported test in the folder `dir`, including tests of
+/// earlier exports.
 fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
@@ -262,16 +265,17 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     output.result(&text, written);
 }
 
-/// Beginning of the first line of an exported file; the 64 hex digits of the hash follow.
+/// Beginning of the first line of an exported test; the 64 hex digits of the hash of the rest
+/// follow.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// Adds a first line with the hash of the text.
+/// Adds a first line to an exported test with the hash of its text, by which edits are detected.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Whether the text matches the hash in its first line. Line ends may differ, as version control
-/// systems change them.
+/// Whether an exported test is unedited: its text matches the hash in its first line. Line ends may
+/// differ, as version control systems change them.
 pub(super) fn is_intact(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;
@@ -282,7 +286,7 @@ pub(super) fn is_intact(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns the BLAKE3 hash in hex.
+/// Returns the BLAKE3 hash of `bytes` in hex.
 pub(super) fn hex_hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }

@@ -90,15 +90,15 @@ pub struct GenArgs {
     count: Option<u64>,
 }
 
-/// JSON result of `--print-name`.
+/// JSON result of `ddfuzz gen --print-name`.
 #[derive(Serialize)]
 struct Named {
     name: String,
-    /// Length in bytes; `null` if the length is given in lines.
+    /// Length of the named input in bytes; `null` if its length is given in lines.
     bytes: Option<u64>,
 }
 
-/// JSON result of writing files.
+/// JSON result of `ddfuzz gen` with `-o`: the written files and their total size.
 #[derive(Serialize)]
 struct Written {
     files: Vec<WrittenFile>,
@@ -108,7 +108,8 @@ struct Written {
 #[derive(Serialize)]
 struct WrittenFile {
     file: PathBuf,
-    /// Name of the generated input; `null` for a replayed file.
+    /// Name of the generated input, which describes how to generate it again; `null` for a replayed
+    /// file.
     name: Option<String>,
     bytes: u64,
 }
@@ -153,13 +154,13 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl GenArgs {
-    /// Whether the output contains printable characters only.
+    /// Checks whether the output of `ddfuzz gen` contains printable characters only.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
         self.printable && random && !self.nul && self.epilog.is_none()
     }
 
-    /// Returns the name of the input, and its seed as typed.
+    /// Returns the name that describes the input to generate, and the seed as the user typed it.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
             return (name, Seed::from(name.seed));
@@ -208,7 +209,8 @@ impl GenArgs {
         Ok(Exit::Done)
     }
 
-    /// Builds the parts to send: the line with the seed, the characters, the epilog.
+    /// Builds the parts of the output: the line with the seed, the random characters or the
+    /// replayed file, and the epilog.
     fn parts(&self, name: InputName, seed: Seed) -> Result<Parts, Failure> {
         let epilog = match &self.epilog {
             Some(epilog) => unescape(epilog.as_bytes())
@@ -243,10 +245,11 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
     }
 }
 
-/// Upper bound of random lengths, as in `fuzz`.
+/// Upper bound of randomly chosen lengths of generated inputs, in bytes or lines, as in `fuzz` (the
+/// program of 1990).
 const LENGTHS: u64 = 100_000;
 
-/// Seed of the generator: any 64-bit integer, with or without a sign.
+/// Seed of the random input generator: any 64-bit integer, with or without a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(i128);
 
@@ -257,17 +260,18 @@ impl Seed {
         Seed(since.map_or(0, |time| i128::from(time.as_secs())))
     }
 
-    /// Returns the remainder by `modulus`, which has the sign of the seed, as in C.
+    /// Returns the seed's remainder by `modulus`, which has the sign of the seed, as in C.
     pub fn modulo(self, modulus: i64) -> Seed {
         Seed(self.0 % i128::from(modulus))
     }
 
-    /// Returns the seed as 64 bits; -1 is all ones.
+    /// Returns the low 64 bits of the seed; for -1, all bits are ones.
     pub fn bits(self) -> u64 {
         self.0 as u64
     }
 
-    /// Derives the length of an input whose length is not given.
+    /// Derives a length below 100,000 (in bytes, or in lines for inputs made of lines) from the
+    /// seed, for `ddfuzz gen` without a length.
     pub fn length(self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-classic-length-1");

@@ -16,39 +16,39 @@ use crate::cli::{Exit, Failure, Output};
 use crate::files::{FileError, atomic, folder};
 use crate::report::size;
 
-/// Size of a block, in bytes.
+/// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
 
-/// Parts of a generated input, sent one after another.
+/// Parts of a generated input, written one after another: seed line, body, epilog.
 pub struct Parts {
-    /// Line with the seed, or empty.
+    /// Line with the seed (`--show-seed`), or empty.
     pub first: Vec<u8>,
-    /// Random characters, or the replayed file.
+    /// Source of the random characters, or of the replayed file.
     pub body: Box<dyn Read>,
-    /// File that is replayed.
+    /// Path of the replayed file, for error messages; `None` for generated characters.
     pub body_from: Option<PathBuf>,
     pub epilog: Vec<u8>,
 }
 
-/// Where an input is sent to.
+/// Destinations of a generated input.
 pub struct Sinks<'a> {
-    /// File to create; must not exist.
+    /// File to create, which must not exist; `None` writes to stdout only.
     pub file: Option<&'a Path>,
     /// Whether to write to stdout.
     pub stdout: bool,
-    /// Time to wait after each character.
+    /// Time to wait after each character; zero writes whole blocks.
     pub delay: Duration,
 }
 
-/// Why sending ended early.
+/// Reason why an input was not written to its end.
 enum Broken {
     /// The output file cannot be written.
     File(io::Error),
     Other(Failure),
 }
 
-/// Sends the parts, and returns the number of bytes. If stdout is closed, a file is still written
-/// to the end.
+/// Writes the parts of an input to stdout and to a file, as `sinks` says, and returns the number of
+/// bytes. If stdout is closed, the file is still written to its end.
 pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     let mut stdout = sinks.stdout.then(standard_output).transpose()?;
     let Some(path) = sinks.file else {
@@ -67,7 +67,8 @@ pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     })
 }
 
-/// Creates a file with the bytes of `body`, and returns their number.
+/// Creates a file with the bytes of `body`, and returns their number. Removes the unfinished file
+/// when `stop` turns true.
 pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u64, Failure> {
     let parts = Parts {
         first: Vec::new(),
@@ -80,7 +81,8 @@ pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u6
     })
 }
 
-/// Creates a file with what `send` writes: completely, or not at all.
+/// Creates a file with the bytes that `send` writes: completely, or not at all. Returns the number
+/// that `send` returns.
 fn record(
     path: &Path,
     send: impl FnOnce(&mut File) -> Result<u64, Broken>,
@@ -106,7 +108,7 @@ fn record(
     }
 }
 
-/// Returns the failure for an output file that exists.
+/// Returns the failure for an output file that exists already.
 pub fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{} exists already", path.display()))
         .path(path)
@@ -162,7 +164,7 @@ fn send(
     Ok(sent)
 }
 
-/// Returns stdout without the line buffer of the standard library.
+/// Returns stdout as a file, without the line buffer of the standard library.
 fn standard_output() -> Result<File, Failure> {
     let owned = io::stdout().as_fd().try_clone_to_owned();
     owned.map(File::from).map_err(|error| to_stdout(&error))
@@ -176,8 +178,9 @@ fn to_stdout(error: &io::Error) -> Failure {
     )
 }
 
-/// Writes the inputs of a preset into `directory`, each under its name. Files that exist with the
-/// right bytes stay, so that a repeated command continues an interrupted one.
+/// Writes the inputs of a preset (a data set of the published fuzz studies) into `directory`, each
+/// to a file of its name. Files that exist with the right bytes stay, so that a repeated command
+/// continues an interrupted one.
 pub fn write_preset(
     preset: Preset,
     seed: u64,
@@ -217,7 +220,8 @@ pub fn write_preset(
     Ok(Exit::Done)
 }
 
-/// Selects `count` inputs, spread evenly: the inputs of a preset are sorted by kind.
+/// Selects `count` inputs at even distances from the list, so that all kinds are present: the
+/// inputs of a preset are sorted by kind. `None` selects all.
 fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     let length = all.len();
     let count = count.map_or(length, |count| {
@@ -226,7 +230,8 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     (0..count).map(|at| all[at * length / count]).collect()
 }
 
-/// Returns the length of a file in bytes if its content is the input of this name, else `None`.
+/// Returns the file's length in bytes if its content is the generated input that `name` describes;
+/// `None` if it differs.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

@@ -49,20 +49,20 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// A log of `max` or `diff`, with its inputs.
+/// A minimization log of `ddfuzz max` or `ddfuzz diff`, with the passing and the failing input.
 pub struct DifferenceLog<'a> {
     pub path: &'a Path,
     pub log: &'a Log,
-    /// Options of the search, in the first line of the log.
+    /// Record of the search's goal and inputs, from the first line of the log.
     pub record: &'a DifferenceRecord,
-    /// Option that names the passing input.
+    /// Command-line option that names the passing input.
     pub passing: &'a PassingArgs,
     /// Content of the failing input.
     pub failing: &'a [u8],
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// Returns the log of `max` or `diff`; `None` for a log of `min`.
+    /// Bundles a log with its inputs if it is of `max` or `diff`; `None` for a log of `min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,
@@ -80,12 +80,13 @@ impl<'a> DifferenceLog<'a> {
     }
 }
 
-/// Whether the log is of a search with `--invert`.
+/// Checks whether the log is of a search with `--invert`, which swaps passing and failing.
 pub fn is_inverted(start: &StartLine) -> bool {
     start.difference.as_ref().is_some_and(|one| one.inverted)
 }
 
-/// Rebuilds the passing and the failing result (`log replay`).
+/// Rebuilds the passing and the failing input of the result from the log and the original inputs,
+/// without test runs, and writes them to `out` (`ddfuzz log replay`).
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,
@@ -135,7 +136,8 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Repeats the tests that the claim rests on (`log verify`).
+/// Runs again the tests that the log's claim of minimality rests on, prints the verdict, and
+/// returns the exit code (`ddfuzz log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,
     oracle: Box<dyn Oracle>,

@@ -100,7 +100,8 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a log; `damaged` is the exit code if the file is a log, but a line of it is malformed.
+/// Reads a minimization log and its first line; `damaged` is the exit code if the file is a log,
+/// but one of its lines is malformed.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
@@ -119,19 +120,20 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
     }
 }
 
-/// Whether the first bytes of a file are those of a log.
+/// Checks whether the file begins like every minimization log.
 fn names_itself(path: &Path) -> bool {
     let mut begins = [0; START.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
     read.is_ok() && begins == *START
 }
 
-/// First bytes of every log.
+/// First bytes of every minimization log.
 const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
-    /// Reads the input of the minimization: that of `--input`, else the file `original` beside the
-    /// log, else the path in the log.
+    /// Reads the input that the log minimizes: the file of `--input`, else the file `original`
+    /// beside the log, else the path recorded in the log. For a minimized command line, returns
+    /// that instead, as recorded.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -158,8 +160,8 @@ impl LogFileArgs {
     }
 }
 
-/// Reads an input of a logged search, and checks its content by the hash in the log. `what` names the
-/// input in messages.
+/// Reads an input of the logged search, and checks that its content has the hash recorded in the
+/// log. `what` names the input in messages.
 fn read_logged(
     path: &Path,
     what: &str,
@@ -177,7 +179,8 @@ fn read_logged(
         .hint(hint))
 }
 
-/// Formats a size in bytes, or in units for a minimization of arguments.
+/// Formats a size: in bytes; for a minimization of a command line, in units (arguments, characters
+/// or variables).
 fn amount(start: &StartLine, size: u64) -> String {
     match start.call {
         Some(_) => size::counted(size, "unit"),
@@ -241,7 +244,7 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Writes a rebuilt result to a new file, or to stdout.
+/// Writes the result that was rebuilt from a log to a new file, or to stdout if `out` is `-`.
 pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_standard(out) {
         print_bytes(bytes);
@@ -304,8 +307,8 @@ fn prove(
     Ok(exit)
 }
 
-/// Formats the result of a verification; `still` describes a removal after which the result still
-/// fails.
+/// Formats the verdict of `ddfuzz log verify`; `still` describes a single removal after which the
+/// result still fails, `None` if none was found.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
     let of = format!(
@@ -333,8 +336,9 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
     }
 }
 
-/// Creates the oracle to verify a log: that recorded in its first line, `start`, unless the command
-/// line names a program or a test. `input` replaces the recorded input of a minimized command line.
+/// Creates the oracle with which `ddfuzz log verify` runs tests: the one recorded in the log's
+/// first line, `start`, unless the command line names another program (`asked`) or `test`. `input`
+/// replaces the recorded input of a minimized command line.
 pub fn oracle_of_log(
     log: &Path,
     start: &StartLine,
@@ -376,7 +380,7 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target on the command line, else the recorded one.
+/// Returns the target on the command line; if there is none, the one recorded in the log.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
     let logged = start.target.target(asked.limits_over(start.limits));
     match (asked.is_named(), logged) {
@@ -390,8 +394,8 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// Creates the oracle of a corpus trim, which compares coverage. Coverage features are comparable
-/// only within one build of the target.
+/// Creates the oracle for the log of trimming a corpus file: a candidate is accepted if it reaches
+/// the recorded coverage. Fails if the target is another build, whose coverage cannot be compared.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,
@@ -422,7 +426,7 @@ fn coverage_oracle(
     Ok(Box::new(oracle))
 }
 
-/// Returns the command line that the log minimizes; `None` if the log minimizes an input.
+/// Returns the command line that the log minimizes; `None` if it minimizes an input.
 pub fn call_of(start: &StartLine) -> Option<Call> {
     let record = start.call.as_ref()?;
     let target = start.target.target(start.limits)?;

@@ -16,8 +16,8 @@ use crate::report::text::shell_word;
 use crate::store::{hash_of, shell_channel};
 use crate::triage::Crash;
 
-/// Formats the command line that runs the target on the input file; without a file, on an empty
-/// input. Unprintable bytes are shown as escapes.
+/// Formats the shell command that runs the target on the input file (without a file, on an empty
+/// input), with unprintable bytes as escapes.
 pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String {
     let (program, bundled) = match &target.program {
         Program::Path(path) => (path.clone().into_os_string(), false),
@@ -57,8 +57,9 @@ pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String
     }
 }
 
-/// Generates a POSIX shell script that runs the target as ddfuzz does, in a temporary directory or
-/// the target's own, and exits with its status. `None` for a bundled target, which has no path.
+/// Generates a POSIX shell script that runs the target on the input as ddfuzz does, in a temporary
+/// directory or the one of `--cwd`, and exits with the target's status. `None` for a bundled target
+/// (one that comes with ddfuzz), which has no path.
 pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) -> Option<Vec<u8>> {
     let Program::Path(program) = &target.program else {
         return None;
@@ -95,10 +96,11 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     Some(text)
 }
 
-/// Variable of the script that contains the path of the input.
+/// Variable of the generated shell script that contains the path of the input.
 const INPUT: &[u8] = b"\"$input\"";
 
-/// Formats the environment, the program and its arguments for the script.
+/// Formats `env` with the variables, the program and its arguments, quoted for the generated shell
+/// script.
 fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     let mut text = b"env ".to_vec();
     if target.env_only {
@@ -123,8 +125,8 @@ fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     text
 }
 
-/// Returns the minimized part of the command line, each item followed by a NUL byte, as in
-/// `/proc/PID/cmdline`.
+/// Returns the items of the part of the command line that was minimized (arguments or variables),
+/// each followed by a NUL byte, as in `/proc/PID/cmdline`.
 pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     let items: Vec<OsString> = match part {
         Part::Args | Part::Argument => target.args.clone(),
@@ -137,7 +139,7 @@ pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     bytes.flatten().collect()
 }
 
-/// Returns the absolute path of the input; `/dev/null` for an empty one.
+/// Returns the absolute path of the input; `/dev/null` for `None`, an empty input.
 fn input_path(input: Option<&Path>) -> PathBuf {
     absolute(input.unwrap_or(Path::new("/dev/null")))
 }
@@ -146,7 +148,7 @@ fn assignment(name: &OsStr, value: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
 }
 
-/// Replaces each `@@` in the argument by the path of the input.
+/// Returns the argument with each `@@` replaced by the path of the input.
 fn with_path(arg: &OsStr, input: &Path) -> OsString {
     let mut text = Vec::new();
     let mut rest = arg.as_bytes();
@@ -161,19 +163,23 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 
 const LOG: &str = ".log.jsonl";
 
-/// Files of a minimization with `--args` or `--env-vars`. With the log `crash.min.log.jsonl` they
-/// are one log per phase (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`,
-/// `crash.min.env.log.jsonl`; for a repeated phase `crash.min.args.2.log.jsonl`), the script
-/// `crash.min.sh`, and intermediate inputs in the folder `crash.min.inputs`.
+/// Files of a minimization with `--args` or `--env-vars`, which minimizes one part after another:
+/// whole arguments, the characters of an argument, the environment, the input. Beside the log
+/// `crash.min.log.jsonl` of the input there is one log for each other part
+/// (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when
+/// repeated, `crash.min.args.2.log.jsonl`), the script `crash.min.sh`, and intermediate inputs in
+/// the folder `crash.min.inputs`.
 pub(super) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
-    /// Number of phases so far, by the part that they minimize.
+    /// Number of minimizations so far of each part of the command line, by the part's name in the
+    /// file name of its log.
     phases: BTreeMap<String, u64>,
 }
 
 impl CallFiles {
-    /// Returns the files beside the log.
+    /// Returns the names of all files of a minimization of a command line, given the path of its
+    /// main log; creates no file.
     pub(super) fn beside(log: &Path) -> CallFiles {
         let name = log.as_os_str().as_bytes();
         let prefix = name.strip_suffix(LOG.as_bytes()).unwrap_or(name);
@@ -184,8 +190,8 @@ impl CallFiles {
         }
     }
 
-    /// Returns the log of the next phase, which minimizes a part of the command line or (`None`)
-    /// the input.
+    /// Returns the path of the next log: that of minimizing a part of the command line, or (`None`)
+    /// the input. Each call counts, because a part may be minimized repeatedly.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -203,12 +209,14 @@ impl CallFiles {
         }
     }
 
-    /// Returns the path of the script that reproduces the crash.
+    /// Returns the path of the shell script that reproduces the crash with the minimized command
+    /// line.
     pub(super) fn script(&self) -> PathBuf {
         with_ending(&self.prefix, ".sh")
     }
 
-    /// Stores the input that a phase starts with.
+    /// Stores an intermediate input, from which the minimization of a part of the command line
+    /// starts, and returns its path.
     pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");
         folder::create_all(&folder)?;
@@ -219,8 +227,8 @@ impl CallFiles {
         Ok(path)
     }
 
-    /// Returns the environment variables that an earlier call started with, as recorded in its
-    /// logs: the current environment may differ.
+    /// Returns the environment variables that an earlier, interrupted call started with, as
+    /// recorded in its logs (the current environment may differ); `None` if there is no such log.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -232,7 +240,8 @@ impl CallFiles {
         Some(env.into_iter().map(pair).collect())
     }
 
-    /// Checks that none of the other paths is one of these files.
+    /// Fails if one of the paths `others` (input, result, exported test) is a log or the script
+    /// that the minimization of the command line writes.
     pub(super) fn check_apart_from<'a>(
         &self,
         others: impl Iterator<Item = &'a Path>,
@@ -256,7 +265,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Checks that none of the files exists. With `resume`, logs and the script may exist.
+    /// Fails if a log or the script of a minimized command line exists already. With `resume`, they
+    /// may exist if at least one of them is a log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         let script = self.script();
@@ -269,7 +279,7 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Removes the files of an earlier minimization.
+    /// Removes the logs and the script that an earlier minimization of a command line has left.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         for file in self.existing() {
             std::fs::remove_file(&file).map_err(|e| Failure::file(&file, "removing", &e))?;
@@ -277,7 +287,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Returns the existing logs of phases, and the script, but not the main log.
+    /// Returns the existing files of a minimized command line: the script, and all logs but the
+    /// main one.
     fn existing(&self) -> Vec<PathBuf> {
         let Some(name) = self.prefix.file_name() else {
             return Vec::new();
@@ -295,7 +306,8 @@ impl CallFiles {
     }
 }
 
-/// Whether a file name is one of these files' with this prefix.
+/// Checks whether a file name is that of the script or of a log (but not the main one) of the
+/// minimization of a command line; `prefix` is the beginning that all these names have.
 fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
     let rest = file.as_bytes().strip_prefix(prefix.as_bytes());
     let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {

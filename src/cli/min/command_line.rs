@@ -25,44 +25,50 @@ use crate::minimize::{
 };
 use crate::triage::Crash;
 
-/// Number of steps of a round: whole arguments, their characters, environment variables, the input.
+/// Number of kinds of parts that are minimized in turn, until nothing changes: whole arguments,
+/// their characters, environment variables, the input.
 const STEPS: usize = 4;
 
-/// What a phase minimizes: a part of the command line, or (`None`) the input.
+/// The part that one minimization search works on while all others are fixed: a part of the command
+/// line with its index, or (`None`) the input.
 pub(super) type PhaseSubject = Option<(Part, usize)>;
 
-/// A minimization of a command line and its input, in phases.
+/// A minimization of a command line and its input: one search (phase) for each part in turn, with
+/// the others fixed, until nothing changes.
 pub(super) struct CallMinimization<'a> {
     pub(super) args: &'a MinArgs,
     pub(super) screen: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
-    /// The original input and its path; `None` without an input.
+    /// The original input with its path; `None` if the user gave no input.
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The target with the command line minimized so far.
+    /// The target with the command line and environment as minimized so far.
     pub(super) target: Target,
-    /// The input minimized so far.
+    /// The input as minimized so far.
     pub(super) input: Vec<u8>,
     pub(super) done: Vec<Phase>,
 }
 
-/// A finished phase.
+/// A finished search in the minimization of a command line: that of one part, with all others
+/// fixed.
 pub(super) struct Phase {
     pub(super) subject: PhaseSubject,
-    /// Command line after the phase; the phase is repeated only if the command line or the input
-    /// has changed since.
+    /// The target with its command line after the search; the same part is minimized again only if
+    /// the command line or the input has changed since.
     pub(super) target: Target,
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time of the phase, including test runs before a resume.
+    /// Time of the search for this part, including the test runs that its log records from before a
+    /// resume.
     pub(super) spent: Duration,
 }
 
 impl CallMinimization<'_> {
-    /// Runs phases until none changes anything, or a budget is used up.
+    /// Minimizes one part of the command line or the input after another until no search changes
+    /// anything, or a budget is used up; returns the combined result.
     pub(super) fn run(mut self) -> Result<(Finished, MinRecord), Failure> {
         self.screen.say_crash(self.crash, self.way);
         let before = self.target.clone();
@@ -88,7 +94,8 @@ impl CallMinimization<'_> {
         self.conclude(&before, settled)
     }
 
-    /// Returns what can be minimized in a step of a round.
+    /// Returns all parts of one kind: for `step` 0 whole arguments, for 1 the characters of each,
+    /// for 2 environment variables, for 3 the input.
     fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
@@ -107,7 +114,8 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Whether nothing has changed since the last phase of this subject, or the subject is empty.
+    /// Checks whether a part needs no further search: it is empty, or nothing has changed since its
+    /// last search.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
@@ -155,7 +163,8 @@ impl CallMinimization<'_> {
         Ok(done)
     }
 
-    /// Returns a file with the current input that is not changed later.
+    /// Returns a file that contains the current input and is not changed later: the original, or a
+    /// stored copy; `None` without an input.
     pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
         match self.original {
             None => Ok(None),
@@ -168,7 +177,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Returns the file with the smallest input so far.
+    /// Returns the file with the smallest input so far: the result file, or the original before the
+    /// input was minimized; `None` without an input.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
         match self.had_phase(None) {
@@ -185,7 +195,8 @@ impl CallMinimization<'_> {
         atomic::write_program(&path, &text).map_err(|error| Failure::unwritten(&path, error))
     }
 
-    /// Returns the remaining budgets: number of tests, and time.
+    /// Returns what is left of `--budget-tests` and `--budget-time` after all finished searches;
+    /// `None` means no limit.
     pub(super) fn left(&self) -> (Option<u64>, Option<Duration>) {
         let tests: u64 = self
             .done
@@ -208,7 +219,8 @@ impl CallMinimization<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Combines all phases into one result. Its claim is proved by the last phase of each subject.
+    /// Combines the searches of all parts into one result. It is 1-minimal if `settled` is true (no
+    /// part needs a further search) and the last search of each part has proved that.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \
@@ -279,7 +291,7 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Returns all other crashes that phases found, without duplicates.
+    /// Returns all slips (other crashes) that the searches of all parts found, without duplicates.
     fn slips(&self) -> Vec<SlipRecord> {
         let mut slips: Vec<SlipRecord> = Vec::new();
         for slip in self.done.iter().flat_map(|done| &done.record.slips) {
@@ -291,8 +303,8 @@ impl CallMinimization<'_> {
         slips
     }
 
-    /// Returns the warnings of all phases, without duplicates. That a whole part can be removed is
-    /// no warning.
+    /// Returns the warnings of the searches of all parts, without duplicates. That all arguments or
+    /// variables can be removed is no warning.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for done in &self.done {
@@ -336,7 +348,7 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// Sums the time of all test runs in a log.
+/// Returns the total time of the test runs that a log records; zero if there is no log.
 fn time_of(log: &Path) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
     let micros = lines.iter().map(|(_, line)| match line {
@@ -348,7 +360,8 @@ fn time_of(log: &Path) -> Duration {
 }
 
 impl CallMinimization<'_> {
-    /// Minimizes a part of the command line, or continues its log.
+    /// Minimizes one part of the command line with all others fixed, or continues the search in its
+    /// log.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -421,7 +434,8 @@ impl CallMinimization<'_> {
         start
     }
 
-    /// Writes the script of the smallest command line so far.
+    /// Writes the script that reproduces the crash with `best`, the smallest command line so far;
+    /// called at each reduction.
     fn write_best_script(
         &self,
         call: &Call,
@@ -436,7 +450,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Stores another crash, with a script that reproduces it.
+    /// Stores the input of a slip (another crash, found while minimizing the command line) and a
+    /// script that reproduces it; returns the input's path.
     fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         let target = call.target(&slip.input);
@@ -449,7 +464,8 @@ impl CallMinimization<'_> {
     }
 }
 
-/// Creates an oracle that runs `input` with candidate command lines, each in a new process.
+/// Creates an oracle that runs the target with candidate command lines, each in a new process, on
+/// `input`, and accepts those that show the crash `held`.
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,

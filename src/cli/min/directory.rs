@@ -14,17 +14,18 @@ use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Default of `--budget-time` for one group.
+/// Default of `--budget-time` for each crash group, when the groups of an output directory are
+/// minimized.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
-/// Result of minimizing the groups of an output directory.
+/// Result of minimizing the crash groups of an output directory.
 #[derive(Serialize)]
 pub(in crate::cli) struct MinimizedGroups {
-    /// All groups of crashes, hangs and out-of-memory failures.
+    /// All groups in the output directory: crashes, hangs and out-of-memory failures.
     pub(in crate::cli) groups: Vec<RunGroup>,
-    /// Number of minimizations that this call has finished.
+    /// Number of minimizations that this call of ddfuzz has finished.
     pub(in crate::cli) minimized: u64,
-    /// Whether the user stopped the call.
+    /// Whether the user stopped the minimization before all groups were done.
     pub(in crate::cli) interrupted: bool,
     #[serde(skip)]
     views: Vec<GroupView>,
@@ -34,7 +35,7 @@ pub(super) fn is_output_directory(path: &Path) -> bool {
     path.is_dir() && Reader::open(path).is_ok()
 }
 
-/// Runs `ddfuzz min` on an output directory.
+/// Runs `ddfuzz min OUT`: minimizes all groups of an output directory, and prints the result.
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
@@ -73,7 +74,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Refuses options that apply to a single input only.
+/// Fails if an option is given that applies to minimizing a single input only.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),
@@ -93,7 +94,8 @@ fn check(args: &MinArgs) -> Result<(), Failure> {
     }
 }
 
-/// Minimizes the groups of an output directory that are not minimized yet.
+/// Minimizes the groups of an output directory that are not minimized yet and not in `known`; with
+/// `resume`, also those whose budget was used up.
 pub(in crate::cli) fn minimize(
     out: &Path,
     minimizing: &Minimizing,
@@ -129,7 +131,8 @@ pub(in crate::cli) fn minimize(
 }
 
 impl MinimizedGroups {
-    /// Formats the table of groups, and the number of minimizations.
+    /// Formats the table of groups and the number of minimizations that this call of ddfuzz has
+    /// finished.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
             true => String::new(),
@@ -144,7 +147,8 @@ impl MinimizedGroups {
     }
 }
 
-/// Progress line: how many groups are minimized and how many remain.
+/// Progress display while the groups of an output directory are minimized: how many are done and
+/// how many remain.
 struct GroupsScreen<'a> {
     line: ui::CountBar,
     output: &'a Output,

@@ -24,7 +24,7 @@ use crate::minimize::{
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
-/// Minimization of one crash.
+/// Minimization of one input that crashes the target, into a result file or an output directory.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
     pub(super) screen: &'a MinScreen<'a>,
@@ -83,7 +83,7 @@ impl CrashJob<'_> {
     }
 }
 
-/// Minimization of an input into a result file.
+/// Minimization of one input into a result file with a log.
 pub(super) struct FileJob<'a> {
     pub(super) path: &'a Path,
     pub(super) input: &'a [u8],
@@ -93,8 +93,8 @@ pub(super) struct FileJob<'a> {
 }
 
 impl FileJob<'_> {
-    /// Minimizes the input, or continues the minimization in an existing log. `by` runs the search
-    /// with the given budgets.
+    /// Minimizes the input, or continues the minimization in an existing log, and writes the result
+    /// file at each reduction. `by` runs the search, with the given options and callbacks.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
@@ -156,7 +156,8 @@ fn is_empty_file(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.len() == 0)
 }
 
-/// Minimizes by the interestingness test at `script`.
+/// Runs `ddfuzz min --test`: minimizes the input at `path` as long as the interestingness test
+/// `script` accepts it.
 pub(super) fn minimize_by_test(
     script: &Path,
     args: &MinArgs,

@@ -31,7 +31,7 @@ use call_script::CallFiles;
 use command_line::CallMinimization;
 use job::{CrashJob, minimize_by_test};
 
-/// Suffix of result files.
+/// Suffix that is appended to the input's name for the default name of the result file.
 const ENDING: &str = ".min";
 
 /// Minimize one failing input, or all groups of an output directory
@@ -100,7 +100,8 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     done
 }
 
-/// Minimizes the input file, or all groups if it is an output directory.
+/// Minimizes the input file by a crash or an interestingness test, or all groups if it is an output
+/// directory; prints the result.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let input = match &args.input {
         Some(path) if directory::is_output_directory(path) => {
@@ -132,7 +133,8 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Suggests how to use the result: commands for the group, or verification of the log.
+/// Prints suggestions for the next command: `show`, `export` and `check` for the crash group in an
+/// output directory, or `log verify` for the log.
 fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
@@ -151,21 +153,23 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
     Ok(())
 }
 
-/// Stop flag and progress display of a minimization.
+/// Flag that turns true when the user stops ddfuzz, and progress display of a minimization.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
     screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
-    /// Prints which crash is minimized.
+    /// Prints class, place and group of the crash that is minimized, and how the target is
+    /// executed.
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Adds the files of slips, which are `stored` beside the result, to the record. Prints the files
-    /// that the record does not list.
+    /// Adds to each slip (another crash, found while minimizing) in the record the path of its
+    /// file; `stored` are the files written by this call. Prints the files of slips that are not in
+    /// the record.
     fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
         for slip in &mut record.slips {
             *slip = slip_on_file(result, slip, stored);
@@ -179,7 +183,8 @@ impl MinScreen<'_> {
     }
 }
 
-/// Minimizes a crash of the target.
+/// Runs the target on the input, and minimizes the crash that it shows; with `--args` or
+/// `--env-vars`, also the command line.
 fn minimize_crash(
     args: &MinArgs,
     input: Vec<u8>,
@@ -236,13 +241,15 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Returns where the result is written.
+    /// Returns where the result is written, by the options `-o` and `--log`: files or an output
+    /// directory.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
-    /// Returns the files of phases, with `--args` or `--env-vars`.
+    /// Returns the names of the logs and the script of a minimized command line, with `--args` or
+    /// `--env-vars`; else `None`. Fails if they exist and may not be overwritten.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
@@ -260,7 +267,8 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// Sets the target's complete environment, with `--env-vars`.
+    /// Returns the target; with `--env-vars`, with all inherited variables set explicitly, so that
+    /// each can be removed. With `--resume`, variables are those in the logs.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
@@ -289,7 +297,7 @@ impl MinArgs {
     }
 }
 
-/// Describes the crash that is minimized: class, message, place and group.
+/// Describes the crash that is minimized: class, message, place in the source code, and group.
 pub(in crate::cli) fn holding(crash: &Crash) -> String {
     let said = crash.details.message.as_deref();
     let said = said.map_or_else(String::new, |said| {
@@ -301,11 +309,12 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// Maximum number of examinations of the original input, of three runs each, for crashes that are
-/// flaky.
+/// Maximum number of times that the original input is examined (three runs each) before it counts
+/// as not crashing: crashes may be flaky.
 const EXAMINED: u32 = 7;
 
-/// Returns the crash of the original input. Errors: it does not crash.
+/// Runs the original input and returns its crash, before the minimization begins. Fails if none of
+/// up to seven examinations shows a crash.
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
@@ -343,7 +352,8 @@ pub(in crate::cli) fn baseline(
     }
 }
 
-/// Returns the class of a memory leak, for an input that does not crash; `None` if nothing leaks.
+/// Checks an input that does not crash for memory leaks; returns the leak's class, `None` if
+/// nothing leaks.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);
@@ -379,7 +389,8 @@ fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
     })
 }
 
-/// Checks, before anything is run, that the file of `--export-test` may be written.
+/// Checks, before the target is run, that the file of `--export-test` is not the input, the result
+/// or the log, and that it may be written.
 fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -403,7 +414,8 @@ fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure>
     Ok(())
 }
 
-/// Writes the interestingness test of `--export-test`. With `--resume`, an existing file stays.
+/// Writes the interestingness test of `--export-test`, a script for other reducers. With
+/// `--resume`, an existing file stays.
 fn export_test(args: &MinArgs, crash: &Crash, target: &Target, way: Way) -> Result<(), Failure> {
     let Some(file) = &args.export_test else {
         return Ok(());
@@ -428,7 +440,7 @@ fn exported_exists(file: &Path) -> Failure {
     Failure::exists(file, hint)
 }
 
-/// Formats the result for people.
+/// Formats the result of a minimization for people.
 fn result_text(record: &MinRecord, finished: &Finished) -> String {
     let claim = match record.claim {
         _ if record.call.is_none() => claim(&finished.outcome()),
@@ -467,7 +479,7 @@ fn result_text(record: &MinRecord, finished: &Finished) -> String {
     text
 }
 
-/// Formats the numbers before and after a minimization.
+/// Formats the numbers of arguments or variables before and after a minimization: `12 → 3`.
 fn count(before: u64, after: usize) -> String {
     format!(
         "{} → {}",

@@ -53,8 +53,8 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, resumed, &args, output)
 }
 
-/// Opens the output directory: continues its study with `--resume`, else begins a new one beside
-/// earlier ones.
+/// Opens the output directory of a study: continues the study in it with `--resume`, else begins a
+/// new one beside earlier ones.
 fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), Failure> {
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
@@ -80,14 +80,16 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The sandbox of the utilities.
+/// The sandbox in which the utilities of a study are run.
 struct StudySandbox {
     sandbox: Sandbox,
-    /// Names of the sandbox features that this machine supports.
+    /// Names of the sandbox features (such as Landlock) that this machine supports and the study
+    /// uses; empty without a sandbox.
     parts: Vec<String>,
 }
 
-/// Chooses the sandbox by the options, and prints which features it has.
+/// Chooses whether the utilities run in a sandbox, by `--no-sandbox`, and prints the sandbox
+/// features that this machine supports. Fails if it cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -133,7 +135,7 @@ fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
     })
 }
 
-/// Prints the result, and returns the exit code.
+/// Prints the result of a study, writes the requested reports, and returns the exit code.
 fn report(
     summary: &StudySummary,
     store: &Store,
@@ -193,7 +195,7 @@ fn exit(summary: &StudySummary) -> Exit {
     }
 }
 
-/// Heading of the options that select utilities in `--help`.
+/// Heading in `--help` of the options that select utilities.
 const WHICH: &str = "Selection of utilities";
 
 /// Repeat the fuzz studies of 1990 to 2020 on the utilities of this machine
@@ -294,14 +296,14 @@ pub struct RevisitArgs {
 /// Part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Number of the part, from 1.
+    /// Number of this part of the list, from 1 (`K`).
     pub(super) part: u32,
-    /// Number of parts.
+    /// Number of parts that the list is divided into (`N`).
     pub(super) of: u32,
 }
 
 impl Shard {
-    /// Whether the utility at this position of the list is in the part.
+    /// Checks whether the utility at position `place` of the list (from 0) belongs to this part.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }
@@ -322,7 +324,8 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// Returns the options, completed with those that the resumed study began with.
+    /// Returns the options, with `--max-len`, `--list`, `--preset`, `--shard` and `--channel` as in
+    /// the study that `--resume` continues. Fails if one of them is given with another value.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -357,7 +360,8 @@ impl RevisitArgs {
         channels
     }
 
-    /// Returns the recorded value of an option. Errors: the option is given with another value.
+    /// Returns the value of an option that the resumed study recorded (`was`). Fails if the user
+    /// gave another value (`now`).
     fn same<T: PartialEq>(
         &self,
         option: &str,

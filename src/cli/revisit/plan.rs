@@ -15,18 +15,19 @@ use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Default number of runs of each utility: the number of files in the small data sets of the 2020
-/// study.
+/// Default number of runs of each utility: the number of files in each small data set of the fuzz
+/// study of 2020.
 const RUNS_OF_EACH: u64 = 1200;
 
-/// Selected utilities, and the name of the list that they are from.
+/// Utilities selected for a study, and the name of the list that they are from.
 pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
 }
 
 impl RevisitArgs {
-    /// Returns the limits on each run.
+    /// Returns the limits on time and memory of each run of a utility, by `--timeout` and
+    /// `--memory`.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(usual.cpu));
@@ -35,7 +36,8 @@ impl RevisitArgs {
     }
 }
 
-/// Selects the utilities; prints lines of the list that cannot be parsed.
+/// Selects the utilities of a study and their numbers of runs by the options; prints the lines of
+/// the list that cannot be parsed.
 pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
@@ -84,7 +86,8 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     Ok(list)
 }
 
-/// Divides the runs among the utilities that can be run; the first ones get the remainder.
+/// Sets the number of runs of each utility: the total (`--runs`, else 1200 each) divided evenly;
+/// the first utilities get the remainder. Does nothing if only `--time` is given.
 fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
@@ -106,14 +109,16 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Returns the directories of PATH: those that the sandboxed utilities can access, and the others.
+/// Returns the directories of PATH in two lists: those whose programs the sandboxed utilities can
+/// access, and the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// Returns the PATH directories that utilities can access, followed by the system's.
+/// Returns the PATH directories that sandboxed utilities can access, followed by the system's
+/// default ones.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -124,20 +129,21 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the directories to search for utilities. Directories that utilities cannot access come
-/// last: programs from there are run as copies.
+/// Returns the directories to search for utilities. Directories that the sandbox cannot access come
+/// last: utilities from there are copied before they are run.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);
     folders
 }
 
-/// Returns the PATH variable for the utilities.
+/// Returns the value of the environment variable PATH with which the utilities are run.
 fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
 
-/// Builds the settings of the study.
+/// Builds the settings of a study from the options, the selected utilities (`planned`), the
+/// campaign record, and the sandbox (`held`).
 pub(super) fn settings(
     args: &RevisitArgs,
     planned: StudySelection,
@@ -197,7 +203,7 @@ pub(super) fn settings(
     }
 }
 
-/// Returns the name of the operating system (os-release(5)).
+/// Returns the name of the operating system, from `/etc/os-release`; "Linux" if that is missing.
 fn system() -> String {
     let text = std::fs::read_to_string(Path::new("/etc/os-release")).unwrap_or_default();
     let name = text
@@ -214,7 +220,7 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
-/// Prints what would be run (`--dry-run`).
+/// Prints the selected utilities and how each would be run or why not (`--dry-run`).
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

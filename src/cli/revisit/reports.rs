@@ -12,16 +12,16 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// Results of all studies in an output directory.
+/// Results of all fuzz studies (`ddfuzz revisit`) in an output directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// Rows of the table of utilities.
+    /// Rows of the result table, one for each utility.
     pub rows: Vec<Row>,
     pub groups: Vec<StudyGroup>,
 }
 
 impl Studied {
-    /// Reads all studies of an output directory.
+    /// Reads the results of all studies in an output directory; empty if it contains no study.
     pub fn read(reader: &Reader) -> Result<Studied, StoreError> {
         let studies = reader.studies()?;
         if studies.is_empty() {
@@ -38,7 +38,7 @@ impl Studied {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// Returns the failure for a directory without a study.
+    /// Returns the failure for an output directory that contains no study of utilities.
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -74,7 +74,8 @@ pub struct StudyReportArgs {
     pub sheets: SheetArgs,
 }
 
-/// Text at the beginning of a report written by ddfuzz, and the number of bytes to search it in.
+/// Text at the beginning of a CSV report by which ddfuzz recognizes its own, and the number of
+/// bytes at the beginning of the file in which it must occur.
 const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
 const HTML: Mark = ("<!-- ddfuzz -->", 64);
 
@@ -85,9 +86,9 @@ impl SheetArgs {
 }
 
 impl StudyReportArgs {
-    /// Checks, before anything is run, that each report file may be written: it does not exist, is
-    /// empty, or was written by ddfuzz. Returns output settings: texts go to stderr if a report
-    /// goes to stdout.
+    /// Checks, before a utility is run, that the file of each requested report does not exist, is
+    /// empty, or was written by ddfuzz. Returns the output settings: if a report goes to stdout,
+    /// messages go to stderr.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -97,7 +98,7 @@ impl StudyReportArgs {
         check_reports(&all, output)
     }
 
-    /// Writes all requested reports.
+    /// Writes the requested reports of a study (Markdown, CSV, HTML); `rows` is the result table.
     ///
     /// # Errors
     /// When a file cannot be written; it is then unchanged.
@@ -122,12 +123,12 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Whether `--compare` is given.
+    /// Checks whether `--compare` is given.
     pub fn is_asked(&self) -> bool {
         !self.compare.is_empty()
     }
 
-    /// Prints the comparison; the output directories are only read.
+    /// Prints the comparison of the studies in the directories of `--compare`, which are only read.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());
@@ -135,7 +136,8 @@ impl CompareArgs {
         Ok(Exit::Done)
     }
 
-    /// Compares the studies in the output directories.
+    /// Compares the studies in the directories of `--compare`: new and missing groups, failure
+    /// rates.
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
             let message = format!("only {} is given to compare", only.display());

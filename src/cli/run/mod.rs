@@ -106,7 +106,7 @@ pub struct RunArgs {
     pub(in crate::cli) reports: ReportArgs,
 }
 
-/// Heading of the options for several hosts and monitoring in `--help`.
+/// Heading in `--help` of the options for several hosts and monitoring.
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
@@ -176,7 +176,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, &told, output)
 }
 
-/// Warns before the campaign if it would find little, by two trial runs.
+/// Makes trial runs of the target, and prints and returns warnings if the campaign would find
+/// little, such as for a target that reads nothing.
 fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -191,7 +192,8 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
-/// Fails if an option that needs a coverage-guided campaign is given for another one.
+/// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
+/// target without coverage.
 fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
     match args.only_guided() {
         Some(name) if generator == Generator::Classic => {
@@ -241,7 +243,8 @@ fn settings(
 }
 
 impl RunArgs {
-    /// Returns the target on the command line; with `--resume`, else the recorded one.
+    /// Returns the target on the command line; if none is given, the one recorded in the output
+    /// directory, for `--resume`.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {
@@ -265,13 +268,14 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    /// Builds the settings of minimizations.
+    /// Builds the settings with which the campaign minimizes crash groups.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         let learn_limit = self.target.timeout.is_none();
         self.shrink.minimizing(target, way, learn_limit)
     }
 
-    /// Returns the first given option that works only in coverage-guided campaigns.
+    /// Returns the name of the first given option that works only in coverage-guided campaigns;
+    /// `None` if there is none.
     pub fn only_guided(&self) -> Option<&'static str> {
         let given = [
             ("--broker", self.broker.is_some()),
@@ -284,23 +288,23 @@ impl RunArgs {
     }
 }
 
-/// Returns the number of workers: `--jobs`, else the number of processors.
+/// Returns the number of workers: the value of `--jobs`, else the number of processors.
 pub fn workers(jobs: Option<u32>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
-/// Options for opening the output directory.
+/// Options for opening the output directory of a campaign.
 pub struct StoreRequest<'a> {
     pub out: &'a Path,
-    /// Whether the campaign in the directory is continued.
+    /// Whether the last campaign in the output directory is continued; if false, a new one begins.
     pub resume: bool,
-    /// Value of `--seed`.
+    /// Value of `--seed`; `None` if it is not given.
     pub seed: Option<u64>,
 }
 
-/// Opens the output directory: continues its campaign with `--resume`, else begins a new one beside
-/// earlier ones.
+/// Opens the output directory: continues its last campaign with `--resume` (fails if target or seed
+/// differ), else begins a new campaign beside earlier ones.
 pub fn open_store(
     asked: &StoreRequest<'_>,
     target: &Target,
@@ -317,8 +321,8 @@ pub fn open_store(
     Ok((store, campaign))
 }
 
-/// Opens the output directory `out`. Returns its current campaign with `resume`, after `check`; else
-/// begins the campaign `fresh`.
+/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, if
+/// `check` accepts it; else begins the campaign `fresh`, and returns that.
 pub fn open_or_begin(
     out: &Path,
     resume: bool,
@@ -337,7 +341,7 @@ pub fn open_or_begin(
     Ok((store, fresh))
 }
 
-/// Creates a campaign record for this target, with a new id.
+/// Creates the record of a new campaign on this target, with a new id.
 pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     Campaign {
         settings: config::settings().cloned(),
@@ -375,7 +379,8 @@ fn check_same(
     Ok(())
 }
 
-/// Builds the heading of the full screen.
+/// Builds the facts that the full screen shows at its top: target, way of execution, generator,
+/// seed, directory.
 fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     Heading {
         target: target_name(&settings.minimizing.target),
@@ -389,7 +394,8 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     }
 }
 
-/// Returns the full screen if stderr is a terminal, else a screen of lines, which call runs `unit`.
+/// Returns the display of a campaign: the full screen if stderr is a terminal and `plain` is false,
+/// else one that prints lines, in which executions are called `unit` (`run` or `input`).
 pub fn screen(
     plain: bool,
     unit: &'static str,
@@ -410,7 +416,8 @@ pub fn screen(
     Ok(Box::new(ui::CampaignLine::new(output).counting(unit)))
 }
 
-/// Prints the bundled targets.
+/// Prints the names and descriptions of the bundled targets, programs to fuzz that come with
+/// ddfuzz.
 fn list_targets(output: &Output) {
     #[derive(Serialize)]
     struct ListedTarget {

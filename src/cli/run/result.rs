@@ -11,11 +11,11 @@ use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// Warning after a campaign that ended on a full disk.
+/// Warning in the result of a campaign during which the disk became full.
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
 
-/// Prints the result, and returns the exit code.
+/// Prints the result of a campaign, writes the requested reports, and returns the exit code.
 pub fn report(
     summary: &Summary,
     store: &Store,
@@ -84,14 +84,15 @@ fn exit(summary: &Summary) -> Exit {
     }
 }
 
-/// Groups in the output directory before this call.
+/// Crash groups (and hangs etc.) that were in the output directory before this call of ddfuzz.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
 }
 
 impl GroupsBefore {
-    /// Reads the groups; `resumed`: whether a campaign is continued.
+    /// Reads the groups in the output directory at the beginning of a call; `resumed` says whether
+    /// the call continues a campaign.
     pub fn of(store: &Store, resumed: bool) -> Result<GroupsBefore, Failure> {
         let mut majors = BTreeSet::new();
         for kind in Kind::ALL {
@@ -102,26 +103,29 @@ impl GroupsBefore {
     }
 }
 
-/// Facts for the result of a campaign, in addition to its summary and store.
+/// Facts needed to report the result of a campaign, in addition to its summary and output
+/// directory.
 pub struct CampaignReport<'a> {
-    /// Name of a run in counts: `run` or `input`.
+    /// Word for executions in messages: `run` or `input`.
     pub unit: &'static str,
-    /// Target, way of execution, and settings of minimizations.
+    /// Settings of minimizations, which include the target and its way of execution.
     pub minimizing: &'a Minimizing,
-    /// Known groups, which do not count as found.
+    /// Groups that the user listed as known (`--known`, `--against`), which do not count as found.
     pub known: &'a KnownGroups,
     pub reports: &'a ReportArgs,
     /// Output directory as given by the user.
     pub out: &'a Path,
     pub before: GroupsBefore,
-    /// Warnings printed before the campaign.
+    /// Warnings about the target that were printed before the campaign began.
     pub target_warnings: Vec<TargetWarning>,
-    /// Whether the campaign was guided by coverage, so that its corpus shows what was reached.
+    /// Whether the campaign was guided by coverage; only then can the size of its corpus give rise
+    /// to a warning.
     pub tells_coverage: bool,
 }
 
 impl CampaignReport<'_> {
-    /// Returns all warnings: those printed before the campaign, and those derived from its runs.
+    /// Returns all warnings for the result: those about the target from before the campaign, and
+    /// those derived from its runs, such as a full disk.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
@@ -145,7 +149,8 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// Suggests commands for a crash group that is not fixed, preferably a new one.
+    /// Prints commands for one crash group that the user could type next: a group that is not
+    /// fixed, preferably a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
@@ -159,7 +164,7 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// Describes the crashes of new groups.
+    /// Describes the most severe crashes among the new groups, with message, stacks and source.
     fn causes(&self, views: &[GroupView], store: &Store) -> String {
         let new = views
             .iter()
@@ -168,9 +173,9 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Returns whether a group is new: neither known nor there before. `None` if that cannot be
-    /// told, because an earlier call of the campaign may have been killed before it reported the
-    /// group.
+    /// Checks whether a group is new: not listed as known, and not in the output directory before
+    /// this call. `None` if that is unclear, because an earlier call of the resumed campaign may
+    /// have been killed before it reported the group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
@@ -182,7 +187,8 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// Writes the reports for CI servers.
+    /// Writes the requested reports for CI servers (Markdown, SARIF, JUnit); does nothing if none
+    /// is requested.
     fn write(&self, views: &[GroupView], text: &str, store: &Store) -> Result<(), Failure> {
         if self.reports.is_empty() {
             return Ok(());
@@ -199,8 +205,8 @@ impl CampaignReport<'_> {
     }
 }
 
-/// Formats the numbers of groups: `counts` of crashes, hangs, out-of-memory failures and flaky
-/// crashes; `new` crash groups.
+/// Formats the numbers of groups. `counts` are those of crashes, hangs, out-of-memory failures and
+/// flaky crashes, in this order; `new` is the number of new crash groups.
 fn found(counts: &[u64], new: u64) -> String {
     let crashes = match counts[0] {
         0 => "no crashes".to_owned(),
@@ -215,8 +221,9 @@ fn found(counts: &[u64], new: u64) -> String {
     crashes + &other_groups(&counts[1..])
 }
 
-/// Formats the numbers of groups of hangs, out-of-memory failures and flaky crashes, to be
-/// appended: `, 1 hang group`; empty if there are none.
+/// Formats the numbers of groups, to be appended to that of crash groups: `, 1 hang group`.
+/// `counts` are those of hangs, out-of-memory failures and flaky crashes, in this order; zeros are
+/// left out.
 pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
     let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
@@ -225,7 +232,8 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// Formats the number of hangs without a group, to be appended to the counts of groups.
+/// Formats the number of hangs not yet assigned to a group, to be appended to the numbers of
+/// groups; empty for 0.
 fn unnamed(hangs: u64) -> String {
     match hangs {
         0 => String::new(),
@@ -233,7 +241,8 @@ fn unnamed(hangs: u64) -> String {
     }
 }
 
-/// Returns the warning about hangs that were not triaged before the time was over.
+/// Returns the warning about hangs that could not be assigned to a group before the campaign's time
+/// was over; their inputs are in the folder `flaky` of `out`.
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
@@ -243,7 +252,8 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// Formats why the campaign ended, unless it simply used up its time or runs.
+/// Formats the reason why the campaign ended (`--until` or Ctrl-C); empty if its time or runs were
+/// used up. Also mentions if the program was rebuilt meanwhile.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),

@@ -19,13 +19,14 @@ use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Quick, Triager};
 
-/// One triage, as given by the command line.
+/// One call of `ddfuzz triage`: the input files to run, the target, and the options.
 pub struct TriageJob<'a> {
     pub target: Target,
     pub way: Way,
     pub jobs: usize,
     pub max_len: u64,
-    /// Whether to look for leaks in all inputs that do not crash.
+    /// Whether to check all inputs that do not crash for memory leaks; false checks only files
+    /// whose names announce a leak.
     pub leaks: bool,
     pub out: Option<PathBuf>,
     pub resume: bool,
@@ -33,7 +34,8 @@ pub struct TriageJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// State of a running triage.
+/// State while a triage runs: the outcomes so far, the output directory, and the state of each
+/// file.
 struct TriageState {
     outcomes: TriageOutcomes,
     directory: Option<TriageDirectory>,
@@ -42,7 +44,8 @@ struct TriageState {
 }
 
 impl TriageJob<'_> {
-    /// Runs all inputs, and returns the result.
+    /// Runs all input files by worker threads, stores the crashes, and returns the groups and the
+    /// outcome of each file.
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
         let mut progress = self.begin()?;
         let files = &self.found.inputs;
@@ -99,8 +102,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Examines and stores the smallest input of each crash variant (a pair of keys): so the result
-    /// does not depend on which worker was first.
+    /// Replaces the stored crash of each pair of major and minor key by that of the smallest input
+    /// with this pair, so that the result does not depend on which worker was first.
     fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
         for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
@@ -144,7 +147,8 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Marks the group whose crash occurs on any input, if there is one.
+    /// Marks the crash group that also occurs on the empty input and other trivial ones, if there
+    /// is one.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -233,8 +237,9 @@ impl TriageState {
         Ok(())
     }
 
-    /// Records a crash. Stores it if it is the first of its variant, or if `anyway` is true; the
-    /// crash is stored before its journal line is written.
+    /// Adds a crashing input to the outcomes and, with an output directory, to the triage journal.
+    /// Before the latter, stores the crash in the directory if it is the first with its major and
+    /// minor key, if it is flaky, or if `anyway` is true.
     fn examined(
         &mut self,
         at: usize,
@@ -289,7 +294,8 @@ fn unread(file: PathBuf, why: String) -> TriageInput {
     }
 }
 
-/// Prints a note (`-v`) if an input does not end as its file name promises.
+/// Prints a message with `-v` if running a file does not end as its name announces, such as
+/// `timeout-…` of libFuzzer.
 fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &Output) {
     let Some(named) = file.named else {
         return;
@@ -318,17 +324,19 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// Output directory that is filled while inputs are run.
+/// Output directory that a triage fills while inputs are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
     campaign: String,
-    /// Target with its input on stdin or in a file, for reproducer scripts.
+    /// Target as reproducer scripts run it without ddfuzz: by its `main`, with the input on stdin
+    /// or in a file.
     target: Target,
 }
 
 impl TriageDirectory {
-    /// Opens the directory. With `resume`, adds the results of earlier calls to `outcomes`.
+    /// Opens or creates the output directory of a triage. With `resume`, adds the results of
+    /// earlier calls, from the triage journal, to `outcomes`.
     pub fn open(
         out: &Path,
         target: &Target,
@@ -360,7 +368,7 @@ impl TriageDirectory {
         })
     }
 
-    /// Stores a crash, and a script that reproduces it.
+    /// Stores a crash with its input, found in the file `path`, and a script that reproduces it.
     pub fn file(
         &mut self,
         kind: Kind,
@@ -380,12 +388,13 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Whether the input is stored as a crash with the keys of `line`.
+    /// Checks whether `input` is stored in the output directory as a crash with the keys of `line`.
     pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
         self.entry(line, input).is_some()
     }
 
-    /// Returns the stack trace of the stored crash with the keys of `line`.
+    /// Returns the stack trace of `input`, stored as a crash with the keys of `line`; `None` if it
+    /// is not stored.
     pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
         let entry = self.entry(line, input)?;
         Some(Trace::of(&entry.crash, Some(&entry.folder)))
@@ -398,13 +407,14 @@ impl TriageDirectory {
         self.store.reader().entry(&id).ok().flatten()
     }
 
-    /// Appends a line to the journal.
+    /// Appends the outcome of one input to the triage journal, by which `--resume` continues.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
         self.journal.add(&Triaged { campaign, ..line })
     }
 
-    /// Writes how often each group was seen, and syncs the journal to the disk.
+    /// Writes for each crash group how many inputs showed it, and syncs the triage journal to the
+    /// disk.
     pub fn close(mut self, outcomes: &TriageOutcomes) -> Result<(), StoreError> {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {

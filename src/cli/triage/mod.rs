@@ -28,7 +28,7 @@ use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
 
-/// Default of `--max-len`, in bytes.
+/// Default of `--max-len` of `ddfuzz triage`, in bytes: larger files are not run.
 const MAX_LEN: u64 = 256 << 20;
 
 /// Run crash files and group them by bug
@@ -141,7 +141,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl TriageArgs {
-    /// Suggests commands that use the result.
+    /// Prints commands that the user could type next: to minimize, show or export the groups.
     fn say_next(
         &self,
         result: &TriageResult,
@@ -173,7 +173,7 @@ impl TriageArgs {
         Ok(())
     }
 
-    /// Minimizes the groups in the output directory (`--minimize`).
+    /// Minimizes the crash groups in the output directory of the triage (`--minimize`).
     fn minimize(
         &self,
         out: &Path,
@@ -194,7 +194,7 @@ impl TriageArgs {
     }
 }
 
-/// Marks the groups that are in the list of known groups.
+/// Marks the groups in the result that the user listed as known (`--known`).
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
@@ -202,8 +202,8 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
     }
 }
 
-/// Marks the groups that the other directory does not have, and lists its groups that this build
-/// cannot show.
+/// Marks each group in the result as new if the directory of `--against` does not have it, and
+/// lists the groups of that directory whose crashes cannot show with this build and its limits.
 fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
@@ -234,8 +234,8 @@ fn text(result: &TriageResult, each: bool) -> String {
     text
 }
 
-/// Returns the exit code. If nothing crashed, but files could not be read, that is an error: these
-/// files might crash.
+/// Returns the exit code of a triage. If nothing crashed, but some files could not be read, that is
+/// an error: they might crash.
 fn exit(result: &TriageResult) -> Exit {
     let told = |group: &TriageGroup| !group.known && group.new != Some(false);
     if result.interrupted {
@@ -251,15 +251,15 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// Groups of another output directory, for `--against`.
+/// Crash groups of another output directory, with which `--against` compares those of a triage.
 pub struct Against {
     had: BaselineGroups,
-    /// Representative crashes of its groups.
+    /// One or more representative crashes of each group of the other output directory.
     crashes: Vec<Crash>,
 }
 
 impl Against {
-    /// Reads the groups of an output directory.
+    /// Reads the crash groups of the other output directory.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;
@@ -274,8 +274,9 @@ impl Against {
         Ok(Against { had, crashes })
     }
 
-    /// Records in `group` whether the other directory has it; `now` are the conditions of the
-    /// current runs.
+    /// Sets whether `group` is new, that is, missing in the other output directory; leaves that
+    /// open if the builds of that directory would report the same crash differently. `now` are
+    /// sanitizers and limits of the current runs.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -290,8 +291,8 @@ impl Against {
         }
     }
 
-    /// Returns how the group was recognized in the other directory: by its key, or by its function
-    /// names.
+    /// Returns by what a group was found in the other output directory: its major key, or its
+    /// function names; `None` if it is not there.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -301,7 +302,8 @@ impl Against {
         has.then_some(SameBy::Names)
     }
 
-    /// Whether the other directory's builds would report the crash under the same class.
+    /// Checks whether the builds of the other output directory would report the crash of `group`
+    /// under the same class: sanitizers report the same bug differently.
     fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
         let everywhere = [
             "rustpanic",
@@ -319,7 +321,8 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other directory that runs under these conditions cannot show.
+    /// Returns the groups of the other output directory whose crashes cannot show in runs under the
+    /// conditions `now`, such as a bug that only another sanitizer reports.
     pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

@@ -10,46 +10,50 @@ use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
 use crate::triage::Key;
 
-/// Outcome of the runs of one distinct input; kept small, because there may be very many.
+/// Outcome of running one distinct input; kept small, because a triage may run very many.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub size: u64,
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// Index of the crash variant; `None` if the input did not crash.
+    /// Index of the input's crash variant (its pair of major and minor key); `None` if it did not
+    /// crash.
     pub variant: Option<usize>,
 }
 
-/// Maximum number of variants whose stack traces are kept in memory.
+/// Maximum number of crash variants (pairs of major and minor key) whose stack traces are kept in
+/// memory.
 const TRACED: usize = 1000;
 
-/// Crash variant: all crashes with the same major and minor key.
+/// Crash variant: all crashes of a triage with the same major and minor key.
 pub struct Variant {
-    /// Record of the crash, for the journal.
+    /// Record of one crash of the variant, for the triage journal.
     pub line: CrashLine,
-    /// How the first input of the variant ended.
+    /// How the run of the first input with this crash variant ended.
     ended: Ended,
-    /// Hash of the input that `line` describes.
+    /// Hash of the input whose crash `line` records.
     pub examined: ContentHash,
-    /// Stack trace of that input's crash, if in memory.
+    /// Stack trace of the crash that `line` records; `None` if it is not in memory.
     pub trace: Option<Trace>,
 }
 
-/// State of one input file.
+/// State of one input file of a triage.
 #[derive(Clone)]
 pub enum FileState {
     Pending,
     /// The file could not be read; the text says why.
     Unreadable(String),
-    /// The file was read; its content has this hash.
+    /// The file was read, and its content has the given hash.
     Content(ContentHash),
 }
 
-/// Smallest file of each variant: index of the variant to (size in bytes, index of the file).
+/// Smallest input file of each crash variant: maps the variant's index to (size in bytes, index of
+/// the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
-/// Outcomes of all distinct inputs, by hash, and the crash variants among them.
+/// Outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
+/// variants among them.
 pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
@@ -59,7 +63,8 @@ pub struct TriageOutcomes {
 }
 
 impl TriageOutcomes {
-    /// Creates an empty collection; `target` identifies the target in the journal.
+    /// Creates an empty collection of outcomes; `target` is the hash that identifies the target in
+    /// the triage journal.
     pub fn new(target: ContentHash) -> TriageOutcomes {
         TriageOutcomes {
             target,
@@ -70,12 +75,14 @@ impl TriageOutcomes {
         }
     }
 
-    /// Whether a journal line is of this target.
+    /// Checks whether a line of the triage journal records a run of the same target, in the current
+    /// format.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
 
-    /// Adds a journal line of an earlier call.
+    /// Adds the outcome of an input that an earlier call has run, given its line of the triage
+    /// journal.
     pub fn recall(&mut self, line: Triaged) {
         let variant = line
             .crash
@@ -90,12 +97,12 @@ impl TriageOutcomes {
         self.outcomes.insert(line.input, outcome);
     }
 
-    /// Returns all inputs that were run.
+    /// Returns the hash and the outcome of each input that was run, now or by an earlier call.
     pub fn contents(&self) -> impl Iterator<Item = (&ContentHash, &Outcome)> {
         self.outcomes.iter()
     }
 
-    /// Returns the keys of all variants that are not flaky.
+    /// Returns the major and minor keys of all crashes that are not flaky.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
@@ -106,8 +113,8 @@ impl TriageOutcomes {
         self.majors.len() as u64
     }
 
-    /// Adds an input that was run once and crashed with the keys of a known variant. Returns its
-    /// journal line.
+    /// Adds an input that was run only once, because it crashed with the keys of a crash that is
+    /// known from an earlier input. Returns the input's line for the triage journal.
     pub fn known_variant(
         &mut self,
         input: ContentHash,
@@ -130,8 +137,8 @@ impl TriageOutcomes {
         self.line(input, outcome, false)
     }
 
-    /// Adds an input that was examined. Returns its journal line, and whether it is the first of
-    /// its variant.
+    /// Adds an input that was run several times and symbolized. Returns its line for the triage
+    /// journal, and whether it is the first with its major and minor key.
     pub fn add(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
         let before = self.variants.len();
         let crash = examined.crash.as_deref();
@@ -153,7 +160,7 @@ impl TriageOutcomes {
         )
     }
 
-    /// Returns the hash and the outcome of a file; `None` if it was not run.
+    /// Returns the content hash and the outcome of an input file; `None` if it was not run.
     pub fn outcome(&self, state: &FileState) -> Option<(ContentHash, Outcome)> {
         match state {
             FileState::Content(input) => Some((*input, *self.outcomes.get(input)?)),
@@ -161,7 +168,7 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns the smallest file of each variant.
+    /// Returns the smallest input file of each crash variant (pair of major and minor key).
     pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, state) in states.iter().enumerate() {
@@ -176,7 +183,8 @@ impl TriageOutcomes {
         least
     }
 
-    /// Forms the groups of the files: sorted by kind, severity, and number of files.
+    /// Builds the crash groups of the input files, one for each major key, sorted by kind,
+    /// severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
@@ -216,7 +224,7 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Counts distinct inputs by kind and major key.
+    /// Returns the number of distinct inputs for each kind of failure and major key.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen = BTreeMap::new();
         for variant in self.outcomes.values().filter_map(|outcome| outcome.variant) {

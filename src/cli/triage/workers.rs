@@ -19,38 +19,41 @@ use crate::store::foreign::{Input, Inputs};
 use crate::store::{Kind, foreign};
 use crate::triage::{Key, Triager};
 
-/// Maximum number of pending results per worker; bounds the number of inputs in memory.
+/// Maximum number of unprocessed results per worker thread; bounds the number of inputs in memory.
 const BACKLOG: usize = 4;
-/// Interval at which progress is shown while no result arrives.
+/// Interval at which the progress of a triage is shown while no worker has a result.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Result of one input file.
+/// What a worker thread of a triage has found out about one input file.
 pub enum WorkerResult {
-    /// The file could not be read; the text says why.
+    /// The file could not be read; the text is the reason.
     Unreadable(String),
-    /// The same content was run before, or another worker runs it.
+    /// A file with the same content (whose hash this is) was run before, or is being run by another
+    /// worker.
     Duplicate(ContentHash),
-    /// The input crashed with the keys of a known variant.
+    /// The input crashed with the major and minor key of an earlier input, and was therefore run
+    /// only once.
     KnownVariant {
         input: ContentHash,
-        /// Length in bytes.
+        /// Length of the input in bytes.
         size: u64,
-        /// Major and minor key.
+        /// Major and minor key of the crash.
         variant: (Key, Key),
     },
-    /// The input was examined in full.
+    /// The input was examined: run several times, and its crash, if any, symbolized.
     New {
         input: ContentHash,
-        /// Content of the file; empty unless the input crashed.
+        /// Content of the input file; empty unless the input crashed.
         bytes: Vec<u8>,
-        /// Length in bytes.
+        /// Length of the input in bytes.
         size: u64,
         examined: Examined,
     },
 }
 
 impl WorkerResult {
-    /// Returns the keys of an examined crash that is not flaky.
+    /// Returns the major and minor key if the input was examined and crashed, and the crash is not
+    /// flaky; else `None`.
     fn steady_variant(&self) -> Option<(Key, Key)> {
         let WorkerResult::New { examined, .. } = self else {
             return None;
@@ -61,31 +64,33 @@ impl WorkerResult {
     }
 }
 
-/// Shared state of the workers.
+/// State that the worker threads of a triage share.
 pub struct Workers<'a> {
     pub target: &'a Target,
     pub way: Way,
     pub files: &'a [Input],
-    /// Maximum length of an input, in bytes.
+    /// Maximum length of an input, in bytes; larger files are not run.
     pub max_len: u64,
-    /// Whether to look for leaks in all inputs that do not crash.
+    /// Whether to check all inputs that do not crash for memory leaks.
     pub leaks: bool,
-    /// Workers end when this turns true.
+    /// Flag that makes the worker threads end when it turns true.
     pub stop: &'a AtomicBool,
-    /// Hashes of inputs that a worker has run or is running.
+    /// Hashes of inputs that some worker has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
-    /// Keys of variants that were examined; further crashes with these keys need no symbols.
+    /// Major and minor keys of crashes that some worker has examined; an input that crashes with
+    /// such keys is run only once, without symbolization.
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
-/// Locks the set, even if a thread has panicked with the lock.
+/// Locks a set that the worker threads share, even if another thread has panicked while it held the
+/// lock.
 fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Workers<'_> {
-    /// Runs all files by `jobs` workers. Calls `hear` with each result and the index of its file,
-    /// and at intervals with `None`.
+    /// Runs all input files by `jobs` worker threads. The calling thread calls `hear` with each
+    /// result and the index of its file, and with `None` when there was no result for a while.
     pub fn run(
         &self,
         jobs: usize,
@@ -191,8 +196,8 @@ fn listen(
     }
 }
 
-/// Finds the input files below all paths, and prints what kind of directories they are. Files in
-/// the output directory `out` are skipped.
+/// Finds the input files in all directories of `paths`, and prints which fuzzer's layout each has.
+/// Files in the output directory `out` are skipped.
 pub fn find_inputs(
     paths: &[PathBuf],
     out: Option<&Path>,
@@ -241,7 +246,7 @@ pub fn find_inputs(
     Ok(found)
 }
 
-/// Formats why a file was not read.
+/// Formats the reason why a file was not read.
 pub fn why_unread(error: &Unread) -> String {
     match error {
         Unread::TooLarge { limit } => format!("it is larger than {}", size::limit(*limit)),
@@ -249,7 +254,7 @@ pub fn why_unread(error: &Unread) -> String {
     }
 }
 
-/// Warns that a file or directory was not read.
+/// Prints the warning that a file or directory was not read, with the reason `why`.
 pub fn say_unread(path: &Path, why: &str, output: &Output) {
     let path = printable(&path.to_string_lossy());
     let hint = match why {

@@ -26,8 +26,8 @@ pub fn bar(output: &Output) -> ProgressBar {
     bar
 }
 
-/// Creates a progress bar on stderr that is drawn at most `hz` times per second; hidden if stderr is
-/// no terminal or the output is quiet.
+/// Creates a progress bar on stderr that is drawn at most `hz` times per second, with the given
+/// indicatif template; hidden if stderr is no terminal or the output is quiet.
 fn progress_bar(output: &Output, template: &str, hz: u8) -> ProgressBar {
     let target = match output.quiet {
         true => ProgressDrawTarget::hidden(),
@@ -44,7 +44,7 @@ pub fn stdout_width() -> Option<usize> {
     Some(usize::from(columns))
 }
 
-/// Formats runs per second; small rates get a decimal.
+/// Formats a rate per second, such as that of runs; below 10 with one decimal.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         slow if slow < 10.0 => format!("{slow:.1}"),
@@ -52,7 +52,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// Progress line that counts items, with their rate; drawn only on a terminal.
+/// Progress line on a terminal that counts finished items, and shows how many per second.
 pub struct CountBar {
     bar: ProgressBar,
     unit: &'static str,
@@ -61,7 +61,7 @@ pub struct CountBar {
 }
 
 impl CountBar {
-    /// Creates a progress line for `all` items, each called `unit`.
+    /// Creates a progress line for a total of `all` items, each called `unit` in the text.
     pub fn new(output: &Output, unit: &'static str, all: u64) -> CountBar {
         CountBar {
             bar: bar(output),
@@ -71,12 +71,12 @@ impl CountBar {
         }
     }
 
-    /// Sets the total number of items.
+    /// Changes the total number of items that the progress line shows.
     pub fn set_all(&mut self, all: u64) {
         self.all = all;
     }
 
-    /// Shows the number of finished items, and a text about the results.
+    /// Shows the number of finished items, and the text `found` about the results so far.
     pub fn show(&self, done: u64, found: &str) {
         let per_second = done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!(
@@ -94,8 +94,8 @@ impl Drop for CountBar {
     }
 }
 
-/// Progress line of a campaign on a terminal, with a block of text for each minimized group above
-/// it. Without a terminal: lines for `grep` on stderr.
+/// Progress line of a campaign on a terminal, with a block of text above it for each minimized
+/// crash group. Without a terminal: prints `key=value` lines for `grep` on stderr.
 pub struct CampaignLine {
     bar: ProgressBar,
     output: Output,
@@ -104,7 +104,7 @@ pub struct CampaignLine {
 }
 
 impl CampaignLine {
-    /// Creates the progress line; `output` sets how much is printed.
+    /// Creates the progress line of a campaign; `output` says whether messages are printed at all.
     pub fn new(output: &Output) -> CampaignLine {
         CampaignLine {
             bar: bar(output),
@@ -114,7 +114,7 @@ impl CampaignLine {
         }
     }
 
-    /// Sets the name of a run in counts: `run` or `input`.
+    /// Sets the word for executions in the progress line: `run` or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
@@ -130,7 +130,7 @@ impl CampaignLine {
         });
     }
 
-    /// Prints a line if there is no terminal.
+    /// Prints a line on stderr if that is no terminal; else does nothing.
     fn say(&self, line: Option<String>) {
         if self.bar.is_hidden()
             && let Some(line) = line
@@ -185,25 +185,27 @@ impl Drop for CampaignLine {
     }
 }
 
-/// Interval between status lines, in milliseconds.
+/// Interval between the status lines that a campaign prints without a terminal, in milliseconds.
 const EVERY_MS: u64 = 10_000;
 
-/// Formats the lines printed without a terminal: a status line every ten seconds and at each change
-/// of phase, one line for each new group, and one for each finished minimization. `t=` is the time
-/// since the campaign began, in seconds; unknown values are `-`.
+/// Formats the `key=value` lines that a campaign prints without a terminal: a status line every ten
+/// seconds and when the campaign begins to locate hangs or to minimize, one line for each new
+/// group, and one for each finished minimization. `t=` is the time since the campaign began, in
+/// seconds; unknown values are `-`.
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
-    /// Time of the last status line, in milliseconds.
+    /// Time of the last status line since the campaign began, in milliseconds.
     last_ms: u64,
-    /// Phase in the last status line.
+    /// Phase of the campaign (fuzzing, locating hangs, minimizing) at the latest progress report.
     phase: &'static str,
-    /// Kinds and major keys of the groups named in lines.
+    /// Kinds and major keys of the groups for which a line was printed.
     named: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
-    /// Returns a status line if one is due.
+    /// Returns a status line if ten seconds have passed since the last one, or fuzzing has just
+    /// been left for another phase; else `None`.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -234,14 +236,14 @@ impl Statuses {
         ))
     }
 
-    /// Number of crash groups named in lines. Minimizations find some that the campaign does not
-    /// count.
+    /// Returns the number of crash groups for which a line was printed. This may exceed the
+    /// campaign's own count, because minimizations find further groups.
     fn crash_groups(&self) -> u64 {
         let crashes = self.named.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64
     }
 
-    /// Returns the line for a group, if the group is new.
+    /// Returns the line for a new group; `None` if a line was printed for it before.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
         self.named.insert((group.kind, group.major)).then(|| {
             format!(
@@ -254,8 +256,8 @@ impl Statuses {
         })
     }
 
-    /// Returns the line for a finished minimization; it names the variant if the group has several
-    /// results.
+    /// Returns the line for a finished minimization of a group; it names the minor key if the group
+    /// has several minimized crashes.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.named.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
@@ -287,19 +289,21 @@ fn named(group: &GroupView) -> String {
     )
 }
 
-/// Formats the crash's place, the last value of its line because it may contain spaces.
+/// Formats the crash's place in the source code: the last value of its line, because it may contain
+/// spaces.
 fn place(group: &GroupView) -> String {
     printable(group.place.as_deref().unwrap_or("-"))
 }
 
-/// Number of reductions that are shown.
+/// Number of latest reductions that the progress display of a minimization shows.
 const RECENT: usize = 3;
-/// Interval between lines if stderr is no terminal.
+/// Interval between progress lines of a minimization if stderr is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
-/// Width of the clock at the beginning of a line: `00:00:00 `.
+/// Number of columns of the time `00:00:00 ` at the beginning of the progress line.
 const CLOCK: usize = 9;
 
-/// Progress of a minimization: a few lines drawn on a terminal, else a line every ten seconds.
+/// Progress display of a minimization: a few lines drawn on a terminal, else a line every ten
+/// seconds.
 pub struct MinimizationScreen {
     shown: RefCell<Shown>,
     output: Output,
@@ -308,18 +312,20 @@ pub struct MinimizationScreen {
 struct Shown {
     bar: ProgressBar,
     began: Instant,
-    /// Whether a command line is minimized: sizes are then in units instead of bytes.
+    /// Whether a command line is minimized: sizes are then numbers of units (arguments, characters
+    /// or variables) instead of bytes.
     of_call: bool,
-    /// Number of tests executed before this call.
+    /// Number of tests that were executed before this call of ddfuzz resumed the minimization;
+    /// `None` before the first status.
     before: Option<u64>,
     standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
-    /// Time of the last line printed without a terminal.
+    /// Time of the last progress line printed because stderr is no terminal.
     said: Instant,
 }
 
 impl MinimizationScreen {
-    /// Creates the display; `output` sets how much is printed.
+    /// Creates the progress display of a minimization; `output` says whether it is shown at all.
     pub fn new(output: &Output) -> MinimizationScreen {
         let bar = progress_bar(output, "{elapsed_precise} {msg}", 10);
         let now = Instant::now();
@@ -338,8 +344,8 @@ impl MinimizationScreen {
         }
     }
 
-    /// Adds callbacks to the options of a minimization, so that its progress is shown. `of_call`: a
-    /// command line is minimized instead of an input.
+    /// Returns the options of a minimization with callbacks added that show its progress.
+    /// `of_call`: a command line is minimized instead of an input.
     pub fn watch<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
         self.shown.borrow_mut().begin(of_call);
         Options {
@@ -353,7 +359,7 @@ impl MinimizationScreen {
         }
     }
 
-    /// Prints a line above the progress, unless the output is quiet.
+    /// Prints a line above the progress display of a minimization, unless `--quiet` is given.
     pub fn say(&self, text: &str) {
         let shown = self.shown.borrow();
         shown.bar.suspend(|| self.output.say(text));
@@ -388,7 +394,8 @@ impl MinimizationScreen {
 }
 
 impl Shown {
-    /// Resets the display for the next minimization.
+    /// Clears the display and restarts its clock for the next minimization; `of_call`: a command
+    /// line is minimized instead of an input.
     fn begin(&mut self, of_call: bool) {
         self.of_call = of_call;
         self.began = Instant::now();
@@ -413,7 +420,8 @@ impl Shown {
         self.bar.set_message(message);
     }
 
-    /// Formats the progress as one line.
+    /// Formats the state of the minimization as one line: sizes, number of tests and their rate,
+    /// what it does now, and how much of the proof of minimality is done.
     fn line(&self) -> String {
         let (Some(standing), Some(before)) = (&self.standing, self.before) else {
             return String::new();

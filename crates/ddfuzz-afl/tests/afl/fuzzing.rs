@@ -7,14 +7,14 @@ use crate::programs::{Tools, library};
 
 /// Number of executions after which `afl-fuzz` ends; more than trimming a seed may take.
 const RUNS: &str = "4500";
-/// Time limit of a run, in milliseconds; no run of these programs takes that long, even on a busy
-/// machine.
+/// Time limit of one run of the target, in milliseconds; no run of these programs takes that long,
+/// even on a busy machine.
 const LIMIT: &str = "10000";
 
 /// The trimming of one queue entry: sizes and executions.
 #[derive(Clone, Copy, Debug)]
 pub struct Trimming {
-    /// Size before trimming, in bytes.
+    /// Size of the queue entry before trimming, in bytes.
     pub before: usize,
     pub after: usize,
     pub executions: u64,
@@ -29,8 +29,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Fuzzes a parser, with this library and the given environment variables, or without the
-    /// library.
+    /// Runs `afl-fuzz` on a parser until it ends: with this library and the environment variables
+    /// `with`, or without the library if `with` is `None`.
     pub fn on(
         tools: &Tools,
         program: &str,
@@ -85,7 +85,8 @@ impl Campaign {
         }
     }
 
-    /// The trimmings of all entries that were fuzzed, in order.
+    /// Returns the sizes and executions of the trimmings of all queue entries that were fuzzed, in
+    /// order.
     pub fn trimmings(&self) -> Vec<Trimming> {
         let meter = std::fs::read_to_string(self.folder.path().join("meter")).unwrap();
         let lines: Vec<Vec<&str>> = meter
@@ -111,7 +112,8 @@ impl Campaign {
         trimmings
     }
 
-    /// The trimming of the first entry.
+    /// Returns the sizes and executions of the trimming of the first queue entry; panics if there
+    /// is none.
     pub fn trimming(&self) -> Trimming {
         let trimmings = self.trimmings();
         *trimmings
@@ -119,7 +121,7 @@ impl Campaign {
             .unwrap_or_else(|| panic!("nothing was trimmed: {}", self.said))
     }
 
-    /// Reads the queue entry with this number in its trimmed form.
+    /// Reads the queue entry with this number, in its trimmed form, from the output folder.
     pub fn entry(&self, number: u32) -> Vec<u8> {
         let queue = self.folder.path().join("out/default/queue");
         let prefix = format!("id:{number:06}");
@@ -128,7 +130,8 @@ impl Campaign {
         std::fs::read(found.expect("the entry is there").path()).unwrap()
     }
 
-    /// Runs `afl-showmap`: the edges that an input covers, each with its class of counts.
+    /// Runs `afl-showmap` on an input and returns the edges that the input covers, each with its
+    /// class of execution counts.
     pub fn map_of(&self, tools: &Tools, input: &[u8]) -> Vec<(String, u32)> {
         let place = |name: &str| self.folder.path().join(name);
         std::fs::write(place("input"), input).unwrap();
@@ -150,7 +153,7 @@ impl Campaign {
     }
 }
 
-/// The class of a count in AFL: 1, 2, 3, and from 4, 8, 16, 32 and 128 on.
+/// Returns the class of an execution count in AFL: 1, 2, 3, and from 4, 8, 16, 32 and 128 on.
 fn class(count: u32) -> u32 {
     let begins = [128, 32, 16, 8, 4];
     begins

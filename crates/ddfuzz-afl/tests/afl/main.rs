@@ -11,14 +11,14 @@ mod seeds;
 use fuzzing::{Campaign, Trimming};
 use programs::Tools;
 
-/// Whether `part` results from deleting bytes of `whole`.
+/// Checks whether `part` results from deleting bytes of `whole`.
 fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|byte| rest.any(|one| one == byte))
 }
 
 /// Trims a seed by AFL++'s own trimming and by this library, checks the result of the library, and
-/// returns both.
+/// returns sizes and executions of both trimmings.
 fn compared(tools: &Tools, program: &str, seed: &[u8]) -> [Trimming; 2] {
     let own = Campaign::on(tools, program, &[seed], None);
     let ours = Campaign::on(tools, program, &[seed], Some(&[]));

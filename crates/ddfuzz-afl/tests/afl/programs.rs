@@ -24,8 +24,8 @@ impl Tools {
         })
     }
 
-    /// Compiles a parser of the benchmarks without its planted bugs. It reads stdin and counts its
-    /// runs.
+    /// Compiles a parser of the benchmarks without its planted bugs, and returns the path of the
+    /// program. It reads stdin and counts its runs.
     pub fn parser(&self, name: &str) -> PathBuf {
         let folder = manifest().join("../../benches/campaigns/parsers");
         let files = [name, "planted", "stdin"].map(|file| folder.join(file).with_extension("c"));
@@ -42,7 +42,8 @@ impl Tools {
         })
     }
 
-    /// Compiles a library that prints when the trimming of an entry begins and ends.
+    /// Compiles a library that prints when the trimming of a queue entry begins and ends, and
+    /// returns its path.
     pub fn meter(&self) -> PathBuf {
         let source = manifest().join("tests/afl/meter.c");
         let key = std::fs::read(&source).unwrap();
@@ -58,7 +59,7 @@ impl Tools {
     }
 }
 
-/// Path of the library under test, as built by Cargo.
+/// Returns the path of the library under test, as built by Cargo.
 pub fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let folders = test.ancestors().skip(1).take(2);

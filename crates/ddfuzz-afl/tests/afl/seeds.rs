@@ -16,7 +16,7 @@ impl Numbers {
     }
 }
 
-/// Programs in the language of `script.c`, with superfluous blanks.
+/// Generates programs in the language of `script.c`, with superfluous blanks.
 pub fn scripts() -> Vec<Vec<u8>> {
     [10, 40, 120].map(script).to_vec()
 }
@@ -37,7 +37,7 @@ fn script(statements: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Trees of tagged values in the format of `tree.c`: lists of texts and numbers.
+/// Generates trees of tagged values in the format of `tree.c`: lists of texts and numbers.
 pub fn trees() -> Vec<Vec<u8>> {
     [6, 40, 90].map(tree).to_vec()
 }

@@ -26,7 +26,7 @@ impl State {
         unsafe { afl_custom_init_trim(self.0, entry.as_mut_ptr(), entry.len()) }
     }
 
-    /// Address and length of the candidate in the library's buffer.
+    /// Returns address and length of the candidate in the library's buffer.
     pub fn candidate(&self) -> (*mut u8, usize) {
         let mut buffer = null_mut();
         // SAFETY: the state lives as long as `self`.

@@ -9,7 +9,7 @@ mod steps;
 use ddfuzz_afl::{Settings, TrimSearch, Trimmer};
 use ddfuzz_delta::Outcome;
 
-/// Settings with a search by name and a number of steps.
+/// Makes settings with the search of this name and this largest number of steps (executions).
 fn settings(search: &str, steps: u32) -> Settings {
     Settings {
         search: TrimSearch::by_name(search).expect("a search that trims"),
@@ -17,7 +17,7 @@ fn settings(search: &str, steps: u32) -> Settings {
     }
 }
 
-/// The result of trimming an entry.
+/// The candidates that trimming an entry asked for, and its result.
 struct Trimmed {
     /// All candidates, in order; the first one is the entry.
     asked: Vec<Vec<u8>>,
@@ -55,8 +55,8 @@ fn outcome(keeps: bool) -> Outcome {
     }
 }
 
-/// Imitates coverage: which brackets occur, how often a word occurs (in AFL's classes of counts),
-/// and whether there are several lines.
+/// Imitates coverage of a target that reads `text`: which brackets occur, how often a word occurs
+/// (in AFL's classes of counts), and whether there are several lines.
 fn coverage(text: &[u8]) -> [usize; 5] {
     let count = |byte| text.iter().filter(|&&one| one == byte).count();
     let words = text.windows(3).filter(|word| word == b"let").count();

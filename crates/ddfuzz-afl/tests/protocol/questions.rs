@@ -8,7 +8,8 @@ use ddfuzz_delta::{Config, Tester, TextId, ddmin};
 
 use crate::{Trimmed, coverage, outcome, settings, text, trim};
 
-/// Runs a search by `ddfuzz-delta` alone: returns the tested texts and the result.
+/// Runs a search by `ddfuzz-delta` alone, without this library: returns the tested texts and the
+/// result.
 fn by_delta(search: &str, entry: &[u8], keeps: impl Fn(&[u8]) -> bool) -> Trimmed {
     let asked = RefCell::new(Vec::new());
     let text_of = |config: &Config| {

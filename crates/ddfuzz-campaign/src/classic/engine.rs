@@ -20,16 +20,16 @@ use crate::{
 use ddfuzz_exec::ExecError;
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
-/// Number of chunks that may wait to be committed before the workers pause.
+/// Number of chunks (results of 16 runs each) that may wait to be committed before workers pause.
 const BACKLOG: usize = 1 << 16;
-/// Longest wait for a report before the screen is updated.
+/// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
 
 /// What a worker reports: the runs of a chunk, or why it cannot run the target.
 type Report = Result<Chunk, ExecError>;
 
-/// Runs one call of the campaign that `store` belongs to. When `stop` turns true it saves its
-/// state and ends.
+/// Runs one call of the classic campaign whose output directory is `store`. When `stop` turns true
+/// it saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was committed
@@ -69,13 +69,14 @@ pub fn run(
     engine.run()
 }
 
-/// Why no more runs are committed.
+/// Why no more runs are committed (counted and their findings stored).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
     /// A condition of `--until` is met.
     Until {
         until: Until,
-        /// The first run that is not counted any more; `None` if the clock met the condition.
+        /// Number of the first run that is not counted any more; `None` if the clock met the
+        /// condition.
         end: Option<u64>,
     },
     /// The program was rebuilt; fuzzing starts again with the new build.
@@ -95,26 +96,26 @@ struct ClassicEngine<'a> {
     /// Time in which minimization kept findings from being committed (`--minimize inline`).
     blocked: Duration,
     campaign: CampaignState<'a>,
-    /// The first run of this call.
+    /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
-    /// Entries to minimize next.
+    /// Entries (stored findings) to minimize next.
     queue: VecDeque<EntryId>,
-    /// Number of entries sent to the minimizing worker that it has not replied about.
+    /// Number of entries sent to the minimizing thread that it has not replied about.
     ordered: u64,
-    /// Entries that were queued in this call.
+    /// Entries that were queued for minimization in this call.
     taken: HashSet<EntryId>,
     /// Major keys (12 hex digits) of groups in which runs may have found an input smaller than the
     /// one that was minimized.
     more: BTreeSet<String>,
-    /// Time spent on minimization.
+    /// Time that this call has spent on minimization.
     spent: Duration,
     /// How long the call fuzzed; `None` while it fuzzes.
     fuzzed: Option<Duration>,
     /// Time for the minimization of hangs after fuzzing; `None` while it fuzzes.
     hangs: Option<HangBudget>,
-    /// Number of entries minimized since fuzzing ended.
+    /// Number of entries minimized in this call since fuzzing ended.
     done: u64,
-    /// Number of entries to minimize that are not in the queue yet.
+    /// Number of entries still to minimize that are not in the queue yet.
     waiting: usize,
 }
 
@@ -212,7 +213,8 @@ impl ClassicEngine<'_> {
 
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
-    /// Commits chunks in the order of their runs until all workers have ended.
+    /// Commits chunks (results of 16 runs each) in the order of their runs until all workers have
+    /// ended; returns the time spent fuzzing.
     fn commit_all(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -252,8 +254,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Commits a chunk as a whole. If that fails, none of its runs is counted, and the next call
-    /// repeats them.
+    /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that
+    /// fails, none of its runs is counted, and the next call repeats them.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.campaign.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
@@ -333,8 +335,8 @@ impl ClassicEngine<'_> {
         Ok(self.session.with_space(|| self.campaign.save())?)
     }
 
-    /// Records that the call is complete. If a condition of `--until` ended it, the next call begins
-    /// a new count.
+    /// Records that the call is complete. If a condition of `--until` ended it, the next call
+    /// counts its runs from 0 again.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {
             self.campaign.checkpoint.goal = None;
@@ -354,7 +356,7 @@ impl ClassicEngine<'_> {
 
 // Minimization, on this thread or by the minimizing worker.
 impl ClassicEngine<'_> {
-    /// Queues an entry; returns false if it was queued before in this call.
+    /// Queues an entry for minimization; returns false if it was queued before in this call.
     fn enqueue(&mut self, id: EntryId) -> bool {
         let new = self.taken.insert(id.clone());
         if new {
@@ -363,7 +365,7 @@ impl ClassicEngine<'_> {
         new
     }
 
-    /// Queues the founders that an earlier call left to be minimized.
+    /// Queues the founders (first findings of groups) that an earlier call left to be minimized.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.campaign.pending(variants, false)? {
@@ -375,7 +377,8 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Queues the next smaller input that runs have found; returns false if there is none.
+    /// Queues the next input found by fuzzing that is smaller than the minimized input of its
+    /// group; returns false if there is none.
     fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
         let reader = self.session.reader();
         while let Some(major) = self.more.first() {
@@ -389,7 +392,8 @@ impl ClassicEngine<'_> {
         Ok(false)
     }
 
-    /// Minimizes the queue now, or sends it to the minimizing worker, as `--minimize` says.
+    /// Minimizes the queued entries now, or sends them to the minimizing thread, as `--minimize`
+    /// says.
     fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         match self.settings.when {
             When::Inline => {
@@ -414,7 +418,7 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Minimizes the queue, then smaller inputs that runs have found in the same groups.
+    /// Minimizes the queued entries, then smaller inputs that fuzzing has found in the same groups.
     fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
         self.minimize_queue()?;
         while !self.session.stopped() && self.enqueue_smaller()? {
@@ -459,8 +463,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes all groups that are left, one entry at a time, since each may slip into further groups.
-    /// Which entry is next does not depend on what an earlier call had queued.
+    /// Minimizes all groups that are left, one entry at a time, since a minimization may find
+    /// further groups by chance. Which entry is next does not depend on what an earlier call had
+    /// queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
@@ -484,7 +489,7 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Shows the result of a minimization; queues the entry again if the disk was full.
+    /// Shows the result of a minimization to the user; queues the entry again if the disk was full.
     fn take_result(
         &mut self,
         id: &EntryId,
@@ -519,13 +524,13 @@ impl ClassicEngine<'_> {
 
 // When the call ends.
 impl ClassicEngine<'_> {
-    /// Time spent fuzzing, without the time in which the disk was full.
+    /// Returns the time spent fuzzing in this call, without the time in which the disk was full.
     fn fuzzing(&self) -> Duration {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
-    /// Counts the new groups, and ends the campaign if that meets a condition of `--until`. `end`:
-    /// the first run that is not counted then.
+    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`;
+    /// run `end` is then the first that is not counted.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing().saturating_sub(self.blocked);
         self.session.count_new(&self.campaign, fuzzed);

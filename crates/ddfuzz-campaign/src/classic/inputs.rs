@@ -12,7 +12,7 @@ use crate::{
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 
-/// What workers make the inputs from.
+/// The plan, seeds and words from which the workers of a classic campaign make its inputs.
 #[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
@@ -21,9 +21,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Takes the inputs from the settings: records them in the checkpoint of a new campaign, and compares
-    /// them with the checkpoint of a resumed one. Stores the seeds in the corpus of the output
-    /// directory.
+    /// Settles what the inputs of the campaign are made from: takes it from the settings, records
+    /// it in the checkpoint of a new campaign, and compares it with the checkpoint of a resumed
+    /// one. Stores the seeds in the corpus of the output directory.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -90,13 +90,13 @@ impl Inputs {
         Ok(())
     }
 
-    /// Hash of the words of the dictionaries; `None` without any.
+    /// Returns the hash of all words of the user's dictionaries; `None` without any.
     fn dictionary(&self) -> Option<String> {
         let some = self.words.of(Source::Dictionary).next().is_some();
         some.then(|| self.words.digest(Source::Dictionary))
     }
 
-    /// Creates a worker's mutator of seeds; `None` without seeds.
+    /// Creates the mutator of seeds of one worker; `None` without seeds.
     pub(super) fn mutation(&self) -> Option<Mutation> {
         let some = !self.seeds.is_empty();
         some.then(|| Mutation::new(&self.seeds, &self.words, self.plan.max_len))
@@ -112,8 +112,8 @@ fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     Ok(Seeds::of(read.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// The greatest length of the inputs of the campaign that `store` belongs to, in bytes; `asked` is the
-/// length that the user asks for.
+/// Returns the greatest length of the inputs of the campaign that `store` belongs to, in bytes;
+/// `asked` is the length that the user asks for.
 ///
 /// # Errors
 /// When the campaign began with another length, or its checkpoint cannot be read.
@@ -122,7 +122,8 @@ pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, Campaig
     max_len(asked, checkpoint.and_then(|checkpoint| checkpoint.max_len))
 }
 
-/// The greatest length in bytes, from the one asked for and the one that the campaign began with.
+/// Returns the greatest length of inputs in bytes: `asked`, else `so_far` (that of the campaign's
+/// start), else the default. `Err` if the two differ.
 fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
     match (asked, so_far) {
         (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
@@ -130,11 +131,11 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
     }
 }
 
-/// Ranges of lengths in bytes. Short inputs are drawn more often, since a megabyte takes as long as a
-/// thousand short inputs.
+/// Ranges from which the length of a generated input is drawn, in bytes. Short inputs are drawn
+/// more often, since a megabyte takes as long as a thousand short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// A random byte below the first value draws from the first range, one below the second value from the
-/// second range.
+/// Bounds by which a random byte chooses the range of the length of an input: below the first value
+/// the shortest range, below the second value the middle one, else the longest.
 const SHARES: [u8; 2] = [160, 236];
 
 /// The name of a run's input, from which the input is rebuilt.
@@ -155,7 +156,8 @@ impl fmt::Display for RunInput {
     }
 }
 
-/// Draws the inputs of a classic campaign.
+/// Draws the input of each run of a classic campaign, as a function of its seed and the run's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Seed of the campaign's random numbers.
@@ -165,9 +167,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The input of run `run` with these seeds: with probability 1/2 a mutated seed, else an input of the
-    /// classic generator. At first, every second run gets an unchanged seed, until each seed was run
-    /// once.
+    /// Returns the name of the input of run `run` with these seeds: with probability 1/2 a mutated
+    /// seed, else an input of the classic generator. At first, every second run gets an unchanged
+    /// seed, until each seed was run once.
     pub fn draw(&self, run: u64, seeds: &Seeds) -> RunInput {
         let count = seeds.len() as u64;
         let draw = self.bytes(run);
@@ -190,7 +192,7 @@ impl Plan {
         Draw(*hasher.finalize().as_bytes())
     }
 
-    /// The input of run `run` without seeds, from the classic generator.
+    /// Returns the name of the input that the classic generator makes for run `run`.
     pub fn input(&self, run: u64) -> InputName {
         let draw = self.bytes(run);
         let bytes = &draw.0;

@@ -9,9 +9,9 @@ use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, start};
 
-/// Results of successive runs.
+/// Results of up to 16 successive runs, which a worker reports together.
 pub(super) struct Chunk {
-    /// Number of the first run.
+    /// Number of the chunk's first run, counted from the start of the campaign.
     pub(super) first: u64,
     /// Number of runs that the chunk should have.
     pub(super) planned: u64,
@@ -20,15 +20,15 @@ pub(super) struct Chunk {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Number of runs of a chunk.
+/// Number of runs in a chunk, which a worker takes and reports together.
 const CHUNK: u64 = 16;
 
-/// What the workers of a campaign share.
+/// State that all worker threads of a classic campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
     /// Number of the next run that no worker has taken.
     pub(super) next: AtomicU64,
-    /// Number of the first run that is not to be made.
+    /// Runs with this number and higher ones are not made.
     pub(super) end: u64,
     pub(super) stop_condition: StopCondition<'a>,
 }
@@ -43,7 +43,8 @@ pub(super) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Runs chunks until none are left, the receiver is gone, or a run fails.
+    /// Runs inputs and sends their results, chunk by chunk (16 runs), until no runs are left, the
+    /// receiver is gone, or a run fails.
     pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
         while self.shared.stop_condition.go_on() {
             let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -58,7 +59,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs a chunk; if it is cut short, returns the runs made, and the engine commits no later chunk.
+    /// Makes the `count` runs from number `first` on; if stopped meanwhile, returns those made, and
+    /// the engine commits no later chunk.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let mut chunk = Chunk {
             first,
@@ -114,7 +116,7 @@ impl Worker<'_> {
     }
 }
 
-/// Starts the target of a worker.
+/// Starts the target for a worker thread, and creates the worker.
 pub(super) fn start_worker<'a>(
     shared: &'a WorkerContext<'a>,
     settings: &Settings,

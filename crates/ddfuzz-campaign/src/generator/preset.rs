@@ -60,7 +60,7 @@ const OPTIONS: [(Characters, bool); 3] = [
 ];
 
 impl Preset {
-    /// All presets, in the order of the help.
+    /// Returns all presets, in the order of the help.
     pub fn all() -> Vec<Preset> {
         let sizes = [
             DataSet::Small,
@@ -75,8 +75,8 @@ impl Preset {
         std::iter::once(Preset::Issta).chain(of_2020).collect()
     }
 
-    /// The inputs of the preset, in the order of the study, all different. Another `seed` gives other
-    /// random bytes and, if the study drew the lengths at random, other lengths.
+    /// Returns the inputs of the preset, in the order of the study, all different. Another `seed`
+    /// gives other random bytes and, if the study drew the lengths at random, other lengths.
     pub fn inputs(self, seed: u64) -> impl Iterator<Item = InputName> {
         let mut drawn = SeededDraws {
             stream: blake3::Hasher::new()

@@ -15,13 +15,13 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::campaign_state::lock;
 
-/// Time that the other broker may take to answer.
+/// Time that the other host's broker may take to answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two attempts to reconnect.
 const RECONNECT_EVERY: Duration = Duration::from_secs(5);
-/// Greatest length of a valid message in bytes.
+/// Greatest length of a valid message between brokers, in bytes.
 const MAX_MESSAGE: u32 = 1 << 30;
-/// Greatest length of a message of the handshake, in bytes.
+/// Greatest length of a message of the handshake between brokers, in bytes.
 const MAX_HANDSHAKE: u32 = 1 << 16;
 /// Size in bytes of the length field before a message.
 const LENGTH: usize = 4;
@@ -35,7 +35,7 @@ pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
 }
 
-/// The state of a link.
+/// Whether the brokers of two hosts are linked.
 enum LinkState {
     Joined(Connections),
     Lost,
@@ -51,8 +51,8 @@ impl Drop for BrokerLink {
     }
 }
 
-/// Links the broker at `other` to ours, which listens at `port`, and reconnects after a loss. Sends
-/// losses and reconnections to `notes`.
+/// Links the broker of another host, at `other`, to ours, which listens at `port`, and reconnects
+/// them after a loss. Sends losses and reconnections to `notes`.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,
@@ -93,7 +93,7 @@ pub(super) fn join(
     Ok(link)
 }
 
-/// Sets the state of a link, unless it has ended. Returns whether it was set.
+/// Sets the state of a link, unless it has ended. Returns true if it was set.
 fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {
@@ -113,7 +113,7 @@ fn close((there, here): &Connections) {
     let _ = here.shutdown(Shutdown::Both);
 }
 
-/// Connects to a broker as another broker does.
+/// Connects to a LibAFL broker as a broker of another host does.
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     let mut stream = TcpStream::connect_timeout(&broker, CALL_TIMEOUT)?;
     stream.set_read_timeout(Some(CALL_TIMEOUT))?;
@@ -131,7 +131,7 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-/// Forwards messages in both directions until one connection is closed.
+/// Forwards messages between two brokers in both directions until one connection is closed.
 fn relay((there, here): Connections) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];

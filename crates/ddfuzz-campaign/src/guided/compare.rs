@@ -31,9 +31,10 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Most words that comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Most operands that are replaced in one mutant: 2 to this power.
+/// Logarithm (base 2) of the greatest number of operands that are replaced in one mutant.
 const STACK_POWER: usize = 1;
-/// Number of mutants for each comparison, and most mutants of one input.
+/// Number of mutants for each comparison when an input is first mutated, and most mutants of one
+/// input at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 type Replace = HavocScheduledMutator<(OperandReplace, ())>;
@@ -72,13 +73,13 @@ impl Comparer {
         }
     }
 
-    /// Whether the share of time for observing comparisons is not used up.
+    /// Checks whether observing comparisons may take more of the worker's time now.
     fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// The values that a run on `input` compares; `None` if there is no time, or the target cannot be
-    /// observed.
+    /// Returns the values that a run on `input` compares; `None` if there is no time, or the target
+    /// cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
@@ -105,7 +106,8 @@ impl Comparer {
         }
     }
 
-    /// The pairs of values that a run on the scheduled input compares, from the cache or by a run.
+    /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
+    /// a run.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
@@ -130,7 +132,7 @@ impl Comparer {
         Ok(compared.values.list)
     }
 
-    /// Runs mutants of the scheduled input in which one operand replaces the other.
+    /// Runs mutants of the scheduled input in which one operand of a comparison replaces the other.
     pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -228,7 +230,7 @@ impl ComparisonValues {
     }
 }
 
-/// Whether `width` bytes can hold an integer in little-endian order, signed or unsigned.
+/// Checks whether `width` bytes can hold an integer in little-endian order, signed or unsigned.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;
@@ -296,15 +298,15 @@ impl Mutator<BytesInput, State> for OperandReplace {
     }
 }
 
-/// Whether one of the operands occurs in `input`, so that the other can replace it. Most operands of
-/// a sanitized program are the sanitizer's, and do not occur.
+/// Checks whether one of the operands occurs in `input`, so that the other can replace it. Most
+/// operands of a sanitized program are the sanitizer's, and do not occur.
 pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     let pairs = replacements(values);
     pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
 }
 
-/// Pairs of bytes to find and bytes that replace them, of one comparison: each operand by the other,
-/// in both byte orders. Both parts of a pair have the same length.
+/// Returns pairs of bytes to find and bytes that replace them, of one comparison: each operand by
+/// the other, in both byte orders. Both parts of a pair have the same length.
 fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (one, other) = match values {
         CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),
@@ -329,7 +331,8 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-/// The first index from `from` on at which `part` occurs in `whole`, else the first index at all.
+/// Returns the first index from `from` on at which `part` occurs in `whole`, else the first index
+/// at all; `None` if there is none.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let stands = |at: &usize| whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;

@@ -32,9 +32,9 @@ use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two looks for finished examinations when fuzzing has ended.
+/// Time between two checks for finished examinations of hangs when fuzzing has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two updates of the screen.
+/// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Time between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
@@ -64,18 +64,18 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) ended: Option<Instant>,
     /// Time in which no worker fuzzed, because groups were checked with another build.
     pub(super) paused: Duration,
-    /// Number of the first run of this call.
+    /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
-    /// When the state was last saved.
+    /// When the campaign's checkpoint was last saved.
     saved: Instant,
-    /// When the screen was last updated.
+    /// When the progress on the user's screen was last updated.
     drawn: Instant,
     /// Number of runs that were granted to workers, and that these have not reported.
     pub(super) outstanding: u64,
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
-    /// Time that all workers together have minimized.
+    /// Time that all workers together have spent on minimization.
     pub(super) minimized: Duration,
     /// Heartbeat of the worker that has covered the most edges.
     pub(super) best: Heartbeat,
@@ -93,7 +93,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) judged: Vec<JudgedHang>,
     /// Number of crashes that were not stored, because the disk was full until the time was over.
     pub(super) unstored: u64,
-    /// Number of runs over their time limit that were stored without being examined.
+    /// Number of runs over their time limit that were stored without being examined for where they
+    /// hang.
     pub(super) unnamed: u64,
     /// The error that ended the campaign early.
     pub(super) failed: Option<CampaignError>,
@@ -147,8 +148,8 @@ impl<'a> GuidedEngine<'a> {
         })
     }
 
-    /// Serves `workers` workers until they have ended, or their time to end is over. Calls `network`
-    /// in between, which serves LibAFL's broker.
+    /// Serves `workers` worker processes until they have ended, or their time to end is over. Calls
+    /// `network` in between, which serves LibAFL's broker.
     pub(super) fn serve(
         &mut self,
         server: &mut WorkerServer,
@@ -193,7 +194,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Time that workers have to end.
+    /// Returns how long workers may take to end.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
@@ -202,7 +203,7 @@ impl<'a> GuidedEngine<'a> {
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Drops the connections to workers that do not end. The launcher kills them.
+    /// Drops the connections to workers that have not ended in time. The launcher kills them.
     fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -230,15 +231,16 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Ends the campaign with an error, unless it was stopped or has failed before.
+    /// Records an error that ends the campaign, unless it was stopped or has failed before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         if !self.session.stopped() {
             self.failed.get_or_insert(error);
         }
     }
 
-    /// Updates the screen, the examinations, the saved state and the best coverage, as far as each is
-    /// due.
+    /// Does the regular work of the main process, as far as it is due: shows the progress,
+    /// continues the examinations of hangs, saves the state, and records the best coverage of a
+    /// worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
@@ -267,8 +269,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Checks that the output directory still exists: else the next stored crash would begin a new
-    /// one, without the earlier crashes.
+    /// Checks that the output directory still exists, and returns `Err` if not: then the next
+    /// stored crash would begin a new directory, without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
@@ -280,24 +282,25 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Sends a note to the user.
+    /// Sends a note for the user to the thread that shows it.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
 
-    /// Whether the peer is a worker that fuzzes, and not the one that only minimizes.
+    /// Checks whether the peer is a worker that fuzzes, and not the one that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
 
-    /// Shows the notes that were sent.
+    /// Shows the user the notes that were sent with [`GuidedEngine::tell`].
     pub(super) fn show_notes(&mut self) {
         for note in self.notes.try_iter() {
             self.session.screen.note(&note);
         }
     }
 
-    /// Compares the program with the build on record.
+    /// Compares, at the start of the call, the program with the last recorded build, and checks all
+    /// groups if it was rebuilt.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
         self.session.begin_build(&self.watch)?;
@@ -305,8 +308,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// If the program was rebuilt, checks all groups with the new build. Returns whether the workers
-    /// must start again.
+    /// If the program was rebuilt, checks all groups with the new build. Returns true if the
+    /// workers must start again.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker may have failed to start because the program was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
@@ -334,7 +337,7 @@ impl<'a> GuidedEngine<'a> {
         Ok(!self.is_over())
     }
 
-    /// Answers a heartbeat: counts its runs and grants new ones.
+    /// Answers a worker's heartbeat: counts the runs that it reports, and grants new ones.
     pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
         self.state.checkpoint.next += heartbeat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
@@ -361,7 +364,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Shows the group of an entry. `ended`: whether its minimization has ended.
+    /// Shows the group of an entry to the user. `ended`: whether its minimization has ended.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
@@ -378,7 +381,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Whether fuzzing has ended, so that workers make no more runs.
+    /// Checks whether fuzzing has ended, so that workers make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -389,25 +392,28 @@ impl GuidedEngine<'_> {
             || self.left() == Some(0) && self.outstanding == 0
     }
 
-    /// Number of runs that are left to make; `None` if it is not limited.
+    /// Returns the number of runs that are left to make for `--runs`; `None` if it is not limited.
     pub(super) fn left(&self) -> Option<u64> {
         let checkpoint = &self.state.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// Time of fuzzing, without the time in which the disk was full or another build was checked.
+    /// Returns the time of fuzzing, without the time in which the disk was full or another build
+    /// was checked.
     pub(super) fn fuzzed(&self) -> Duration {
         self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// Time of fuzzing against the time limit, which includes the time in which the disk was full.
+    /// Returns the time that counts for the limit on fuzzing, including the time in which the disk
+    /// was full.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.session.began);
         all.saturating_sub(self.paused)
     }
 
-    /// Updates whether a condition of `--until` is reached, and whether the program was rebuilt.
+    /// Checks and records whether a condition of `--until` is met, and whether the program was
+    /// rebuilt.
     pub(super) fn update(&mut self) {
         let elapsed = self.fuzzed();
         self.count_new(elapsed);
@@ -416,8 +422,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups, if there are more groups than before: the check whether a group is
-    /// muted may read its files.
+    /// Counts the new groups for `--until`, if there are more groups than before: the check whether
+    /// a group is muted may read its files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
@@ -428,7 +434,7 @@ impl GuidedEngine<'_> {
         self.session.count_new(&self.state, elapsed);
     }
 
-    /// The progress that the screen and `stats.jsonl` show.
+    /// Returns the progress that the screen and `stats.jsonl` show.
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.state.checkpoint;
         let best = self.best;
@@ -448,7 +454,7 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Minimizes the remaining groups and makes the summary of the call.
+    /// Minimizes the groups that are left after fuzzing, and makes the summary of the call.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // All crashes are stored; only counts may be lost.
@@ -476,8 +482,8 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Waits until all suspects at new sites are examined, or the user stops; then counts or stores
-    /// the others without examining them.
+    /// Waits until all suspected hangs at new sites are examined, or the user stops; then counts or
+    /// stores the other suspected hangs without examining them.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
@@ -504,7 +510,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Why this call has ended: interrupted, by `--until`, by its number of runs or by time.
+    /// Returns why this call has ended: interrupted, by `--until`, by its number of runs or by
+    /// time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -538,7 +545,8 @@ impl GuidedEngine<'_> {
         self.session.or_stopped(written, ())
     }
 
-    /// Minimizes the groups one by one, since each minimization may find further ones.
+    /// Minimizes the groups that are left after fuzzing, one by one, since each minimization may
+    /// find further ones.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
@@ -596,7 +604,7 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes one entry and shows the progress.
+    /// Minimizes one entry in the main process, and shows the progress.
     fn minimize_one(&mut self, id: &EntryId, how: &Minimizing) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
@@ -606,7 +614,7 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The workers of one launch, by number.
+/// Numbers of the workers that were started together, by what their processes have done.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Workers whose supervisor process has connected at least once.

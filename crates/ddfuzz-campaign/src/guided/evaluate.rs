@@ -25,7 +25,7 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// Whether inputs are run after an input of the same call that hangs.
+/// Whether [`Evaluator::evaluate`] runs the inputs that come after one that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterHang {
     /// The remaining inputs are run after a hang.
@@ -34,10 +34,10 @@ pub(super) enum AfterHang {
     Skip,
 }
 
-/// How many inputs were run, and which of them hung.
+/// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of inputs that were run; the others come after them.
+    /// Number of inputs that were run, from the first on.
     pub(super) runs: usize,
     /// Indices of the inputs that hung.
     pub(super) hung: Vec<usize>,
@@ -58,12 +58,14 @@ impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    /// Number of runs that the worker may still make.
+    /// Returns the number of runs that the main process has granted the worker; waits while it
+    /// grants none, and returns 0 if the worker must end.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
         self.executor.heartbeat.left().map_err(fail)
     }
 
-    /// Runs `inputs`, as many as the worker may.
+    /// Runs the first of `inputs`, as many as the main process grants, and passes those that reach
+    /// something new or do not pass to LibAFL.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.
@@ -106,7 +108,8 @@ where
         Ok(done)
     }
 
-    /// Counts, submits or repeats the last run of `input`, which was stopped at its time limit.
+    /// Counts the last run of `input`, which was stopped as a hang, submits the input to the main
+    /// process, or runs it longer, as the known hangs say.
     fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
         let stuck = self.executor.executor.stuck();
         match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
@@ -120,7 +123,7 @@ where
         }
     }
 
-    /// Sends an input whose run was stopped to the main process.
+    /// Sends an input whose run was stopped as a hang to the main process, to be examined.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -142,8 +145,8 @@ where
         }
     }
 
-    /// Runs an input that was over the learned limit again within the full limit, if there is time
-    /// for that.
+    /// Runs an input that exceeded the learned time limit again within the target's full limit, if
+    /// there is time for that.
     fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
         let timeouts = &self.executor.timeouts;
         if !timeouts.has_time() || !timeouts.is_learned() {
@@ -164,7 +167,8 @@ where
         processed
     }
 
-    /// Applies the verdicts of the main process about hangs, and sends it the counts of runs.
+    /// Applies the verdicts of the main process about hangs, and adds up runs stopped at known
+    /// hangs for the next heartbeat.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
             let own = self.executor.heartbeat.main_process.own(judged.from);
@@ -213,7 +217,8 @@ where
         Ok(())
     }
 
-    /// Reports a run of LibAFL's calibration that did not pass: LibAFL only warns of it.
+    /// Reports a failed run of LibAFL's calibration, of which LibAFL only warns, to the objective,
+    /// or handles it as a hang.
     fn report_calibration(&mut self) -> Result<(), Error> {
         let Some(ended) = self.executor.unreported() else {
             return Ok(());
@@ -245,7 +250,7 @@ where
     }
 }
 
-/// Number of mutants that are made before they are run.
+/// Most mutants of an input that are made before they are run together.
 const BATCH: usize = 128;
 /// For each mutant of a batch, this number of mutants may be discarded because they are likely to
 /// hang.
@@ -270,7 +275,7 @@ pub(super) struct Batches<M> {
 }
 
 impl<M> Batches<M> {
-    /// Makes batches with this mutator and number of mutants.
+    /// Creates batches with this mutator and number of mutants.
     pub(super) fn new(mutator: M, power: Power) -> Batches<M> {
         Batches {
             mutator,
@@ -280,7 +285,7 @@ impl<M> Batches<M> {
         }
     }
 
-    /// Changes the number of mutants.
+    /// Changes the number of mutants that are made of an input.
     pub(super) fn set_power(&mut self, power: Power) {
         self.power = power;
     }
@@ -321,14 +326,14 @@ impl<M> Batches<M> {
         Ok(made)
     }
 
-    /// Whether an entry of the corpus is not mutated now, because its mutants hang more often than
-    /// those of others.
+    /// Checks whether an entry of the corpus is not mutated now, because its mutants hang more
+    /// often than those of others.
     pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
         self.hang_rates.rests(id, &executor.hangs)
     }
 
-    /// Number of mutants that are made. While hangs are over their share (`over`), it is at
-    /// least one batch: inputs whose mutants pass get the turns of those that rest.
+    /// Returns the number of mutants to make of the scheduled input: as many as [`Power`] says, and
+    /// while hangs take more than their share of the time (`over`) at least one batch.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         match self.power {
@@ -341,7 +346,7 @@ impl<M> Batches<M> {
         }
     }
 
-    /// Mutates the scheduled input, and runs the mutants.
+    /// Mutates the scheduled input, and runs the mutants in batches.
     pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         M: Mutator<BytesInput, State>,

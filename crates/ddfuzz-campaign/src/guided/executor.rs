@@ -23,11 +23,11 @@ use ddfuzz_exec::{
 };
 use ddfuzz_model::files::Base64;
 
-/// Name of the coverage map.
+/// Name of the observer of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Most inputs that are run at once.
+/// Most inputs that are run in one batch.
 const MAX_BATCH: usize = 128;
-/// Longest time of the inputs that are run at once: between two batches the worker sends heartbeats
+/// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
@@ -90,7 +90,7 @@ impl TargetExecutor {
         })
     }
 
-    /// Number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
+    /// Returns the number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
             (Way::Harness, Freshness::Shared) => self.batch,
@@ -111,13 +111,13 @@ impl TargetExecutor {
         }
     }
 
-    /// How a failed run of LibAFL's calibration has ended, which no objective has received; `None` if
-    /// there was none.
+    /// Returns how a failed run of LibAFL's calibration has ended, which no objective has received;
+    /// `None` if there was none.
     pub(super) fn unreported(&self) -> Option<Ended> {
         self.failed_run.ended()
     }
 
-    /// Drops the failed run of LibAFL's calibration.
+    /// Forgets the failed run of LibAFL's calibration.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
@@ -138,7 +138,8 @@ impl TargetExecutor {
     }
 
     /// Runs the first of `inputs`, and further ones until a run does not return
-    /// ([`exec::Executor::run_some`]).
+    /// ([`exec::Executor::run_some`]). Returns the runs made, with the coverage of those that
+    /// reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);
@@ -159,14 +160,14 @@ impl TargetExecutor {
         Ok(noted)
     }
 
-    /// Has runs stopped early that show the signature of a known hang.
+    /// Lets the executor stop runs early that show the signature of a known hang.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
         }
     }
 
-    /// Runs an input that was over the learned limit within the full limit.
+    /// Runs an input that exceeded the learned time limit again within the target's full limit.
     pub(super) fn run_with_full_limit(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.full);
@@ -248,7 +249,7 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     }
 }
 
-/// Converts an error to LibAFL's error.
+/// Converts an error of any type to LibAFL's error, with its text.
 pub(super) fn fail(error: impl std::fmt::Display) -> Error {
     Error::unknown(error.to_string())
 }
@@ -281,7 +282,7 @@ impl<I, S> Observer<I, S> for EndObserver {}
 
 /// The learned limit is the mean time of the runs of the corpus times this factor.
 const LIMIT_FACTOR: u32 = 10;
-/// Least CPU time limit: the kernel counts CPU time in steps of some milliseconds.
+/// Least CPU time limit that is learned: the kernel counts CPU time in steps of some milliseconds.
 const MIN_LIMIT: Duration = Duration::from_millis(50);
 /// Repeating runs over the learned limit may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 5;
@@ -339,17 +340,17 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Whether the learned limit is shorter than the full one.
+    /// Checks whether the learned time limit is shorter than the target's full one.
     pub(super) fn is_learned(&self) -> bool {
         self.learned != self.full
     }
 
-    /// Whether there is time to repeat a run that was over the learned limit.
+    /// Checks whether there is time to repeat a run that exceeded the learned time limit.
     pub(super) fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Records the time that a repeated run took.
+    /// Records the time that repeating a run within the full limit took.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }

@@ -14,14 +14,15 @@ use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// Examinations may take the fuzzing's time divided by this number, in addition to those of the
-/// first hangs.
+/// Examinations of suspected hangs may take the fuzzing's time divided by this number, in addition
+/// to those of the first hangs.
 const SHARE_DIVISOR: u32 = 32;
-/// Number of hangs at a new site that are examined in any case.
+/// Number of suspected hangs at new sites in the program that are examined in any case.
 const MAX_FREE: u32 = 8;
-/// Most inputs that wait; further ones are only counted, if their groups are known.
+/// Most suspected hangs that wait to be examined; further ones are only counted, if their groups
+/// are known.
 const MAX_WAITING: usize = 64;
-/// Most inputs that wait, if they hang at a new site.
+/// Most suspected hangs that wait to be examined, if they hang at a new site in the program.
 const MAX_WAITING_FIRST: usize = 1024;
 /// Most signatures of hangs whose groups are kept.
 const MAX_KNOWN: usize = 1 << 20;
@@ -29,7 +30,7 @@ const MAX_KNOWN: usize = 1 << 20;
 /// An input whose run took too long at a worker.
 #[derive(Clone)]
 pub(super) struct SuspectedHang {
-    /// Number of the worker, and number of the submission at that worker.
+    /// Number of the worker that submitted the input, and the number that it gave the submission.
     pub(super) from: (usize, u64),
     /// Whether the worker knew no other hang with these signatures.
     pub(super) first: bool,
@@ -58,7 +59,7 @@ pub(super) struct HangExaminer {
     thread: Option<ExaminerThread>,
     /// The suspect that the thread examines, and since when.
     busy: Option<(SuspectedHang, Instant)>,
-    /// Time that examinations have taken.
+    /// Time that examinations of suspected hangs have taken.
     spent: Duration,
     /// Number of suspected hangs so far whose signatures no other had.
     first: u32,
@@ -88,7 +89,8 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspect. If too many wait, returns the group in which its run is only counted.
+    /// Queues a suspected hang to be examined. If too many wait, returns the group in which its run
+    /// is only counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -111,15 +113,15 @@ impl HangExaminer {
         None
     }
 
-    /// The group of one of these signatures: `Some(None)` while it is being examined, `None` if no
-    /// signature is known.
+    /// Returns the group of one of these signatures: `Some(None)` while it is being examined,
+    /// `None` if no signature is known.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// The group in which runs with these signatures are counted; `None` if it is not known yet: then
-    /// the number is kept until it is.
+    /// Returns the group in which runs with these signatures are to be counted; `None` if it is not
+    /// known yet: then the examiner keeps the number of runs until it is.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -128,14 +130,15 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with these signatures from the pending counts, and returns their number.
+    /// Removes the runs with these signatures from the counts that wait for a group, and returns
+    /// their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Number of suspects at new sites that are not examined yet.
+    /// Returns the number of suspected hangs at new sites that are not examined yet.
     pub(super) fn pending(&self) -> usize {
         let waiting = self.waiting.iter().filter(|suspect| suspect.first);
         let busy = self.busy.iter().filter(|(suspect, _)| suspect.first);
@@ -143,8 +146,8 @@ impl HangExaminer {
     }
 
     /// Returns a finished examination, or begins the next if there is time for it. `fuzzed`: time
-    /// that all workers together have fuzzed; `None` after fuzzing, when only suspects at new sites
-    /// are examined.
+    /// that all workers together have fuzzed; `None` after fuzzing, when only suspected hangs at
+    /// new sites are examined.
     pub(super) fn poll(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
@@ -161,8 +164,8 @@ impl HangExaminer {
         None
     }
 
-    /// Removes the suspects that were not examined, each with its group if that is known. Suspects
-    /// whose site another suspect has, but no group, are dropped.
+    /// Removes and returns the suspected hangs that were not examined, each with its group if that
+    /// is known. Those whose site another suspect has, but no group, are dropped.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -178,7 +181,7 @@ impl HangExaminer {
     }
 
     /// Ends the thread and drops all known signatures, since the program was rebuilt. Waiting
-    /// suspects stay, and are examined with the new build. Returns a finished examination.
+    /// suspected hangs stay, and are examined with the new build. Returns a finished examination.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
@@ -195,7 +198,7 @@ impl HangExaminer {
         done.try_recv().ok()
     }
 
-    /// The finished examination of the thread, if there is one.
+    /// Returns the finished examination of the thread, if there is one.
     fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
             Ok(done) => Some(done),
@@ -212,7 +215,7 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of an examined suspect for its signatures.
+    /// Records the group of an examined hang for its signatures.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -268,7 +271,8 @@ impl ExaminerThread {
     }
 }
 
-/// Examines whether and where an input hangs. Makes the triager at the first call.
+/// Examines whether and where an input hangs, on the examining thread. Makes the triager at the
+/// first call.
 fn examine(
     triager: &mut Option<Triager>,
     target: &Target,
@@ -283,7 +287,7 @@ fn examine(
 }
 
 impl GuidedEngine<'_> {
-    /// Continues the examinations, and stores a finished one.
+    /// Continues the examinations of suspected hangs, and stores a finished one.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
         let fuzzed = self.fuzzed().saturating_mul(workers);
@@ -293,7 +297,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Stores an examined suspect, and records the verdict for the workers.
+    /// Stores an examined hang, and records the verdict, which the workers get with their next
+    /// heartbeats.
     pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
         let ExaminedHang { suspect, verdict } = examined;
         let verdict = match verdict {
@@ -335,7 +340,7 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts a suspect that was not examined in its group, or stores it if that is unknown.
+    /// Counts a suspected hang that was not examined in its group, or stores it if that is unknown.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,
@@ -347,7 +352,7 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Stores a suspect that could not be examined as a flaky crash, so that it is not lost.
+    /// Stores a suspected hang that could not be examined as a flaky crash, so that it is not lost.
     fn store_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
         // Without the program no record of the run can be made.

@@ -16,43 +16,47 @@ use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
 
-/// Least CPU time after which a run is compared with the known hangs.
+/// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
+/// early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
-/// A run is compared with the known hangs after this many times the CPU time of most runs.
+/// A run is compared with the signatures of known hangs after this many times the CPU time of most
+/// runs.
 const WINDOW_FACTOR: u32 = 4;
-/// Number of runs of the corpus whose CPU times are kept.
+/// Number of last runs of inputs of the corpus whose CPU times are kept.
 const MAX_SEEN: usize = 256;
-/// Hangs may take a worker's time divided by this number.
+/// Runs that are stopped as hangs may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 16;
-/// Time that hangs may take in addition to their share of a worker's time.
+/// Time that runs stopped as hangs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Time between two submissions of hangs that have no signature.
+/// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// Of this number of runs at a known hang one is submitted nevertheless, since two different hangs
-/// may have the same signature.
+/// Of this number of runs that were stopped at a known hang, one is submitted to the main process
+/// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
-/// Most changes of one input that are recorded because mutants with them have hung.
+/// Most changes of one corpus input that are recorded because mutants with them have hung.
 const MAX_CHANGES: usize = 256;
-/// Mutants with a change by which one of this number has hung are discarded while hangs are over
-/// their share.
+/// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
+/// in this number of mutants with the same first change has hung.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants after which the rate of hangs of an input counts.
+/// Number of mutants of a corpus input from which on the rate at which they hang counts.
 const MIN_MUTANTS: u32 = 256;
-/// Most turns of resting inputs that another input gets at once.
+/// Most turns that one corpus input takes over at once from inputs that are not mutated because
+/// their mutants hang.
 const MAX_TURNS: usize = 15;
-/// Most sites of hangs that a worker keeps.
+/// Most sites (places in the program) of hangs that a worker keeps.
 const MAX_SITES: usize = 4096;
-/// Most inputs that have reached something new before they were stopped and wait for a verdict.
+/// Most inputs that a worker keeps until the main process has examined them, because they reached
+/// new coverage before they were stopped as hangs.
 const MAX_PENDING: usize = 64;
 
-/// A site at which runs hang, identified by their signatures.
+/// A site (place in the program) at which runs hang, identified by their signatures.
 struct HangSite {
     state: SiteState,
     /// Number of runs that were stopped at the site.
     met: u64,
-    /// Number of runs that are not counted in the group yet.
+    /// Number of runs at the site that are not counted in its group yet.
     runs: u64,
-    /// Size in bytes of the smallest input that was submitted.
+    /// Size in bytes of the smallest input at the site that was submitted to the main process.
     least: usize,
 }
 
@@ -70,16 +74,17 @@ enum SiteState {
 /// What a worker does with a run that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangAction {
-    /// Submits the input to the main process.
+    /// Submits the input to the main process, to be examined.
     Submit {
-        /// Number of the submission at this worker.
+        /// Number that the worker gives this submission to the main process.
         number: u64,
         /// Whether the run hangs at a new site, so that it is examined in any case.
         first: bool,
     },
-    /// Runs the input again within the full limit: other runs at this site have ended by themselves.
+    /// Runs the input again within the target's full time limit: other runs at this site have ended
+    /// by themselves.
     RunLonger,
-    /// Counts the run in the group of its site, and does nothing else.
+    /// Counts the run in the group of its site, and does nothing else with the input.
     Count,
 }
 
@@ -90,7 +95,7 @@ pub(super) struct KnownHangs {
     of: HashMap<Signature, usize>,
     /// Signatures at which runs are stopped early.
     known: HashSet<Signature>,
-    /// CPU time after which a run is compared with `known`.
+    /// CPU time after which a run is compared with the signatures `known`, to stop it early.
     window: Duration,
     /// CPU times of the last runs of the corpus, a ring whose oldest is at `next`.
     seen: Vec<Duration>,
@@ -99,9 +104,9 @@ pub(super) struct KnownHangs {
     changed: bool,
     /// For each coverage counter, whether a stopped run has reached it.
     reached: Vec<bool>,
-    /// Submitted inputs that have reached something new, by the number of the submission.
+    /// Submitted inputs that have reached new coverage, by the number of the submission.
     pending: HashMap<u64, BytesInput>,
-    /// Number of the last submission.
+    /// Number of the worker's last submission of a hang to the main process.
     number: u64,
     /// When a hang without a signature was last submitted.
     last_indistinct: Option<Instant>,
@@ -117,7 +122,8 @@ pub(super) struct KnownHangs {
 }
 
 impl KnownHangs {
-    /// Makes an empty registry. `before`: how many earlier processes of this worker have crashed.
+    /// Creates an empty registry of hangs. `before`: how many earlier processes of this worker have
+    /// crashed.
     pub(super) fn new(before: u32) -> KnownHangs {
         KnownHangs {
             sites: Vec::new(),
@@ -139,7 +145,8 @@ impl KnownHangs {
         }
     }
 
-    /// Records the CPU time of a run of an input of the corpus.
+    /// Records the CPU time of a run of an input of the corpus, from which
+    /// [`KnownHangs::learn_window`] learns.
     pub(super) fn see(&mut self, cpu: Duration) {
         match self.seen.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
@@ -165,13 +172,14 @@ impl KnownHangs {
         self.window = window;
     }
 
-    /// The CPU time after which a run is compared with the known hangs, and their signatures; `None`
-    /// if neither has changed since the last call.
+    /// Returns the CPU time after which a run is compared with the known hangs, and their
+    /// signatures; `None` if neither has changed since the last call.
     pub(super) fn changed(&mut self) -> Option<(Duration, &HashSet<Signature>)> {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Decides what to do with a run that took too long. `size`: size of its input in bytes.
+    /// Decides what the worker does with a run that took too long. `size`: size of its input in
+    /// bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
@@ -218,13 +226,13 @@ impl KnownHangs {
         HangAction::Submit { number, first }
     }
 
-    /// The number of the next submission.
+    /// Returns the number of the next submission of a hang to the main process.
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
-    /// Assigns signatures to the site at index `at`, unless they have a site already.
+    /// Assigns signatures of runs to the site at index `at`, unless they have a site already.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -237,8 +245,8 @@ impl KnownHangs {
         }
     }
 
-    /// Keeps a submitted input until its verdict arrives, if its run has covered what no stopped run
-    /// has covered.
+    /// Keeps an input that was submitted to the main process until the verdict arrives, if its run
+    /// has covered what no stopped run has covered.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -253,8 +261,8 @@ impl KnownHangs {
         }
     }
 
-    /// Applies a verdict of the main process. `own`: the number of the submission, if this worker has
-    /// made it. Returns the input if it does not hang and has reached something new.
+    /// Applies a verdict of the main process on a hang. `own`: the number of the submission, if
+    /// this worker has made it. Returns the input if it does not hang and has reached new coverage.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -288,7 +296,7 @@ impl KnownHangs {
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Takes the numbers of runs to be counted, by group.
+    /// Returns the numbers of stopped runs that are still to be counted, by group, and resets them.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
         let named = sites.filter_map(|site| match site.state {
@@ -300,7 +308,8 @@ impl KnownHangs {
         named.collect()
     }
 
-    /// Takes the numbers of runs at sites without a verdict, with the signatures of each site.
+    /// Returns the numbers of stopped runs at sites without a verdict, with the signatures of each
+    /// site, and resets them.
     pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let sites = self.sites.iter_mut().enumerate();
         let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
@@ -315,8 +324,8 @@ impl KnownHangs {
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
 
-    /// Records the number of runs of a batch and their time. `stopped`: whether the last run was
-    /// stopped.
+    /// Records how many runs a batch had and how long they took. `stopped`: whether the last run
+    /// was stopped as a hang.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -327,19 +336,20 @@ impl KnownHangs {
         }
     }
 
-    /// Mean time of the runs that were not stopped.
+    /// Returns the mean time of the worker's runs that were not stopped.
     fn mean_pass(&self) -> Duration {
         let runs = self.runs.saturating_sub(u64::from(self.stopped));
         let time = self.ran.saturating_sub(self.spent).as_nanos() as u64;
         Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
     }
 
-    /// Whether hangs have taken more than their share of the worker's time.
+    /// Checks whether hangs have taken more than their share of the worker's time.
     pub(super) fn are_over_share(&self) -> bool {
         self.spent > self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// The share of the time that hangs take if `hung` of `runs` runs hang; from 0 to 1.
+    /// Returns the share of the running time that hanging mutants take if `hung` of `runs` mutants
+    /// hang; from 0 to 1.
     fn hang_share(&self, runs: u32, hung: u32) -> f64 {
         let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
         let hanging = f64::from(hung) * stopped;
@@ -352,11 +362,13 @@ impl KnownHangs {
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of `rests` since `least` was computed.
+    /// Number of calls of [`HangRates::rests`] since `least` was computed.
     asked: usize,
-    /// Least share of time that hangs take among the mutants of one entry.
+    /// Least share, among all entries, of the running time of an entry's mutants that hanging ones
+    /// take.
     least: f64,
-    /// Number of turns that entries have rested since an entry did not.
+    /// Number of turns at being mutated that entries whose mutants hang have given up, and that no
+    /// other entry has taken over yet.
     resting: usize,
 }
 
@@ -384,7 +396,8 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl HangRates {
-    /// Records the mutants of a corpus entry that were run. `hung`: indices of those that hung.
+    /// Counts the mutants of a corpus entry that were run, and those that hung. `hung`: indices of
+    /// those that hung.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -411,15 +424,16 @@ impl HangRates {
         }
     }
 
-    /// Whether a mutant is likely to hang, because many mutants with the same first change have.
+    /// Checks whether a mutant is likely to hang, because many mutants with the same first change
+    /// have.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
         met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Whether a corpus entry is not mutated now: hangs are over their share, and mutants of other
-    /// entries hang less often.
+    /// Checks whether a corpus entry is not mutated now: hangs take more than their share of the
+    /// time, and mutants of other entries hang less often.
     pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;
@@ -436,7 +450,8 @@ impl HangRates {
         rests
     }
 
-    /// Number of turns that an entry gets at once: its own, and some of the entries that rest.
+    /// Returns how many turns at being mutated an entry gets at once: its own, and some that
+    /// entries whose mutants hang have given up.
     pub(super) fn turns(&mut self) -> usize {
         1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }

@@ -56,16 +56,16 @@ pub(super) enum Request {
         ended: bool,
         spent_us: u64,
     },
-    /// Number of runs that were stopped at a hang whose group the worker does not know yet.
+    /// Counts runs that were stopped at a hang whose group the worker does not know yet.
     CountUnclassified {
         signatures: Vec<Signature>,
         runs: u64,
     },
-    /// An input for the corpus of the output directory.
+    /// Stores an input in the corpus of the output directory.
     AddToCorpus,
-    /// An input whose run took too long.
+    /// Submits an input whose run took too long, to be examined whether it hangs.
     Hang {
-        /// Number of this submission at the worker.
+        /// Number that the worker gives this submission.
         number: u64,
         /// Whether the worker knows no other hang with one of these signatures.
         first: bool,
@@ -73,15 +73,15 @@ pub(super) enum Request {
         run: u64,
         name: String,
     },
-    /// The status of the worker, which asks for an [`Order`].
+    /// Reports the status of the worker, and asks for an [`Order`].
     Heartbeat(Heartbeat),
-    /// Text for the user.
+    /// Shows a text to the user.
     Note(String),
-    /// Why the worker cannot continue.
+    /// Reports why the worker cannot continue.
     Failed(String),
 }
 
-/// The status of a worker.
+/// The status that a worker reports to the main process several times a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Heartbeat {
     /// Number of runs since the last heartbeat.
@@ -98,21 +98,21 @@ pub(super) struct Heartbeat {
     pub(super) minimized_us: u64,
 }
 
-/// The answer to a heartbeat.
+/// The answer of the main process to a heartbeat of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Whether the worker must end.
     pub(super) stop: bool,
-    /// Number of runs that the worker may make until it asks again.
+    /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
-    /// Verdicts about hangs since the last heartbeat.
+    /// Verdicts of the main process about hangs since the last heartbeat.
     pub(super) judged: Vec<JudgedHang>,
 }
 
 /// The verdict of the main process about an input that a worker submitted as a hang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JudgedHang {
-    /// Number of the worker, and number of the submission at that worker.
+    /// Number of the worker that submitted the input, and the number that it gave the submission.
     pub(super) from: (usize, u64),
     pub(super) signatures: Vec<Signature>,
     /// Size of the input in bytes.
@@ -131,7 +131,7 @@ pub(super) enum HangVerdict {
     Unknown,
 }
 
-/// The answers of the main process to requests.
+/// The answers of the main process to requests of workers.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done,
@@ -212,17 +212,17 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// The number of a submission, if this worker has made it; else `None`.
+    /// Returns the number of a hang's submission if this worker has made it; `None` if another has.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends a request that has no answer.
+    /// Sends a request to which the main process gives no answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
 
-    /// Sends a request and waits for the answer.
+    /// Sends a request to the main process and waits for the answer.
     fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let mut line = lock(&self.stream);
         let answer = send(&mut line, request, body).and_then(|()| receive(&mut line));
@@ -232,7 +232,7 @@ impl MainProcess {
         }
     }
 
-    /// Sends a request that is answered by [`Reply::Done`].
+    /// Sends a request to the main process and waits for its answer [`Reply::Done`].
     pub(super) fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         match self.ask(request, body)? {
             Reply::Done => Ok(()),
@@ -240,12 +240,12 @@ impl MainProcess {
         }
     }
 
-    /// The error for an answer of the wrong type.
+    /// Returns the error for an answer of the wrong type.
     fn nonsense(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Sends the counts of runs and the worker's status, and returns the answer.
+    /// Sends the counts of runs in known groups and the worker's status; returns the answer.
     pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
             self.have(&Request::Count { kind, major, runs }, &[])?;
@@ -257,7 +257,7 @@ impl MainProcess {
     }
 }
 
-/// The error when the main process has closed the connection.
+/// Returns the error of a connection that the main process has closed.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
@@ -293,8 +293,8 @@ impl StoreWriter for MainProcess {
         self.have(&Request::WriteMinimized { id: id.clone() }, bytes)
     }
 
-    /// Has the script written that reproduces the crash of an entry. `_target` is not sent, since the
-    /// main process knows the target.
+    /// Asks the main process to write the script that reproduces the crash of an entry. `_target`
+    /// is not sent, since the main process knows the target.
     fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
         self.have(&Request::WriteReproduce { id: id.clone() }, &[])
     }
@@ -355,7 +355,7 @@ impl CrashSink for MainProcess {
 
 /// Time between two heartbeats.
 const HEARTBEAT_EVERY: Duration = Duration::from_millis(100);
-/// Pause of a worker that may make no runs, while other workers finish theirs.
+/// Pause of a worker that is granted no runs, while other workers finish theirs.
 const IDLE: Duration = Duration::from_millis(5);
 
 /// Sends the heartbeats of a worker when they are due.
@@ -363,7 +363,7 @@ pub(super) struct HeartbeatTimer {
     pub(super) main_process: MainProcess,
     order: Order,
     last: Instant,
-    /// Number of runs since the last heartbeat.
+    /// Number of runs that the worker has made since the last heartbeat.
     pub(super) runs: u64,
     /// Verdicts about hangs that are not applied yet.
     judged: Vec<JudgedHang>,
@@ -372,7 +372,7 @@ pub(super) struct HeartbeatTimer {
 }
 
 impl HeartbeatTimer {
-    /// Sends the first heartbeat, which asks for runs.
+    /// Creates the timer and sends the first heartbeat, which asks for runs.
     pub(super) fn begin(main_process: MainProcess) -> Result<HeartbeatTimer, StoreError> {
         let mut order = main_process.send_heartbeat(Heartbeat::default())?;
         Ok(HeartbeatTimer {
@@ -385,8 +385,8 @@ impl HeartbeatTimer {
         })
     }
 
-    /// Number of runs that the worker may make now; 0 if it must end. Sends a heartbeat when it is
-    /// due, and waits while no runs are granted.
+    /// Returns the number of runs that the worker may make now; 0 if it must end. Sends a heartbeat
+    /// when it is due, and waits while no runs are granted.
     pub(super) fn left(&mut self) -> Result<u64, StoreError> {
         loop {
             if self.order.stop {
@@ -403,7 +403,7 @@ impl HeartbeatTimer {
         }
     }
 
-    /// Takes the verdicts about hangs that were received.
+    /// Returns the verdicts about hangs that were received since the last call.
     pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
         std::mem::take(&mut self.judged)
     }

@@ -48,8 +48,8 @@ use worker::{Manager, State, WorkerSettings};
 /// Tag of the last message of a LibAFL broker, which LibAFL does not export.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of the campaign of `store`, on a target that reports its coverage. When `stop` turns
-/// true, saves the state and ends.
+/// Runs one call of the guided campaign whose output directory is `store`, on a target that reports
+/// its coverage. When `stop` turns true, saves the state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; earlier crashes stay
@@ -98,7 +98,7 @@ pub fn run(
     }
 }
 
-/// Starts the workers and serves them until they have ended.
+/// Starts the worker processes and serves them until they have ended.
 fn launch(
     brief: &WorkerSettings<'_>,
     server: &mut WorkerServer,
@@ -160,7 +160,7 @@ fn launch(
     launched.map_err(network)
 }
 
-/// The processors on which the workers begin, one each as far as there are enough.
+/// Returns the processors on which the workers begin, one each as far as there are enough.
 fn cores(workers: usize) -> Result<Cores, CampaignError> {
     let mut cores = Cores::all().map_err(network)?;
     let some = workers.min(cores.ids.len());
@@ -184,8 +184,8 @@ fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
-/// Makes a function that converts an I/O error to an error of the campaign. `what`: the action that
-/// failed.
+/// Returns a function that converts an I/O error to an error of the campaign. `what`: the action
+/// that failed.
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
     let what = what.into();
     move |source| CampaignError::System { what, source }

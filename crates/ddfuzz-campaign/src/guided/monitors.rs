@@ -78,7 +78,7 @@ impl Monitor for Monitors {
     }
 }
 
-/// The gauges that are sent to StatsD, with LibAFL's names.
+/// Returns the gauges that are sent to StatsD, with LibAFL's names.
 fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     let global = stats.global_stats();
     let mut gauges = vec![
@@ -106,8 +106,8 @@ fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     gauges
 }
 
-/// The metrics page in Prometheus's text format: the whole campaign (`client="global"`) and each
-/// worker.
+/// Returns the metrics page in Prometheus's text format: the whole campaign (`client="global"`) and
+/// each worker.
 fn page(stats: &mut ClientStatsManager) -> String {
     let global = stats.global_stats();
     let all = [
@@ -140,7 +140,7 @@ fn page(stats: &mut ClientStatsManager) -> String {
     page + &custom
 }
 
-/// The names of the metrics and their help texts.
+/// The names of the metrics on the page for Prometheus, and their help texts.
 const METRICS: [(&str, &str); 6] = [
     ("corpus_count", "Inputs in the corpus"),
     ("objective_count", "Crashing inputs that were found"),
@@ -150,7 +150,7 @@ const METRICS: [(&str, &str); 6] = [
     ("clients_count", "Workers"),
 ];
 
-/// The values of one worker, in the order of [`METRICS`].
+/// Returns the values of one worker, in the order of [`METRICS`].
 fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     let now = current_time();
     [
@@ -163,8 +163,8 @@ fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     ]
 }
 
-/// The lines of the metric `custom_stat` for one client. Ratios are percentages; the ratio of edges
-/// is shown as two counts too.
+/// Returns the lines of the metric `custom_stat` for one client. Ratios are percentages; the ratio
+/// of edges is shown as two counts too.
 fn custom_stats<'a>(
     client: &str,
     stats: impl Iterator<Item = (&'a std::borrow::Cow<'static, str>, &'a UserStatsValue)>,
@@ -193,7 +193,7 @@ fn custom_stats<'a>(
     figures.into_iter().map(line).collect()
 }
 
-/// The metrics page, and the port whose thread serves it after the first update.
+/// The metrics page for Prometheus, and the port whose thread serves it after the first update.
 struct Prometheus {
     page: Arc<Mutex<String>>,
     /// The listening port; `None` after the first update, when the thread has it.
@@ -201,7 +201,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Updates the page; the first call starts the thread that serves it.
+    /// Updates the metrics page; the first call starts the thread that serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
         let Some(listener) = self.listener.take() else {
@@ -217,7 +217,7 @@ impl Prometheus {
     }
 }
 
-/// Answers one HTTP request: `GET /metrics` with the page, anything else with 404.
+/// Answers one HTTP request: `GET /metrics` with the metrics page, anything else with 404.
 fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
     stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;

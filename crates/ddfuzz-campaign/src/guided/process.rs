@@ -41,7 +41,7 @@ impl Parent {
         })
     }
 
-    /// Whether the current process is the main process, and not a forked child.
+    /// Checks whether the current process is the main process, and not a forked child.
     pub(super) fn is_this(&self) -> bool {
         getpid() == self.pid
     }

@@ -48,7 +48,7 @@ pub(super) struct Peer {
     pub(super) claimed: Vec<EntryId>,
     /// The worker's last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// Number of verdicts about hangs that were sent to the worker.
+    /// Number of verdicts about hangs that the main process has sent to the worker.
     pub(super) judged: usize,
 }
 
@@ -84,12 +84,13 @@ impl WorkerServer {
         })
     }
 
-    /// Path of the socket.
+    /// Returns the path of the socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Answers requests and accepts connections; waits for at most `time` if there are none.
+    /// Answers the requests of workers and accepts new connections; waits for at most `time` if
+    /// there are none.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -119,7 +120,7 @@ impl WorkerServer {
         Ok(())
     }
 
-    /// Waits for requests. Returns for each peer whether it has sent one.
+    /// Waits for requests of workers. Returns, for each peer in order, true if it has sent one.
     fn wait(&self, time: Duration) -> io::Result<Vec<bool>> {
         let listener = std::iter::once(self.listener.as_fd());
         let fds = self
@@ -139,7 +140,7 @@ impl WorkerServer {
 }
 
 impl GuidedEngine<'_> {
-    /// Receives and answers one request.
+    /// Receives one request of a worker or supervisor, and answers it.
     fn serve_peer(&mut self, peer: &mut Peer) -> io::Result<()> {
         let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
         match self.answer(peer, request, body) {
@@ -148,7 +149,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Answers a request. While the disk is full, the worker waits for its answer.
+    /// Carries out a request and returns the answer. While the disk is full, the worker waits for
+    /// it.
     fn respond_when_space(
         &mut self,
         peer: &mut Peer,
@@ -235,8 +237,8 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Counts runs that hung with these signatures; if their group is not known yet, the examiner
-    /// keeps the count.
+    /// Counts runs that were stopped as hangs with these signatures; if their group is not known
+    /// yet, the examiner of hangs keeps the count.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -248,7 +250,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Passes a run that may hang to the examiner, or counts it in its group if it is not examined.
+    /// Passes an input that may hang to the examiner of hangs, or counts its run in its group if it
+    /// is not examined.
     fn take_suspect(
         &mut self,
         peer: &Peer,
@@ -282,8 +285,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Ends the campaign with an error. If its time was over while the disk was full, only counts the
-    /// crash that could not be stored.
+    /// Records an error that ends the campaign. If the time was over while the disk was full, only
+    /// counts the crash that could not be stored.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -292,14 +295,15 @@ impl GuidedEngine<'_> {
         self.unstored += u64::from(crash);
     }
 
-    /// Counts runs that ended in a group.
+    /// Adds `runs` to the number of runs that ended in a group.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
         self.state.checkpoint.count_runs(kind, major.short(), runs);
         self.session.note_return(kind, &major.short())
     }
 
-    /// Counts a crash, and stores its input if it is new or smaller.
+    /// Counts a crash, and stores its input if it is new in its group or smaller; then shows the
+    /// group.
     pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
@@ -311,7 +315,7 @@ impl GuidedEngine<'_> {
         Ok(Reply::Entry(entry))
     }
 
-    /// The next entry that a worker minimizes.
+    /// Returns the next entry that the worker is to minimize; `None` if there is none.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
@@ -322,7 +326,8 @@ impl GuidedEngine<'_> {
         Ok(id)
     }
 
-    /// Stores a file that a minimization writes.
+    /// Writes to the output directory what a worker's minimization has found: another crash, a
+    /// reproducer, its script, or the outcome.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let groups = &mut self.groups;
         match request {
@@ -390,7 +395,8 @@ impl GuidedEngine<'_> {
         (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
     }
 
-    /// Handles a closed connection.
+    /// Handles the end of a connection: takes back the runs granted to the worker, and releases the
+    /// entries that it was minimizing.
     pub(super) fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {

@@ -39,16 +39,16 @@ use crate::{
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 
-/// Time between two updates of the status.
+/// Time between two updates of the status that the worker reports to the main process.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time between two messages to the monitors.
+/// Time between two reports of a worker to LibAFL's monitors.
 const REPORT: Duration = Duration::from_secs(5);
 
 /// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of 7
 /// makes 36 on average, which takes longer than most targets run and leaves little of a short input.
 const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings that all workers of a launch share.
+/// The settings that all workers share which the main process starts together.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.
@@ -57,24 +57,25 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) socket: PathBuf,
     /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
-    /// Number of runs of the campaign before this launch.
+    /// Number of runs of the campaign before these workers were started.
     pub(super) run_before: u64,
 }
 
 impl WorkerSettings<'_> {
-    /// Number of workers that fuzz.
+    /// Returns the number of workers that fuzz.
     fn fuzzers(&self) -> usize {
         self.settings.jobs.max(1)
     }
 
-    /// Number of workers: those that fuzz, and with `--minimize worker` one that minimizes.
+    /// Returns the number of workers: those that fuzz, and with `--minimize worker` one that
+    /// minimizes.
     pub(super) fn workers(&self) -> usize {
         self.fuzzers() + usize::from(self.settings.when == When::Worker)
     }
 
-    /// Random seed of worker number `worker`. A restarted worker or a resumed campaign has another
-    /// seed, so that the same mutants are not made again. `before`: number of earlier processes of
-    /// the worker.
+    /// Returns the random seed of worker number `worker`. A restarted worker or a resumed campaign
+    /// has another seed, so that the same mutants are not made again. `before`: number of earlier
+    /// processes of the worker.
     fn seed(&self, worker: usize, before: u32) -> u64 {
         let begun = self.run_before.wrapping_add(u64::from(before) << 32);
         let begun = begun.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -82,15 +83,15 @@ impl WorkerSettings<'_> {
         seed.wrapping_add(begun)
     }
 
-    /// The words of the dictionaries as tokens.
+    /// Returns the words of the dictionaries as LibAFL's tokens.
     fn tokens(&self) -> Tokens {
         let words = self.settings.words.all().iter().map(|word| &word.bytes);
         Tokens::from(words.cloned().collect::<Vec<_>>())
     }
 }
 
-/// Runs a worker and ends the process. `before`: how many earlier processes of this worker have
-/// crashed.
+/// Runs a worker in this process, and ends the process. `before`: how many earlier processes of
+/// this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -189,7 +190,7 @@ fn work(
     report_rest(&mut evaluator)
 }
 
-/// Fuzzes until the main process ends the worker.
+/// Runs LibAFL's fuzzing loop until the main process ends the worker.
 fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
@@ -214,7 +215,7 @@ where
     Ok(())
 }
 
-/// Applies the last verdicts, and sends the counts that are not reported yet.
+/// Applies the last verdicts about hangs, and sends the counts of runs that are not reported yet.
 fn report_rest<Z>(evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -236,16 +237,17 @@ fn percent(share: Share) -> u8 {
     (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
 }
 
-/// Number of files that are read before they are run.
+/// Number of files of the corpus that are read before they are run together.
 const AT_ONCE: usize = 64;
 /// Number of inputs of the classic generator with which a campaign without seeds begins.
 const GENERATED: u64 = 64;
-/// Greatest length of these inputs, in bytes: short ones are mutated more thoroughly.
+/// Greatest length of the inputs with which a campaign without seeds begins, in bytes: short ones
+/// are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
 
-/// Runs the corpus of the output directory and the seeds; if none of them passes, the empty input
-/// and inputs of the classic generator. Learns the time limit of runs from all these, unless the
-/// user has set it.
+/// Runs the corpus of the output directory and the seeds, to fill the worker's corpus; if none of
+/// them passes, the empty input and inputs of the classic generator. Learns the time limit of runs
+/// from all these, unless the user has set it.
 fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -302,13 +304,14 @@ fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
     Some(BytesInput::new(bytes))
 }
 
-/// Time between two claims of the minimizing worker while there is nothing to minimize.
+/// Time between two requests of the minimizing worker for an entry, while there is nothing to
+/// minimize.
 const IDLE: Duration = Duration::from_millis(100);
 /// Pause of the minimizing worker while the disk is full.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The minimizing worker: minimizes one group after the other until the main process ends it. The
-/// main process continues an interrupted minimization from its log.
+/// Works as the minimizing worker: minimizes one entry after the other until the main process ends
+/// it. The main process continues an interrupted minimization from its log.
 fn only_minimize(
     settings: &Settings,
     main_process: &MainProcess,
@@ -343,7 +346,7 @@ fn only_minimize(
     manager.send_exiting()
 }
 
-/// The status for the next heartbeat.
+/// Returns the status of the worker for the next heartbeat.
 fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
         .named_metadata_map()
@@ -366,7 +369,7 @@ struct CorpusFeedback {
 }
 
 impl CorpusFeedback {
-    /// Makes a feedback that sends the inputs to `main_process`.
+    /// Creates a feedback that sends the inputs to `main_process`.
     fn new(main_process: MainProcess) -> CorpusFeedback {
         CorpusFeedback {
             name: Cow::Borrowed("kept"),

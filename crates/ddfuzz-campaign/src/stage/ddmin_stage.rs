@@ -30,7 +30,7 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Time after which a classification that failed is tried again.
+/// Time after which the stage tries to classify solutions again, when that has failed.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -65,7 +65,7 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Time since the beginning before which no solution is classified.
+    /// Time since the stage was made before which no solution is classified, after a failure.
     classifies_from: Duration,
     /// The last warning, so that it is logged once.
     trouble: Option<String>,
@@ -145,27 +145,28 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         })
     }
 
-    /// The crash sink of the stage, to be shared with a [`GroupObjective`](super::GroupObjective).
+    /// Returns the crash sink of the stage, to be shared with a
+    /// [`GroupObjective`](super::GroupObjective).
     pub fn sink(&self) -> Arc<Mutex<D>> {
         Arc::clone(&self.sink)
     }
 
-    /// The target and the settings of the minimizations.
+    /// Returns the target and the settings of the minimizations.
     pub fn minimizing(&self) -> &Minimizing {
         &self.minimizing
     }
 
-    /// Time that the stage has taken, and time since it was made.
+    /// Returns the time that the stage has taken, and the time since it was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
 
-    /// Number of groups that the stage has minimized or given up.
+    /// Returns the number of groups that the stage has minimized or given up.
     pub fn minimized(&self) -> u64 {
         self.statistics.minimized
     }
 
-    /// Classifies one solution and submits it to the crash sink.
+    /// Classifies one solution of the fuzzer and submits it to the crash sink.
     fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let suspect = Suspect {
             input,
@@ -193,16 +194,17 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// The next solution after the cursor.
+/// The next solution of the fuzzer that the stage has not processed.
 enum SolutionStep<I> {
-    /// A solution that was stored when it was found.
+    /// A solution that the objective stored in the output directory when it was found.
     Stored,
     /// A solution to be classified, and the number of its run.
     Unclassified(I, u64),
 }
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
-    /// Reads the new solutions and classifies them, as far as the time budget permits.
+    /// Reads the solutions that are new and classifies them, as far as the time budget permits. The
+    /// inner error is that of classifying, the outer one that of LibAFL.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -301,7 +303,7 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Reads the solution `id`.
+/// Reads the solution `id`, or tells that it is stored in the output directory.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,
@@ -404,7 +406,7 @@ impl Default for StageSettings {
     }
 }
 
-/// Time between two reports to the event manager.
+/// Least time between two reports of statistics to LibAFL's event manager.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// The statistics of one stage.
@@ -414,33 +416,34 @@ pub(super) struct Statistics {
     pub(super) minimized: u64,
     /// Sizes of the last minimized group, before and after, in bytes.
     pub(super) last: Option<(u64, u64)>,
-    /// Whether a value has changed since the last report.
+    /// Whether a value of the statistics has changed since the last report to LibAFL.
     changed: bool,
-    /// When the last report was sent; time since the beginning.
+    /// When the last report was sent, as time since the stage was made; `None` before the first.
     reported: Option<Duration>,
 }
 
 impl Statistics {
-    /// Counts a group that has ended. `sizes`: before and after; `None` if it was given up.
+    /// Counts a group whose minimization has ended. `sizes`: before and after; `None` if it was
+    /// given up.
     pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
         self.minimized += 1;
         self.last = sizes.or(self.last);
         self.changed = true;
     }
 
-    /// Notes that a value has changed, since a crash was stored.
+    /// Notes that the statistics have changed, since a crash was stored.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }
 
-    /// Whether a report is due. `now`: the time since the beginning.
+    /// Checks whether a report of the statistics is due. `now`: the time since the stage was made.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         let recent = |last: Duration| now.saturating_sub(last) < REPORT_EVERY;
         self.changed && !self.reported.is_some_and(recent)
     }
 
-    /// Sends the values `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and `ddmin_last` to the
-    /// event manager.
+    /// Sends the values `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and `ddmin_last` to
+    /// LibAFL's event manager.
     pub(super) fn report<EM, I, S>(
         &mut self,
         now: Duration,
@@ -498,7 +501,8 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// The solution after the cursor, even if the solution at the cursor was removed.
+    /// Returns the id of the solution after the cursor, even if the solution at the cursor was
+    /// removed; `None` at the end.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {
             None => solutions.first(),
@@ -507,7 +511,7 @@ impl SolutionCursor {
         }
     }
 
-    /// Moves the cursor to the solution `id`.
+    /// Moves the cursor to the solution `id`, which the stage has processed.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

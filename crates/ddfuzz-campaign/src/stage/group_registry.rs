@@ -17,30 +17,31 @@ use ddfuzz_store::{
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
-/// Time between two writes of the counts.
+/// Time between two writes of the numbers of runs to the output directory.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// Sizes of the inputs of a group, from which it follows whether a further input is stored.
+/// Sizes of the inputs of a group, which decide whether a further input is stored.
 struct Group {
     major: Key,
     /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
     /// in bytes.
     minors: BTreeMap<String, (Key, u64)>,
-    /// Sizes that the minimizations of the group have reached.
+    /// Sizes of the smallest result and of the smallest minimized input of the group.
     reached: SmallestSizes,
     /// Size in bytes of the smallest input that is not minimized; `None` if there is none.
     open: Option<u64>,
 }
 
 impl Group {
-    /// Size in bytes from which on an input is not stored, for a minor key whose smallest stored
-    /// input has `least` bytes: it is neither smaller nor worth a separate minimization.
+    /// Returns the size in bytes from which on an input is not stored, for a minor key whose
+    /// smallest stored input has `least` bytes: it is neither smaller nor worth a separate
+    /// minimization.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes is stored.
+    /// Records that an input of `size` bytes with this minor key is stored.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
@@ -65,7 +66,7 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     runs: BTreeMap<(Kind, Key), u64>,
     /// Groups whose numbers of runs are not written yet.
     unwritten: BTreeSet<(Kind, Key)>,
-    /// When the counts were last written.
+    /// When the numbers of runs were last written.
     written: Instant,
     queue: PendingGroups,
 }
@@ -137,7 +138,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         self
     }
 
-    /// Writes the counts of runs to the output directory.
+    /// Writes how many runs ended in each group to the output directory.
     ///
     /// # Errors
     /// When a count cannot be written; the next call writes it.
@@ -156,17 +157,17 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(())
     }
 
-    /// Number of groups that wait to be minimized or are being minimized.
+    /// Returns the number of groups that wait to be minimized or are being minimized.
     pub fn pending(&self) -> usize {
         self.queue.groups.len()
     }
 
-    /// Id of the campaign whose runs are counted.
+    /// Returns the id of the campaign whose runs are counted.
     pub fn campaign(&self) -> &str {
         &self.campaign
     }
 
-    /// The store that the registry writes to.
+    /// Returns the store that the registry writes to.
     pub fn writer(&mut self) -> &mut S {
         &mut self.writer
     }
@@ -183,8 +184,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         group.add_input(&keys.minor, size);
     }
 
-    /// Updates the sizes that the minimizations of a group have reached, and the size of its
-    /// smallest input that is not minimized.
+    /// Updates the sizes of the smallest result and the smallest minimized input of a group, and
+    /// the size of its smallest input that is not minimized.
     fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
@@ -195,7 +196,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Whether an input of `size` bytes with these keys is to be stored.
+    /// Checks whether an input of `size` bytes with these keys is to be stored.
     fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;
@@ -206,7 +207,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// The entry of a group that is minimized next, and its priority; `None` if no entry is.
+    /// Returns the entry of a group that is minimized next, and its priority; `None` if no entry
+    /// is.
     fn next_of<'a>(
         &self,
         (kind, _): &GroupName,
@@ -260,7 +262,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(filed)
     }
 
-    /// Whether an entry of the group has an outcome, so that the group was minimized.
+    /// Checks whether an entry of the group has an outcome, so that the group was minimized.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.writer.reader().entries(group.0, &group.1)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -383,8 +385,8 @@ impl<S: RunCounter> Drop for GroupRegistry<S> {
     }
 }
 
-/// Size in bytes of the smaller of an entry's input and its reproducer; `u64::MAX` if there is
-/// neither.
+/// Returns the size in bytes of the smaller of an entry's input and its reproducer; `u64::MAX` if
+/// there is neither.
 fn smallest_size(entry: &Entry) -> u64 {
     let files = [entry.original(), entry.reproducer()];
     let sizes = files.iter().filter_map(|file| file.metadata().ok());
@@ -400,15 +402,16 @@ struct PendingGroup {
     /// Whether the group is being minimized: unclaimed groups come first.
     claimed: bool,
     priority: Priority,
-    /// How long the group was minimized before it was released: hard groups come last.
+    /// How long the group was minimized before it was released without a result; groups with less
+    /// time come first.
     spent: Duration,
-    /// Whether no minimization was begun: interrupted ones come first after a restart.
+    /// Whether no minimization of the group was begun; after a restart, begun ones come first.
     not_begun: bool,
     /// Order in which the groups were queued.
     number: u64,
 }
 
-/// The queue of the groups to minimize, by group. Claimed groups stay in the queue.
+/// The queue of the groups to minimize. A group that is being minimized (claimed) stays in it.
 #[derive(Debug, Default)]
 struct PendingGroups {
     groups: BTreeMap<GroupName, PendingGroup>,
@@ -433,7 +436,7 @@ impl PendingGroups {
         }
     }
 
-    /// The group that is minimized next; `None` if all are claimed.
+    /// Returns the group that is minimized next; `None` if all are being minimized.
     fn next(&self) -> Option<GroupName> {
         let least = self.groups.iter().min_by_key(|(_, pending)| **pending);
         let unclaimed = least.filter(|(_, pending)| !pending.claimed);

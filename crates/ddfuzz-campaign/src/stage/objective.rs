@@ -85,7 +85,8 @@ impl<D: CrashSink> GroupObjective<D> {
         self
     }
 
-    /// Classifies a run and submits it. Returns whether it is interesting.
+    /// Classifies a run that did not pass and submits it to the crash sink. Returns true if LibAFL
+    /// should keep the input as a solution.
     fn classify<EM, I, S>(
         &mut self,
         state: &mut S,

@@ -19,22 +19,23 @@ use ddfuzz_store::EntryId;
 /// Most groups that are minimized at a time, for each has its own processes. More than one, so that
 /// a hard group does not delay easy ones.
 const MAX_ACTIVE: usize = 4;
-/// Time between two claims while the sink has no group to minimize.
+/// Time between two requests for a group to minimize, while the crash sink has none.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time between two claims while the sink has only groups that were released before.
+/// Time between two requests for a group to minimize, while the crash sink has only groups that
+/// were released before.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
-/// Pause after a failure (the target is being rebuilt, the disk is full).
+/// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The groups that one stage has claimed and minimizes.
+/// The groups that one stage has taken from the crash sink, and minimizes in time slices.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Entries that have received their credit in this process.
+    /// Entries that have received, in this process, the time that a new group may take at once.
     credited: HashSet<EntryId>,
-    /// Whether the sink had no group to minimize at the last claim.
+    /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,
-    /// Time since the beginning before which no group is claimed.
+    /// Time since the beginning before which the crash sink is not asked for a group to minimize.
     claims_from: Duration,
     /// Time since the beginning before which no minimization is continued, after a failure.
     pauses_until: Duration,
@@ -52,29 +53,31 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         }
     }
 
-    /// Permits a claim at once, since a new group may have been stored.
+    /// Lets the crash sink be asked for a group to minimize at once, since a new one may have been
+    /// stored.
     pub(super) fn expect(&mut self) {
         self.claims_from = Duration::ZERO;
         self.none_left = false;
     }
 
-    /// Whether no group is being minimized and the last claim found none.
+    /// Checks whether no group is being minimized and the crash sink had none when it was last
+    /// asked.
     pub(super) fn is_idle(&self) -> bool {
         self.minimizations.is_empty() && self.none_left
     }
 
-    /// Whether no group is being minimized.
+    /// Checks whether no group is being minimized.
     pub(super) fn is_empty(&self) -> bool {
         self.minimizations.is_empty()
     }
 
-    /// Whether minimization pauses at the time `now`, after a failure.
+    /// Checks whether minimization pauses at the time `now`, after a failure.
     pub(super) fn is_paused(&self, now: Duration) -> bool {
         now < self.pauses_until
     }
 
-    /// Continues one minimization for a slice, if the budget permits one. Returns the result of a
-    /// minimization that has ended. `now`: the time since the beginning.
+    /// Continues one minimization for a time slice, if the budget permits one. Returns the result
+    /// of a minimization that has ended, else `None`. `now`: the time since the beginning.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
@@ -143,8 +146,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Claims one more group. If `MAX_ACTIVE` are being minimized, a new group replaces the one that
-    /// has taken the most time, and any other is released.
+    /// Takes one more group to minimize from the crash sink. If `MAX_ACTIVE` are being minimized, a
+    /// new group replaces the one that has taken the most time, and any other is released.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;
@@ -210,20 +213,22 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
 /// `None` if the crash did not happen again.
 pub(super) type Outcome = Result<Option<(u64, u64)>, CampaignError>;
 
-/// The running minimization of one entry. Its thread runs only during its slices, and parks after the first log line that is written when the slice is over, where no step is half
-/// done. It has separate processes of the target, which end with it.
+/// The running minimization of one entry. Its thread runs only during its time slices, and parks
+/// after the first log line that is written when the slice is over, where no step is half done. It
+/// has separate processes of the target, which end with it.
 struct Minimization {
     id: EntryId,
     /// Time that the minimization has taken since the entry was claimed.
     spent: Duration,
-    /// Time that the minimization may still take at once, without waiting for its share.
+    /// Time that the minimization may still take at once, before it has to wait for its share of
+    /// the time.
     credit: Duration,
     coroutine: Coroutine<Duration, Outcome>,
 }
 
 impl Minimization {
-    /// Makes the minimization of a claimed entry, which begins with its first slice. `new`: whether
-    /// it receives a credit.
+    /// Creates the minimization of a claimed entry, which begins with its first time slice. `new`:
+    /// whether it may take [`CREDIT`] at once.
     fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
@@ -243,7 +248,7 @@ impl Minimization {
     }
 }
 
-/// Minimizes an entry on its thread, and parks whenever a slice is over.
+/// Minimizes an entry on its thread, and parks whenever a time slice is over.
 fn minimize<D: CrashSink>(
     sink: &Mutex<D>,
     minimizing: &Minimizing,

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-/// Most earned time that is saved up, and the usual length of a slice without credit.
+/// Most earned time for minimization that is saved up, and so the usual length of its time slices.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
-/// Shortest slice: in a shorter one the switch between threads would take most of the time.
+/// Shortest time slice of a minimization: in a shorter one the switch between threads would take
+/// most of the time.
 const MIN_SLICE: Duration = Duration::from_millis(20);
-/// Time that a new group may take at once, so that an easy one is minimized immediately.
+/// Time that the minimization of a new group may take at once, so that an easy one is minimized
+/// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// No credit is given while this much time is overspent, so that a burst of new groups does not
-/// stop the fuzzing.
+/// No new group gets its [`CREDIT`] while minimization has taken this much more time than it has
+/// earned, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Hangs and memory blow-ups get the share divided by this number.
+/// Hangs and memory blow-ups get the share of minimization divided by this number.
 const HANG_DIVISOR: u32 = 4;
-/// Findings are not classified while this much time is overspent.
+/// Findings are not classified while the stage has taken this much more time than it has earned.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker's minimizations. It reads no clock: callers pass the times.
@@ -24,17 +26,17 @@ const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 /// what is earned later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeBudget {
-    /// Share of the time, in percent.
+    /// Share of all time that minimization earns, in percent.
     percent: u8,
     /// Whether fuzzing has ended, so that all time may be taken.
     unlimited: bool,
     /// Time since the beginning, up to which the share was earned.
     now: Duration,
-    /// Earned time that is not spent.
+    /// Time that minimization has earned and not spent yet.
     earned: Duration,
-    /// Time that was spent before it was earned.
+    /// Time that minimization has spent before it was earned, to be repaid by what is earned later.
     overspent: Duration,
-    /// All time that was spent.
+    /// All time that minimization and classification have spent.
     spent: Duration,
     /// Part of `spent` that classification took.
     classifying: Duration,
@@ -51,12 +53,12 @@ impl TimeBudget {
         }
     }
 
-    /// Permits all time from here on, since fuzzing has ended.
+    /// Lets minimization take all time from here on, since fuzzing has ended.
     pub(super) fn set_unlimited(&mut self) {
         self.unlimited = true;
     }
 
-    /// Earns the share of the time up to `now`, the time since the beginning.
+    /// Adds the earned share of the time that has passed up to `now`, the time since the beginning.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -87,8 +89,8 @@ impl TimeBudget {
         self.classifying += taken;
     }
 
-    /// Length of the next slice for a group that has `credit` left; `None` if no slice is
-    /// permitted now.
+    /// Returns the length of the next time slice for minimizing a group that may still take the
+    /// time `credit` at once; `None` if no slice is permitted now.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -103,23 +105,23 @@ impl TimeBudget {
         enough.then_some(self.earned)
     }
 
-    /// Length of the next slice for a hang or a memory blow-up, whose runs take long: they get a
-    /// part of the share, and no credit. `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for a hang or a memory blow-up, whose runs take
+    /// long: they get a part of the share, and no credit. `None` if no slice is permitted now.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Whether a finding may be classified now. While a group waits for slices (`waits`),
-    /// classification takes half of the share.
+    /// Checks whether a finding may be classified now. While a group waits to be minimized
+    /// (`waits`), classification takes half of the share.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;
         self.unlimited || self.overspent < MAX_OVERSPENT_TO_CLASSIFY && fair
     }
 
-    /// Time that was spent, and time that has passed.
+    /// Returns the time that was spent, and the time that has passed since the beginning.
     pub(super) fn used(&self) -> (Duration, Duration) {
         (self.spent, self.now)
     }

@@ -33,7 +33,7 @@ pub struct StudySettings {
     pub time: Option<Duration>,
     /// End of the whole call (`--total-time`).
     pub deadline: Deadline,
-    /// Number of workers.
+    /// Number of worker threads that run utilities in parallel.
     pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
@@ -95,11 +95,11 @@ pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
     pub(super) campaign: CampaignState<'a>,
-    /// Number of runs made before this call.
+    /// Number of runs of the study made before this call (invocation of ddfuzz).
     first: u64,
-    /// How long utilities were run.
+    /// How long this call has run utilities.
     pub(super) fuzzed: Duration,
-    /// Ways of execution used so far, each once.
+    /// Ways to execute targets that were used so far, each once.
     pub(super) ways: Vec<Way>,
     /// Entries whose programs can no longer be started; this call does not try them again.
     pub(super) not_started: HashSet<EntryId>,
@@ -121,7 +121,7 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities one after the other.
+    /// Runs the utilities one after the other, each on all its inputs.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
@@ -165,7 +165,7 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Runs one utility if it can be run; else records why not.
+    /// Runs one utility on its inputs if it can be run; else records why not.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {
@@ -188,8 +188,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Determines the invocations of a utility that is in no list, and what each invocation does with
-    /// an empty input.
+    /// Determines the invocations of a utility that is in no list, and what each invocation does
+    /// with an empty input. Returns the utility with its invocations.
     fn probe(
         &self,
         utility: &Utility,
@@ -224,7 +224,8 @@ impl StudyEngine<'_> {
         self.campaign.checkpoint.study.get_or_insert_default()
     }
 
-    /// Time for the next utility: an equal share of the time that is left; `None` means no limit.
+    /// Returns the time for the next utility: an equal share of the time that is left; `None` means
+    /// no limit.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);
         let utilities = &self.settings.utilities;
@@ -268,7 +269,7 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Number of runs of this count, and of this call.
+    /// Returns the number of runs that count for `--runs`, and the number of runs of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);

@@ -17,9 +17,9 @@ use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, T
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
 
-/// Number of chunks that may wait to be committed before the workers pause.
+/// Number of chunks (results of up to 64 runs) that may wait to be committed before workers pause.
 const BACKLOG: usize = 1 << 12;
-/// Longest wait for a report before the screen is updated.
+/// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
 /// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
 /// has the number `p * SPAN + i`.
@@ -74,9 +74,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Commits chunks in the order of their runs. If a time ends the runs, all chunks that were begun
-    /// are committed, and the next call continues after them. Else the chunks after one that was cut
-    /// short are dropped and run again, so that the results stay a function of the seed.
+    /// Commits chunks (results of successive runs) in the order of their runs. If a time ends the
+    /// runs, all chunks that were begun are committed, and the next call continues after them. Else
+    /// the chunks after one that was cut short are dropped and run again, so that the results stay
+    /// a function of the seed.
     fn commit_all(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -108,7 +109,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Commits the chunks that wait for chunks of failed workers.
+    /// Commits, when all workers have ended, the chunks that still wait because chunks before them
+    /// are missing.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -126,13 +128,15 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Whether all runs that were made count, even after runs that were not made.
+    /// Checks whether all runs that were made count, even those after runs that were not made: true
+    /// if a time limit ends the runs.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole. If that fails, none of its runs is counted, and the next call repeats
-    /// them. Returns whether the chunks after it may be committed, too.
+    /// Commits a chunk as a whole: stores its findings and counts its runs. If that fails, none of
+    /// its runs is counted, and the next call repeats them. Returns true if the chunks after it may
+    /// be committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -204,7 +208,7 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Whether a finding is a run that exceeded its time limit but ends.
+/// Checks whether a finding is a run that exceeded its time limit but ends by itself.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
@@ -232,10 +236,10 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
 
 /// A run that does not end within this many times its limit is a hang.
 const HANG_FACTOR: u32 = 10;
-/// Time between two looks at whether the user has stopped.
+/// Time between two checks whether the user has stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A run over its time limit is repeated with a longer limit, to tell hangs from slow runs: so often for
-/// one utility. Later runs count as slow.
+/// Number of runs over their time limit, for one utility, that are repeated with a longer limit to
+/// tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
 /// Number of repetitions with a longer limit for hangs at one position in the program.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
@@ -245,21 +249,22 @@ const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
-    /// Number of repetitions with a longer limit so far.
+    /// Number of runs over their limit that were repeated with a longer one so far.
     asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HangSite {
-    /// Whether a longer run did not end either.
+    /// Whether a run with a longer limit did not end either, so that runs at this position are
+    /// hangs.
     is_real: bool,
-    /// Number of longer runs that ended.
+    /// Number of runs with a longer limit that ended by themselves, and so were only slow.
     slow: u32,
 }
 
 impl Hangs {
-    /// Whether `subject` hangs on `input`, on which it exceeded its time limit at the position of
-    /// `crash`. When `stop` turns true, the answer is false at once.
+    /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
+    /// position of `crash`. When `stop` turns true, the answer is false at once.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -278,7 +283,8 @@ impl Hangs {
     }
 }
 
-/// Whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop` turns true.
+/// Checks whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop`
+/// turns true.
 fn outlasts(
     input: &[u8],
     limits: Limits,
@@ -306,25 +312,25 @@ fn outlasts(
     Ok(false)
 }
 
-/// Number of started servers that a worker retains for later chunks with the same call.
+/// Number of started targets that a worker retains for later chunks with the same call.
 const MAX_STARTED: usize = 4;
 
-/// Results of successive runs with the same call.
+/// Results of successive runs of a utility with the same invocation and options.
 struct Chunk {
-    /// Number of the first run.
+    /// Number of the chunk's first run, counted from the utility's first run.
     first: u64,
     /// Number of runs that the chunk should have.
     planned: u64,
     /// Number of runs made; fewer than planned only if the study was stopped.
     runs: u64,
     findings: Vec<Finding>,
-    /// Counts of each run.
+    /// Counts of each run of the chunk.
     tallies: Vec<Tally>,
     /// Utility and target that were run.
     subject: Subject,
 }
 
-/// What the workers that run a utility share.
+/// State that all worker threads which run a utility share.
 struct WorkerContext<'a> {
     utility: &'a Utility,
     program: &'a Path,
@@ -333,7 +339,7 @@ struct WorkerContext<'a> {
     environment: &'a RunEnvironment,
     /// Number of the next run that no worker has taken.
     next: AtomicU64,
-    /// Number of the first run that is not to be made.
+    /// Runs of the utility with this number and higher ones are not made.
     end: u64,
     stop_condition: StopCondition<'a>,
 }
@@ -353,14 +359,14 @@ impl WorkerContext<'_> {
     }
 }
 
-/// A worker: a thread that runs chunks.
+/// A worker: a thread that runs a utility chunk by chunk (up to 64 runs with the same options).
 struct Worker<'a> {
     shared: &'a WorkerContext<'a>,
-    /// Started servers, the most recently used last.
+    /// Started targets, the most recently used last.
     started: VecDeque<StartedUtility>,
 }
 
-/// A started server for one call.
+/// A started target for one call, that is for one invocation with drawn options.
 struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,
@@ -376,7 +382,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs chunks until none are left, the receiver is gone, or a run fails.
+    /// Runs chunks and reports them, until none are left, the receiver is gone, or a run fails.
     fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
         while self.shared.stop_condition.go_on()
             && let Some((first, count)) = self.shared.take()
@@ -389,7 +395,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs a chunk; if it is cut short, returns the runs made.
+    /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
+    /// made.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
@@ -472,7 +479,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Limits of runs that do not end on an empty input: CPU time and wall time in which a crash counts.
+/// Limits of the runs of a program that does not end on an empty input: CPU time and wall time in
+/// which a crash counts.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
@@ -490,7 +498,7 @@ pub(super) enum Baseline {
 }
 
 impl Baseline {
-    /// Label in reports; `None` if the program ends.
+    /// Returns the label in reports; `None` if the program ends on an empty input.
     pub(super) fn label(self) -> Option<&'static str> {
         match self {
             Baseline::Ends => None,
@@ -500,7 +508,8 @@ impl Baseline {
         }
     }
 
-    /// Limits of the invocation's runs: short ones if the program does not end on an empty input.
+    /// Returns the limits of the invocation's runs: short ones if the program does not end on an
+    /// empty input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {
@@ -512,13 +521,13 @@ impl Baseline {
         }
     }
 
-    /// Whether the program exceeds its time limit on an empty input.
+    /// Checks whether the program exceeds its time limit on an empty input.
     fn is_endless(self) -> bool {
         matches!(self, Baseline::Loops | Baseline::Waits)
     }
 }
 
-/// Runs an invocation on an empty input.
+/// Runs an invocation on an empty input, and returns what the program does then.
 pub(super) fn baseline(
     environment: &RunEnvironment,
     program: &Path,
@@ -540,7 +549,7 @@ pub(super) fn baseline(
 /// commands that cannot be run or die of a signal.
 const HIGH_EXIT: i32 = 126;
 
-/// The counts of one run, which ended with `ended` and was classified as `what`.
+/// Returns the counts of one run, which ended with `ended` and was classified as `what`.
 fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) -> Tally {
     let found = what.map(|what| group_of(what).0);
     let is = |kind: Kind| u64::from(found == Some(kind));

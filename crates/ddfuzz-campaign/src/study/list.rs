@@ -70,7 +70,7 @@ const DEBIAN: &str = include_str!(concat!(
 ));
 
 impl List {
-    /// The bundled list: utilities of Debian 12, each with its package.
+    /// Returns the bundled list: utilities of Debian 12, each with its package.
     pub fn debian() -> List {
         List::parse("debian", DEBIAN)
     }
@@ -115,7 +115,7 @@ impl List {
         list
     }
 
-    /// Names of the utilities that are run, each once, in alphabetical order.
+    /// Returns the names of the utilities that are run, each once, in alphabetical order.
     pub fn utilities(&self) -> BTreeSet<&str> {
         let entries = self.entries.iter();
         entries.map(|listed| listed.utility.as_str()).collect()
@@ -186,7 +186,8 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     })
 }
 
-/// Adds the placeholder for the file as last argument, like `run.py`, unless the line has one.
+/// Adds the placeholder for each input file as last argument, like `run.py`, unless the line has
+/// one.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
     let placed = args.iter().filter(|word| *word == FILE).count();
     let expected = match (channel, placed) {
@@ -208,7 +209,7 @@ fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result
     Ok(())
 }
 
-/// Splits off the first word.
+/// Splits off the first word; returns it and the rest of the text.
 fn first(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace)
@@ -233,7 +234,7 @@ fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     }
 }
 
-/// A directive, for the lines after it.
+/// A directive in a list of utilities, which applies to the lines after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Directive {
     Package(Option<String>),
@@ -289,7 +290,7 @@ impl Pending {
         }
     }
 
-    /// Applies the directives to a line.
+    /// Applies the directives to a line, and returns it.
     fn add_to(&self, mut listed: Listed) -> Listed {
         listed.package.clone_from(&self.package);
         listed.invocation.pool.extend(self.options.iter().cloned());
@@ -415,9 +416,9 @@ const ENDINGS: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// Keys that end a terminal program (given by name or path) from most of its states; empty if none are
-/// known. Afterwards every terminal gets an end of file, a hang-up and SIGKILL. Keys that have no
-/// meaning in a state are mostly harmless, so one text serves many states.
+/// Returns keys that end a terminal program (given by name or path) from most of its states; empty
+/// if none are known. Afterwards every terminal gets an end of file, a hang-up and SIGKILL. Keys
+/// that have no meaning in a state are mostly harmless, so one text serves many states.
 fn ending_keys(utility: &str) -> &'static [u8] {
     let name = base(utility);
     let found = ENDINGS

@@ -19,25 +19,26 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// After a short study, all minimizations together get this fraction (1/5) of the time of the runs.
+/// After a short study, all minimizations together get the time of the runs divided by this number.
 const SHARE: u32 = 5;
-/// Shortest time for all minimizations together.
+/// Shortest time for all minimizations of a study together.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
-    /// Minimizes groups whose founder is a run.
+    /// Minimizes the groups of crashes whose founder (first finding) is a run.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
     }
 
-    /// Minimizes all other groups: hangs, memory blow-ups, and groups that only a minimization slipped
-    /// into. If a time limits the study, all of them share the budget of
+    /// Minimizes all other groups: hangs, memory blow-ups, and groups that only a minimization has
+    /// met. If a time limits the study, all of them share the budget of
     /// [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
 
-    /// Time for several minimizations together; `None` (no limit) if no time limits the study.
+    /// Returns the time for several minimizations together; `None` (no limit) if no time limits the
+    /// study.
     pub(super) fn budget_of_all(&self) -> Option<Duration> {
         let minimizing = &self.settings.minimizing;
         let budget = minimizing
@@ -46,8 +47,8 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
-    /// Minimizes entries until none are left or `budget` is used up; with `last` also those that are
-    /// minimized last ([`pending`](crate::schedule::pending)).
+    /// Minimizes entries of all groups until none are left or `budget` is used up; with `last` also
+    /// those that come after all others ([`pending`](crate::schedule::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,
@@ -183,8 +184,8 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Time for several minimizations together if one gets `budget`: in a `hurried` study at most a share
-/// of the time `fuzzed`.
+/// Returns the time for several minimizations together if one gets `budget`: in a `hurried` study
+/// at most a share of the time `fuzzed`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / SHARE).max(LEAST)),
@@ -192,7 +193,7 @@ fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     }
 }
 
-/// The shorter of two times; `None` means no limit.
+/// Returns the shorter of two times; `None` means no limit.
 fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
@@ -271,7 +272,8 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Measures the reproducers that an earlier call has minimized but not measured.
+    /// Measures how often those reproducers fail that an earlier call has minimized but not
+    /// measured.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {
@@ -281,7 +283,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// The entry with the smallest reproducer of each group of this study that is not measured.
+    /// Returns, for each group of this study whose failure rate is not measured, the entry with the
+    /// smallest reproducer.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();

@@ -11,7 +11,8 @@ use ddfuzz_exec::{Channel, SEPARATOR};
 
 /// Number of successive runs with the same options; a server is started for each chunk of runs.
 const CHUNK: u64 = 64;
-/// As [`CHUNK`], for runs at a terminal, which take longer than a start.
+/// Number of successive runs at a terminal with the same options; a start takes less time than
+/// these.
 const CHUNK_OF_KEYS: u64 = 16;
 
 /// Ranges of input lengths in bytes, each with the greatest value of a random byte that chooses it:
@@ -22,13 +23,14 @@ const LENGTHS: [(u64, u64, u8); 4] = [
     (10_000, 100_000, 252),
     (100_000, 1_000_000, 255),
 ];
-/// As [`LENGTHS`], for keystrokes, in keys: many crashes need few keys.
+/// Ranges of the numbers of keys in an input of keystrokes, each with the greatest value of a
+/// random byte that chooses it: many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
 /// Which inputs and options the runs of a study get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyPlan {
-    /// Seed of the study.
+    /// Seed of the random numbers from which inputs and options are drawn.
     pub seed: u64,
     /// Greatest length of inputs that are drawn, in bytes.
     pub max_len: u64,
@@ -36,7 +38,7 @@ pub struct StudyPlan {
     pub set: Arc<[InputName]>,
 }
 
-/// How the utility is called in a chunk of runs.
+/// How the utility is called in a chunk of runs: by which invocation, and with which options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Index into [`Utility::invocations`].
@@ -60,7 +62,7 @@ pub enum StudyInput {
 }
 
 impl StudyInput {
-    /// Name of the input's kind in reports.
+    /// Returns the name of the input's kind in reports.
     pub fn kind(&self) -> String {
         match self {
             StudyInput::Empty => "empty".to_owned(),
@@ -110,7 +112,7 @@ fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
 }
 
 impl StudyPlan {
-    /// Number of successive runs of a utility with the same call.
+    /// Returns the number of successive runs of a utility with the same invocation and options.
     pub fn chunk(&self, utility: &Utility) -> u64 {
         match utility
             .invocations
@@ -122,8 +124,9 @@ impl StudyPlan {
         }
     }
 
-    /// The call of a chunk of runs: the invocations take turns, and each option is drawn with
-    /// probability 1/2. The first chunk of each invocation has no drawn options.
+    /// Returns the call (invocation and options) of a chunk of runs: the invocations take turns,
+    /// and each option is drawn with probability 1/2. The first chunk of each invocation has no
+    /// drawn options.
     pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
         let invocations = utility.invocations.len().max(1) as u64;
         let invocation = (chunk % invocations) as usize;
@@ -145,7 +148,7 @@ impl StudyPlan {
         Call { invocation, drawn }
     }
 
-    /// The input of run `run`. The first input of each invocation is empty.
+    /// Returns the name of the input of run `run`. The first input of each invocation is empty.
     pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
         let chunk = run / self.chunk(utility);
         if run.is_multiple_of(self.chunk(utility)) && chunk < utility.invocations.len() as u64 {
@@ -186,7 +189,7 @@ impl StudyPlan {
         }
     }
 
-    /// Draws an input of the classic generator from 26 random bytes.
+    /// Draws an input of the classic generator from 26 random bytes, from index `at` on.
     fn classic(&self, draw: &Draw<64>, at: usize) -> InputName {
         InputName {
             kind: Kind::ALL[usize::from(draw.0[at + 25]) % Kind::ALL.len()],

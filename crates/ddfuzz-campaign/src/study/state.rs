@@ -17,11 +17,11 @@ use ddfuzz_store::{GroupTally, Kind, Reader, Replayed, UtilityRecord, is_refusal
 pub(crate) struct StudyState {
     /// Record of each utility, in the order of the list.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Number of runs of each utility before the present count.
+    /// Number of runs of each utility made before those that are counted together for `--runs`.
     before: Vec<u64>,
-    /// Number of runs of each utility in the present count; `None` if only a time limits them.
+    /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether the present count is unfinished.
+    /// Whether the runs that `--runs` asks for are not complete yet.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,8 @@ pub(crate) struct StudyState {
 }
 
 impl StudyState {
-    /// Begins a count of the runs of these utilities, or continues an unfinished one.
+    /// Begins to count the runs of these utilities for `--runs` from 0, or continues an unfinished
+    /// count.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -83,34 +84,35 @@ impl StudyState {
         }
     }
 
-    /// Index of the record of a utility.
+    /// Returns the index of the record of a utility; `None` if it has none.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
     }
 
-    /// Number of the next run of a utility.
+    /// Returns the number of the next run of the utility at index `at`.
     pub(super) fn next(&self, at: usize) -> u64 {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Skips `runs` runs of a utility.
+    /// Skips `runs` runs of the utility at index `at`: later runs have higher numbers.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
 
-    /// Number of the first run of a utility after the present count.
+    /// Returns the number of the first run of the utility at index `at` that `--runs` does not ask
+    /// for any more; `u64::MAX` if only a time limits the runs.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
-    /// Whether only a time limits the runs of a utility.
+    /// Checks whether only a time limits the runs of the utility at index `at`.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
 
-    /// Number of runs of the present count.
+    /// Returns the number of runs made of those that are counted together for `--runs`.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }
@@ -119,7 +121,7 @@ impl StudyState {
         self.utilities.iter().map(runs).sum()
     }
 
-    /// Number of these utilities that the present count still has to run.
+    /// Returns how many of these utilities are still to be run.
     pub(super) fn left(&self, utilities: &[Utility]) -> usize {
         let runs = |it: &&Utility| it.skip_reason.is_none() && it.path.is_some();
         let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
@@ -144,8 +146,8 @@ impl StudyState {
         }
     }
 
-    /// Whether the failure rate of a group's reproducer is missing. A group that this study has no runs
-    /// of belongs to it only if a minimization has `slipped` into the group.
+    /// Checks whether the failure rate of a group's reproducer is missing. A group that this study
+    /// has no runs of belongs to it only if a minimization has `slipped` into the group.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -157,13 +159,13 @@ impl StudyState {
         }
     }
 
-    /// Records that the present count is complete.
+    /// Records that the runs which `--runs` asks for are complete.
     pub(super) fn end_count(&mut self) {
         self.under_way = false;
     }
 }
 
-/// Number of runs of a utility.
+/// Returns the number of runs of a utility so far.
 pub(super) fn runs(record: &UtilityRecord) -> u64 {
     record.tallies.iter().map(|tally| tally.runs).sum()
 }
@@ -171,7 +173,7 @@ pub(super) fn runs(record: &UtilityRecord) -> u64 {
 /// The result of one call of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySummary {
-    /// Number of runs of this count.
+    /// Number of runs made that count for `--runs`, which several calls may share.
     pub runs: u64,
     /// Number of runs made by this call.
     pub runs_of_call: u64,
@@ -179,7 +181,7 @@ pub struct StudySummary {
     pub fuzzed: Duration,
     /// Number of groups of crashes that no completed call has reported before.
     pub new_groups: u64,
-    /// Number of runs of this count that crashed in a group known before.
+    /// Number of those of the `runs` that crashed in a group known before.
     pub known_crashes: u64,
     /// Whether the user stopped the call.
     pub interrupted: bool,
@@ -187,12 +189,12 @@ pub struct StudySummary {
     pub out_of_time: bool,
     /// Whether the disk was full until the time was over: some findings may not be stored.
     pub out_of_room: bool,
-    /// Ways of execution that were used, each once.
+    /// Ways to execute targets that were used, each once.
     pub ways: Vec<Way>,
 }
 
 impl StudySummary {
-    /// Runs per second of this call.
+    /// Returns the number of runs of this call per second of running utilities.
     pub fn runs_per_s(&self) -> f64 {
         self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
     }

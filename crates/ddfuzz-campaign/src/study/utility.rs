@@ -17,7 +17,7 @@ use ddfuzz_exec::{
 pub struct Utility {
     /// Name in the list, or as the user wrote it.
     pub name: String,
-    /// Position in the whole list, from 0.
+    /// Position of the utility in the whole list, from 0.
     pub place: u64,
     /// Debian package that contains the utility.
     pub package: Option<String>,
@@ -31,7 +31,7 @@ pub struct Utility {
     pub interactive_only: bool,
     /// How inputs reach the utility; empty if it is in no list.
     pub invocations: Vec<Invocation>,
-    /// Number of runs in this count; `None` if only a time limits them.
+    /// Number of runs that the user asks for (`--runs`); `None` if only a time limits them.
     pub runs: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// Label of the reason in reports.
+    /// Returns the label of the reason in reports.
     pub fn label(&self) -> &'static str {
         match self {
             SkipReason::Missing => "missing",
@@ -62,7 +62,7 @@ impl SkipReason {
         }
     }
 
-    /// Explanation for the user, if the reason has one.
+    /// Returns the explanation for the user, if the reason has one.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -85,7 +85,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Name of the channel in the configuration lines of the studies.
+    /// Returns the name of the channel in the configuration lines of the studies.
     pub fn name(&self) -> String {
         match &self.channel {
             Channel::Plain if self.takes_file() => "file".to_owned(),
@@ -96,7 +96,7 @@ impl Invocation {
         }
     }
 
-    /// Whether the input consists of keystrokes at a terminal.
+    /// Checks whether the input consists of keystrokes at a terminal.
     pub fn is_terminal(&self) -> bool {
         matches!(self.channel, Channel::Terminal(_))
     }
@@ -106,13 +106,13 @@ impl Invocation {
         self.args.iter().any(is_file)
     }
 
-    /// All arguments, and all words of options that may be drawn.
+    /// Returns all arguments, and all words of options that may be drawn.
     pub fn words(&self) -> Vec<OsString> {
         let drawn = self.pool.iter().flatten();
         self.args.iter().chain(drawn).cloned().collect()
     }
 
-    /// The arguments with the options that have the indices `drawn`.
+    /// Returns the arguments with the options that have the indices `drawn`.
     pub fn args_with(&self, drawn: &[usize]) -> Vec<OsString> {
         let at = self.pool_at.min(self.args.len());
         let options = drawn.iter().filter_map(|option| self.pool.get(*option));
@@ -135,8 +135,8 @@ pub struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// The target for an invocation of `program`, with the options that have the indices `drawn`. It
-    /// inherits no environment variables.
+    /// Returns the target for an invocation of `program`, with the options that have the indices
+    /// `drawn`. It inherits no environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
@@ -163,7 +163,8 @@ impl RunEnvironment {
 /// Commands that leave many interactive programs; a program that reads stdin reads them.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Invocations of a utility that is in no list, and whether the utility works only at a terminal.
+/// Returns invocations of a utility that is in no list, and true if the utility works only at a
+/// terminal.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -190,8 +191,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Whether a program calls terminal functions, and without a terminal fails without reading its
-/// input.
+/// Checks whether a program calls terminal functions, and without a terminal fails without reading
+/// its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,
@@ -217,7 +218,7 @@ pub struct Selection {
     pub names: Vec<String>,
     /// Debian packages of which all programs are studied.
     pub packages: Vec<String>,
-    /// Whether to add all programs of installed packages.
+    /// Whether to add all programs of installed packages, also those in no list.
     pub unlisted: bool,
     /// Whether to leave out utilities that are not installed.
     pub installed: bool,
@@ -232,7 +233,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The selected utilities, each once and with its position.
+    /// Returns the selected utilities, each once and with its position.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
@@ -274,7 +275,7 @@ impl Selection {
         requested
     }
 
-    /// All valid lines of the list, also denied ones.
+    /// Returns all valid lines of the list, also denied ones.
     fn lines(&self) -> impl Iterator<Item = &Listed> {
         let denied = self.list.skipped.iter().filter_map(|it| it.denied.as_ref());
         self.list.entries.iter().chain(denied)
@@ -318,7 +319,8 @@ impl Selection {
         }
     }
 
-    /// Why a utility is not run, apart from its installed program; `None` if it may be.
+    /// Returns why a utility is not run, if its name, its arguments or the chosen channels are the
+    /// reason; `None` if it may be run. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,
@@ -344,8 +346,8 @@ impl Selection {
         self.denial_of(name, path, &line.invocation.words())
     }
 
-    /// Why a utility could do harm with these words as arguments: by its name, and by the name of the
-    /// program that it links to.
+    /// Returns why a utility could do harm with these words as arguments, by its name or by the
+    /// name of the program that it links to; `None` if it could not, or is allowed.
     fn denial_of(
         &self,
         name: &str,
@@ -361,7 +363,8 @@ impl Selection {
         })
     }
 
-    /// Path of the program with a name: in the directories of [`Selection::path`] first, like a shell.
+    /// Finds the path of the program with a name: in the directories of [`Selection::path`] first,
+    /// like a shell.
     fn find(&self, name: &str) -> Option<PathBuf> {
         if name.contains('/') {
             let found = installed::find(name)?;
@@ -374,7 +377,7 @@ impl Selection {
     }
 }
 
-/// Whether a channel, with its name in lists, is among the chosen channels; empty means all.
+/// Checks whether a channel, with its name in lists, is among the chosen channels; empty means all.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)
@@ -384,7 +387,7 @@ fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
-/// Whether a program is setuid or setgid.
+/// Checks whether a program is setuid or setgid.
 fn is_privileged(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let facts = path.metadata();

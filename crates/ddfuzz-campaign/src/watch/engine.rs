@@ -26,7 +26,8 @@ use ddfuzz_triage::Key;
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for the minimizing thread before the screen is updated.
 const MINIMIZER_TICK: Duration = Duration::from_millis(200);
-/// Number of searches, after the producer has ended, that wait for a file to stop changing.
+/// Number of searches for files, after the watched fuzzer has ended, that still wait for a file to
+/// stop changing.
 const LAST_LOOKS: u32 = 10;
 
 /// The engine's ends of the channels to the examiner threads and the minimizing thread.
@@ -37,12 +38,12 @@ pub(super) struct Channels {
     pub(super) replies: Receiver<MinimizerReply>,
 }
 
-/// Why no more files are examined.
+/// Why a watch examines no more files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// The producer has ended, and all its files are examined.
+    /// The producer (the watched fuzzer) has ended, and all its files are examined.
     Ended,
-    /// The time is over.
+    /// The user's time limit for the watch is over.
     Time,
     /// A condition of `--until` is met.
     Until(Until),
@@ -60,19 +61,20 @@ pub(super) struct WatchEngine<'a> {
     files: FileQueue,
     minimize_queue: MinimizeQueue,
     producing: Producing,
-    /// Number of searches since the producer has ended.
+    /// Number of searches for files since the producer (the watched fuzzer) has ended.
     last_looks: u32,
     /// Why no more files are examined; `None` while they are.
     over: Option<EndReason>,
-    /// Results that wait for a result before them to be committed, by task number.
+    /// Results of examiner threads that wait until the results of earlier tasks are committed, by
+    /// task number.
     early: BTreeMap<u64, ExaminedInput>,
     /// Number of the next task to commit.
     next: u64,
     /// How long the call watched; `None` while it watches.
     watched: Option<Duration>,
-    /// Whether there are results that the saved checkpoint does not count.
+    /// Whether there are committed results that the saved checkpoint does not count.
     unsaved: bool,
-    /// Number of inputs that earlier calls have examined.
+    /// Number of inputs that earlier calls (invocations of ddfuzz) have examined.
     first: u64,
 }
 
@@ -122,7 +124,8 @@ impl<'a> WatchEngine<'a> {
         Ok(engine)
     }
 
-    /// Major and minor keys of crashes that reproduce each time and have a record.
+    /// Returns the major and minor keys of crashes that reproduce each time and have a crash
+    /// record.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }
@@ -195,7 +198,8 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Searches the sources if a search is due; ends the watch after the last search.
+    /// Searches the sources for files if a search is due; ends the watch if the watched fuzzer has
+    /// ended and all files are examined.
     fn search(&mut self) {
         // The producer was asked before the search, so the search sees all its files.
         let ended = self.producing == Producing::Ended;
@@ -217,7 +221,7 @@ impl<'a> WatchEngine<'a> {
         self.over = Some(EndReason::Ended);
     }
 
-    /// Whether all files found so far are examined and committed.
+    /// Checks whether all files found so far are examined and their results committed.
     fn is_idle(&self) -> bool {
         self.files.left() == 0 && self.next == self.files.handed_out()
     }
@@ -233,8 +237,8 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Ignores errors after the user has stopped the call: of a full disk, and of a target that
-    /// Ctrl-C has reached as well.
+    /// Returns `result`, but success in place of an error that the user's stop or the end of the
+    /// time explains: of a full disk, and of a target that Ctrl-C has reached as well.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -245,7 +249,8 @@ impl<'a> WatchEngine<'a> {
 
 // Commits in the order in which the files were found.
 impl<'a> WatchEngine<'a> {
-    /// Waits for a result, and commits the results that are next.
+    /// Waits for a result of the examiner threads; commits all results whose turn it is, in the
+    /// order in which the files were found.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -274,7 +279,8 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Files the result of an input, counts it, and records it in the journal of triage.
+    /// Stores the result of an input in its group, counts it, and records it in the journal of
+    /// triage.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
@@ -314,7 +320,7 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Repeats `write` until the disk has space for it.
+    /// Repeats `write` (to the output directory) while it fails because the disk is full.
     fn with_space<T, E: DiskFullError>(
         &mut self,
         mut write: impl FnMut(&mut ContentRegistry<'a>) -> Result<T, E>,
@@ -332,7 +338,7 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Saves the counts if there are new ones. `ended`: the call is complete.
+    /// Saves the counts of runs if there are new ones. `ended`: the call is complete.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;
@@ -400,7 +406,7 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Whether the watch ended, with the result `done`, because the program was rebuilt.
+    /// Checks whether the watch ended, with the result `done`, because the program was rebuilt.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let failed = done.as_ref().is_err_and(is_of_target);
         if !self.session.stopped() && failed && self.build.is_another() {
@@ -428,15 +434,15 @@ impl WatchEngine<'_> {
     }
 }
 
-/// Groups that wait to be minimized.
+/// The entries (stored findings) that wait to be minimized, and the state of the minimizing thread.
 #[derive(Default)]
 struct MinimizeQueue {
     queue: VecDeque<EntryId>,
     /// The entry that the minimizing thread works on.
     ordered: Option<EntryId>,
-    /// All entries that were queued in this call.
+    /// All entries that were queued for minimization in this call.
     taken: HashSet<EntryId>,
-    /// Time spent on minimization.
+    /// Time that this call has spent on minimization.
     spent: Duration,
     /// Number of entries minimized since the watch ended.
     done: u64,
@@ -453,7 +459,7 @@ impl MinimizeQueue {
         }
     }
 
-    /// Number of entries that wait or are being minimized.
+    /// Returns the number of entries (stored findings) that wait to be or are being minimized.
     fn waiting(&self) -> u64 {
         self.queue.len() as u64 + u64::from(self.ordered.is_some())
     }
@@ -461,8 +467,8 @@ impl MinimizeQueue {
 
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
-    /// Whether the group of an entry is minimized at all. Leaks are not: they are looked for when a
-    /// process ends, and searches run many inputs in one process.
+    /// Checks whether the group of an entry is minimized at all. Muted groups are not, nor leaks:
+    /// they are looked for when a process ends, and searches run many inputs in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()
@@ -471,8 +477,8 @@ impl WatchEngine<'_> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Queues the founders that an earlier call left to be minimized, if groups are minimized while
-    /// files are watched for.
+    /// Queues the founders (first findings of groups) that an earlier call left to be minimized, if
+    /// groups are minimized while files are watched for.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         if matches!(self.settings.when, When::After | When::Off) {
             return Ok(());
@@ -486,8 +492,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Sends the next entry to the minimizing thread, if the thread is free. Groups that only a
-    /// minimization slipped into, hangs and memory blow-ups are sent only when the engine is `idle`.
+    /// Sends the next entry to the minimizing thread, if the thread is free. Hangs, memory
+    /// blow-ups, and groups found only by minimizing others are sent only if all found files are
+    /// examined (`idle`).
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
         if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
@@ -503,8 +510,8 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the next entry of any kind; only one, since its minimization may slip into further
-    /// groups.
+    /// Queues the next entry to minimize from all groups of the output directory; only one, since
+    /// its minimization may find crashes of further groups.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {

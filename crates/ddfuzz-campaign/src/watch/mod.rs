@@ -34,9 +34,9 @@ use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
 
-/// Watches until the producer has ended and all its files are examined, the time is over, a condition
-/// of `--until` is met, or `stop` turns true. Then minimizes the groups that are left, unless `stop`
-/// is true.
+/// Examines the files that another fuzzer, the producer, drops, until it has ended and all its
+/// files are examined, the time is over, a condition of `--until` is met, or `stop` turns true.
+/// Then minimizes the groups that are left, unless `stop` is true.
 ///
 /// The caller must install a bundled program in the store before. Contents that the journal of the
 /// output directory records for `campaign` and the same target are not run again.
@@ -62,7 +62,8 @@ pub fn watch(
     }
 }
 
-/// Watches with one build of the program; returns `None` when the program was rebuilt.
+/// Watches for files with one build of the program; returns `None` when the program was rebuilt and
+/// the watch has to start again.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
     settings: &Watching,
@@ -97,17 +98,17 @@ fn watch_build(
     })
 }
 
-/// A content to run.
+/// The content of a file, which an examiner thread is to run.
 struct Task {
     /// Number of the task in the order of commits, from 0.
     at: u64,
-    /// File with the content.
+    /// File that the content was read from.
     file: Input,
     content: ContentHash,
     bytes: Vec<u8>,
 }
 
-/// The result of a task.
+/// A task and the result of running its input.
 struct ExaminedInput {
     task: Task,
     judged: Judged,
@@ -184,7 +185,8 @@ pub struct Watching {
     pub sources: Vec<PathBuf>,
     /// Greatest length of an input, in bytes; larger files are not run.
     pub max_len: u64,
-    /// Whether to look for leaks in all inputs that do not crash; else only in files named as leaks.
+    /// True: look for memory leaks in all inputs that do not crash. False: only in files whose
+    /// names say that they show a leak.
     pub leaks: bool,
     /// Wall time that this call watches; `None` means no limit.
     pub time: Option<Duration>,
@@ -201,8 +203,8 @@ pub struct Watching {
     pub minimizing: Minimizing,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
-    /// Whether a full disk is waited for; else it is an error. A watch beside a running fuzzer should
-    /// wait; a watch of finished files can just be repeated.
+    /// Whether to wait while the disk is full; else a full disk is an error. A watch beside a
+    /// running fuzzer should wait; a watch of finished files can just be repeated.
     pub waits_for_room: bool,
 }
 
@@ -215,9 +217,9 @@ pub enum Producing {
     Ended,
 }
 
-/// The fuzzer that drops the files.
+/// A fuzzer that drops files, which a watch then examines.
 pub trait Producer {
-    /// Returns whether more files may come; called several times a second.
+    /// Returns whether the fuzzer may drop more files; called several times a second.
     ///
     /// # Errors
     /// When it is useless to go on watching; the watch then ends with the error.
@@ -229,8 +231,8 @@ pub trait Producer {
         Vec::new()
     }
 
-    /// Number of runs that the fuzzer has made; 0 if unknown, and then the summary counts the examined
-    /// inputs as runs.
+    /// Returns the number of runs that the fuzzer has made; 0 if unknown, and then the summary
+    /// counts the examined inputs as runs.
     fn runs(&self) -> u64;
 }
 

@@ -19,12 +19,12 @@ struct KnownCrash {
     ended: Ended,
 }
 
-/// The contents that were run, and the crashes and groups that they led to.
+/// The contents of files that a watch has run, and the crashes and groups that they led to.
 pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
     name: String,
     target: &'a Target,
-    /// Hash of the program and its limits.
+    /// Hash of the target: its program, arguments, environment and limits.
     identity: ContentHash,
     pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
@@ -35,8 +35,9 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads what earlier calls of the campaign have run. The counts come from the journal, which lacks
-    /// at most one input that is filed.
+    /// Reads from the journal of triage what earlier calls of the campaign have run, and counts the
+    /// runs of each group. The journal lacks at most one input, whose finding was stored just
+    /// before a call was killed.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -94,17 +95,20 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Major and minor keys of crashes that reproduce each time and have a record.
+    /// Returns the major and minor keys of crashes that reproduce each time and have a crash
+    /// record.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.crashes.keys().copied().collect()
     }
 
-    /// Marks a content as run; returns false if it was marked before.
+    /// Marks the content of a file, given by its hash, as run; returns false if it was marked
+    /// before.
     pub(super) fn mark(&mut self, content: ContentHash) -> bool {
         self.contents.insert(content)
     }
 
-    /// Translates a result into a finding (`None` if the input passed) and a line of the journal.
+    /// Translates an examiner's result into a finding (`None` if the input passed) and a line of
+    /// the journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -155,7 +159,7 @@ impl<'a> ContentRegistry<'a> {
         self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 
-    /// Writes the script that reproduces a finding.
+    /// Writes the script that reproduces a stored finding into the finding's directory.
     pub(super) fn write_script(&mut self, stored: &Stored) -> Result<(), StoreError> {
         let target = self.target.by_main();
         lock(self.store)
@@ -163,8 +167,9 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Records an input as done, after its finding is filed: if the call is killed in between, the next
-    /// call runs the input again and files it in the same place.
+    /// Records in the journal of triage that an input is done, after its finding is stored: if the
+    /// call is killed in between, the next call runs the input again and stores it in the same
+    /// place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;
@@ -182,7 +187,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Saves the counts and syncs the journal. `ended`: whether the call is complete.
+    /// Saves the counts of runs and syncs the journal of triage. `ended`: whether the call is
+    /// complete.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {

@@ -14,11 +14,12 @@ use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
 use ddfuzz_store::report::size;
 
-/// Shortest pause between two searches; a file that has not changed meanwhile counts as complete.
+/// Shortest pause between two searches for files; a file that has not changed meanwhile counts as
+/// complete.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A pause is this many times as long as the search before it, within [`PAUSE`] and [`LONGEST`].
 const SHARE: u32 = 10;
-/// Longest pause between two searches.
+/// Longest pause between two searches for files.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A file that has not changed between two searches.
@@ -27,14 +28,14 @@ pub(super) struct SettledFile {
     pub(super) stamp: FileStamp,
 }
 
-/// The result of one search.
+/// The result of one search for files.
 #[derive(Default)]
 pub(super) struct SearchResult {
     /// Files to run, in the order of the sources, and of names within each source.
     pub(super) settled: Vec<SettledFile>,
     /// Files that are new or have changed since the last search.
     pub(super) moving: Vec<PathBuf>,
-    /// Notes that the user has not seen yet.
+    /// Notes on paths that cannot be searched, which the user has not seen yet.
     pub(super) notes: Vec<String>,
 }
 
@@ -69,7 +70,7 @@ impl Sources {
         }
     }
 
-    /// Adds sources; ignores those that are known already.
+    /// Adds files or directories to search; ignores those that are known already.
     pub(super) fn add(&mut self, paths: Vec<PathBuf>) {
         for path in paths.iter().map(absolute) {
             if !self.paths.contains(&path) {
@@ -139,8 +140,8 @@ impl Sources {
         found
     }
 
-    /// Whether a file is hidden, and so probably a temporary file of a fuzzer. A file that is itself a
-    /// source, or is named like a crash file, does not count as hidden.
+    /// Checks whether a file is hidden, and so probably a temporary file of a fuzzer. A file that
+    /// is itself a source, or is named like a crash file, does not count as hidden.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -174,12 +175,13 @@ impl FileQueue {
         self.sources.add(files);
     }
 
-    /// Whether the next search is due.
+    /// Checks whether the next search for files is due.
     pub(super) fn is_due(&self) -> bool {
         Instant::now() >= self.sources.due
     }
 
-    /// Searches the sources; returns the files that may still be written to.
+    /// Searches the sources, and queues files that have stopped changing; returns the files that
+    /// may still be written to.
     pub(super) fn search(&mut self, screen: &mut dyn Screen) -> Vec<PathBuf> {
         let result = self.sources.search();
         for note in result.notes {
@@ -189,7 +191,7 @@ impl FileQueue {
         result.moving
     }
 
-    /// Empties the queue; the next search finds all files again.
+    /// Empties the queue of files to run, and lets the next search find all files again.
     pub(super) fn restart(&mut self) {
         self.sources.taken.clear();
         self.files.clear();
@@ -200,12 +202,12 @@ impl FileQueue {
         self.files.len() as u64 + u64::from(self.blocked.is_some())
     }
 
-    /// Number of tasks that were handed out.
+    /// Returns the number of tasks (files to run) that were handed out to the examiner threads.
     pub(super) fn handed_out(&self) -> u64 {
         self.handed_out
     }
 
-    /// Hands out as many tasks as the channel takes.
+    /// Hands out queued files as tasks to the examiner threads, as many as their channel takes.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
@@ -229,7 +231,7 @@ impl FileQueue {
         }
     }
 
-    /// Reads the next file whose content was not run before.
+    /// Reads the next queued file whose content was not run before; `None` if there is none.
     fn read_next(
         &mut self,
         registry: &mut ContentRegistry<'_>,
@@ -263,7 +265,7 @@ impl FileQueue {
     }
 }
 
-/// Note about a file that cannot be run.
+/// Returns the note to the user that a file is not run, and why.
 fn unread(path: &Path, why: &Unread) -> String {
     let why = match why {
         Unread::TooLarge { limit } => {

@@ -22,20 +22,21 @@ use ddfuzz_model::files::{Appender, FileError, regular};
 use ddfuzz_store::StoreError;
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
-/// Inputs per batch: a batch is run once, then again.
+/// Number of inputs in a batch: all are run once before any is run again.
 const TOGETHER: usize = 4096;
-/// Least time between the first two rounds, so that a program that prints the time in seconds
-/// prints another one.
+/// Least time between an input's first and second run, so that a program that prints the time in
+/// seconds prints another one.
 const APART: Duration = Duration::from_millis(1100);
-/// Time between two checks of `stop` while waiting.
+/// Time between two checks of the user's stop flag while waiting for the next runs.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The target to measure, and how it is run.
+/// The target whose behaviour is measured, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
     /// The program to run, with its arguments and limits.
     pub target: Target,
-    /// How the target is executed.
+    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
+    /// function.
     pub way: Way,
     /// Number of threads that run inputs; it changes no result.
     pub jobs: usize,
@@ -44,18 +45,18 @@ pub struct BehaviourSettings {
 /// One input of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
-    /// Path of its file.
+    /// Path of the input's file.
     pub path: PathBuf,
-    /// Hash of its content.
+    /// Hash of the input's content.
     pub content: ContentHash,
     /// Length of the input, in bytes.
     pub size: u64,
 }
 
-/// Whether and how the target behaved on one input.
+/// Result of measuring how the target behaves on one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// How the target behaves; a failing run is the last run of its input.
+    /// How the target behaves on the input; if a run fails, the input is not run again.
     Behaves(Box<Behaviour>),
     /// The input's file was removed or changed.
     Gone,
@@ -65,7 +66,7 @@ pub enum Measured {
 /// `told` with the result of each, in order. Each run has a separate process. Results depend on the
 /// content and the target only.
 ///
-/// Returns false if the user stopped it before all were measured.
+/// Returns false if the user stopped it before all inputs were measured.
 ///
 /// # Errors
 /// When the target cannot be run, or the journal cannot be written (it keeps earlier results), and
@@ -119,14 +120,15 @@ pub fn measure(
 
 /// Progress of measuring one input of a batch.
 enum InputState {
-    /// Observations of the runs so far.
+    /// What the runs of the input so far showed.
     Runs(Vec<Observed>),
     /// The input's file was removed or changed.
     Gone,
 }
 
 impl InputState {
-    /// Whether the input needs no more runs.
+    /// Returns true if the input needs no more runs: three were made, one failed, or the file is
+    /// gone.
     fn is_done(&self) -> bool {
         match self {
             InputState::Gone => true,
@@ -138,7 +140,7 @@ impl InputState {
         }
     }
 
-    /// Returns the result; `None` if the input needs more runs.
+    /// Returns how the target behaves on the input; `None` if the input needs more runs.
     fn measured(&self) -> Option<Measured> {
         match self {
             InputState::Gone => Some(Measured::Gone),
@@ -182,7 +184,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input once that needs more runs.
+    /// Runs each input of the batch once that needs more runs, by one thread per runner.
     fn run_round(
         &self,
         round: Round,
@@ -241,7 +243,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns the result of each input; `None` if it was not measured completely.
+    /// Returns how the target behaves on each input of the batch; `None` if not all its runs were
+    /// made.
     fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
@@ -250,19 +253,19 @@ impl Batch {
     }
 }
 
-/// How the target is run in one of the three rounds of runs.
+/// How the target is run in one of the three runs of each input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Without a tracer, and with randomized addresses.
+    /// The run has no tracer, and randomized addresses.
     Randomized,
-    /// With a tracer that records the stacks of reads, and with more time.
+    /// The run has a tracer that records the stacks of reads, and more time.
     Watched,
 }
 
 impl Round {
-    /// Rounds for each input. The first has the normal time limit and finds hangs; its randomized
-    /// addresses show output that depends on addresses. Stacks are relative to modules, so
-    /// addresses do not matter there.
+    /// The three runs of each input. The first has the normal time limit and finds hangs; its
+    /// randomized addresses show output that depends on addresses. Stacks are relative to modules,
+    /// so addresses do not matter there.
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
@@ -271,7 +274,7 @@ pub(super) struct BehaviourRunner {
     target: Traceable,
     /// The tracer of reads; `None` if the target receives inputs in memory.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer, and of traced runs.
+    /// Time limit of runs without a tracer.
     time: TimeLimit,
     patient: TimeLimit,
 }
@@ -281,6 +284,8 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
 impl BehaviourRunner {
+    /// Prepares a target for runs whose output is captured, and whose reads can be traced.
+    ///
     /// # Errors
     /// When the program is missing or cannot be executed.
     pub(super) fn new(target: &Target, way: Way) -> Result<BehaviourRunner, ExecError> {
@@ -297,7 +302,7 @@ impl BehaviourRunner {
         })
     }
 
-    /// Runs the target once on an input, and returns what it did.
+    /// Runs the target once on an input, traced or not as `round` says, and returns what it did.
     pub(super) fn run(&mut self, input: &[u8], round: Round) -> Result<Observed, ExecError> {
         let asks = round == Round::Watched;
         (self.target).limit_time(if asks { self.patient } else { self.time });
@@ -331,7 +336,7 @@ fn output(written: Written) -> Output {
     }
 }
 
-/// Hashes the stacks of all reads, in order.
+/// Hashes the call stacks of all reads of the input, in order.
 fn hash(reads: &Reads) -> ContentHash {
     let mut text = Vec::new();
     for stack in &reads.stacks {
@@ -349,11 +354,11 @@ fn hash(reads: &Reads) -> ContentHash {
 /// A line of the journal: how a target behaves on one content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
-    /// Version of the schema.
+    /// Version of the format of the journal's lines.
     v: u32,
     /// Identity of the target: program, arguments, environment and limits.
     target: ContentHash,
-    /// Hash of the content.
+    /// Hash of the content that was run.
     input: ContentHash,
     /// How the target behaves on the content.
     behaviour: Behaviour,
@@ -400,12 +405,12 @@ impl BehaviourJournal {
         })
     }
 
-    /// Whether the journal has the behaviour of a content.
+    /// Whether the journal contains the target's behaviour on a content.
     pub fn has(&self, content: ContentHash) -> bool {
         self.known.contains_key(&content)
     }
 
-    /// Reads the behaviour of a content; `None` if the journal does not have it.
+    /// Reads the target's behaviour on a content; `None` if the journal does not contain it.
     pub fn get(&self, content: ContentHash) -> Result<Option<Behaviour>, StoreError> {
         let Some((at, length)) = self.known.get(&content) else {
             return Ok(None);
@@ -416,7 +421,7 @@ impl BehaviourJournal {
         Ok(Line::read(&text, self.target).map(|line| line.behaviour))
     }
 
-    /// Appends the behaviour of a content; it survives the death of the process at once.
+    /// Appends the target's behaviour on a content; it survives the death of the process at once.
     pub fn add(&mut self, content: ContentHash, behaviour: &Behaviour) -> Result<(), StoreError> {
         let line = Line {
             v: VERSION,
@@ -434,14 +439,14 @@ impl BehaviourJournal {
         Ok(())
     }
 
-    /// Writes all lines through to the device, so that they survive a power failure.
+    /// Writes all lines of the journal through to the device, so that they survive a power failure.
     pub fn sync(&self) -> Result<(), StoreError> {
         Ok(self.appender.sync()?)
     }
 }
 
 impl Line {
-    /// Parses a line; `None` if it is damaged or of another target.
+    /// Parses a line of the journal; `None` if it is damaged or of another target.
     fn read(text: &[u8], target: ContentHash) -> Option<Line> {
         let line: Line = serde_json::from_slice(text).ok()?;
         (line.v == VERSION && line.target == target).then_some(line)

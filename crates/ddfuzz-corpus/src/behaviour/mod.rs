@@ -32,7 +32,7 @@ pub enum Aspect {
     Stderr,
     /// Number of bytes of the input that the target read.
     Read,
-    /// The call stacks from which the target read its input.
+    /// The call stacks from which the target read its input, in order.
     Stacks,
 }
 
@@ -74,17 +74,17 @@ pub struct Output {
 pub struct Behaviour {
     /// How the runs ended; the worst ending, if they differ.
     pub ended: Ended,
-    /// What the target wrote to its standard output.
+    /// Length and hash of what the target wrote to its standard output.
     pub stdout: Option<Output>,
-    /// What the target wrote to its standard error.
+    /// Length and hash of what the target wrote to its standard error.
     pub stderr: Option<Output>,
     /// Number of bytes of the input that the target read.
     pub read: Option<u64>,
-    /// Hash of the call stacks of these reads.
+    /// Hash of the call stacks from which the target read its input.
     pub stacks: Option<ContentHash>,
-    /// Aspects that differ between the runs.
+    /// Aspects of behaviour that differ between the runs of the input.
     pub varies: Vec<Aspect>,
-    /// Aspects that cannot be observed with this target.
+    /// Aspects of behaviour that cannot be observed with this target.
     pub lacks: Vec<Aspect>,
 }
 
@@ -100,7 +100,8 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Computes the class id from all aspects that do not vary, and the names of those that do.
+    /// Returns the id of the behaviour's class: a hash of all aspects that do not vary, and the
+    /// names of those that do.
     pub fn class(&self) -> ClassId {
         let ended = (!self.varies.contains(&Aspect::Ended)).then_some(self.ended);
         let of_output = |output: Option<Output>| match output {
@@ -135,11 +136,12 @@ pub(super) struct Observed {
 pub(super) enum Stacks {
     /// The run was not traced.
     NotAsked,
-    /// Hash of the stacks; `None` if they cannot be observed.
+    /// The run was traced: hash of the call stacks of its reads, or `None` if they cannot be
+    /// observed.
     Asked(Option<ContentHash>),
 }
 
-/// Orders endings by severity: exit, timeout, out of memory, signal.
+/// Returns the rank of an ending by severity: exit, timeout, out of memory, signal.
 fn badness(ended: Ended) -> (u8, i32) {
     match ended {
         Ended::Exit(status) => (0, status),
@@ -149,8 +151,8 @@ fn badness(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value that all runs have in common; otherwise records the aspect as varying, or as
-/// not observable.
+/// Returns the value that all runs have in common; otherwise `None`, and records the aspect in
+/// `into` as varying or as not observable.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -196,15 +198,15 @@ pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     of
 }
 
-/// The smallest input of one class, and the number of the class's inputs.
+/// The smallest input of one behaviour class, and the number of the class's inputs.
 struct SmallestInput {
     content: ContentHash,
     size: u64,
     files: u64,
 }
 
-/// The classes of a corpus, each with its smallest input (of equal sizes the least hash). Memory
-/// grows with the number of classes, not of inputs.
+/// The behaviour classes of a corpus, each with its smallest input (of equal sizes the least hash).
+/// Memory grows with the number of classes, not of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,
@@ -213,8 +215,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Adds a content of `size` bytes with the target's behaviour on it. The order of contents does
-    /// not matter.
+    /// Adds a content of `size` bytes to the class of the target's behaviour on it. The order of
+    /// contents does not matter.
     pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) {
         self.varies.extend(&behaviour.varies);
         self.lacks.extend(&behaviour.lacks);
@@ -233,35 +235,37 @@ impl Classes {
         }
     }
 
-    /// Returns the smallest input of a class, and the number of the class's inputs.
+    /// Returns the hash of the smallest input of a behaviour class, and the number of the class's
+    /// inputs; `None` if no added content is in it.
     pub fn of(&self, class: ClassId) -> Option<(ContentHash, u64)> {
         let least = self.classes.get(&class)?;
         Some((least.content, least.files))
     }
 
-    /// Number of classes.
+    /// Returns the number of behaviour classes.
     pub fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// Whether there is no class.
+    /// Returns true if no content was added, so that there is no behaviour class.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
 
-    /// Returns the smallest input of each class, shortest first.
+    /// Returns the hashes of the contents to keep: the smallest input of each behaviour class,
+    /// shortest first.
     pub fn kept(&self) -> Vec<ContentHash> {
         let mut kept: Vec<&SmallestInput> = self.classes.values().collect();
         kept.sort_by_cached_key(|least| (least.size, least.content.to_string()));
         kept.into_iter().map(|least| least.content).collect()
     }
 
-    /// Returns the aspects that vary for at least one input.
+    /// Returns the aspects of behaviour that vary between runs for at least one input.
     pub fn varies(&self) -> &BTreeSet<Aspect> {
         &self.varies
     }
 
-    /// Returns the aspects that cannot be observed with this target.
+    /// Returns the aspects of behaviour that cannot be observed with this target.
     pub fn lacks(&self) -> &BTreeSet<Aspect> {
         &self.lacks
     }

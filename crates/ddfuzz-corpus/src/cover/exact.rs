@@ -18,17 +18,18 @@ use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
 use super::{Columns, HEAVIEST};
 
-/// Rounds of the bound at the root of the search, and at its other nodes.
+/// Most subgradient steps for the lower bound: at the root of the branch-and-bound search, and at
+/// each other node.
 const ROUNDS: (u32, u32) = (400, 40);
-/// Greatest depth of the search, which is recursive.
+/// Greatest depth of the branch-and-bound search, which is recursive.
 const DEEPEST: u32 = 150;
 
-/// A cover, and a lower bound of the weight of any cover.
+/// A set cover, and a lower bound of the weight (total cost) of any cover.
 pub(super) struct Solved {
     /// Columns of the cover, in no order.
     pub cover: Vec<Column>,
     pub weight: u64,
-    /// Lower bound of the weight of any cover.
+    /// Lower bound of the weight (total cost) of any cover.
     pub lower: u64,
 }
 
@@ -38,8 +39,8 @@ struct Search {
     steps: Steps,
 }
 
-/// Finds a cover of all rows by branch and bound, with a lower bound; both are the least weight
-/// unless nodes or steps run out.
+/// Finds a cover of all rows by branch and bound, and a lower bound of the weight of any cover; the
+/// cover is proved optimal unless `nodes` or `steps` run out.
 pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
     let names = matrix
         .names
@@ -56,8 +57,8 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 }
 
 impl Search {
-    /// Solves a matrix: reduces it, and solves its independent parts. The lower bound is valid only
-    /// up to `upper`, since covers of that weight are not wanted.
+    /// Finds a cover and a lower bound for a matrix: reduces it, and solves its independent parts.
+    /// The bound is valid only up to `upper`, since covers of that weight are not wanted.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -78,7 +79,8 @@ impl Search {
         all
     }
 
-    /// Solves a matrix that is reduced and cannot be split.
+    /// Finds a cover and a lower bound for a matrix that is reduced and cannot be split: bounds it,
+    /// then fixes columns or branches. Only covers of less weight than `upper` are wanted.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -108,8 +110,9 @@ impl Search {
         best
     }
 
-    /// Fixes columns that every cover of less weight than `upper` has, or lacks, by their reduced
-    /// costs; `None` if they are too few to reduce the matrix again.
+    /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has,
+    /// or lacks, and returns the matrix without them; `None` if they are too few to reduce it
+    /// again.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -146,7 +149,8 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Solves `rest` with the columns `taken`, and updates the best cover; returns the lower bound.
+    /// Solves `rest`, what remains of a matrix when the columns `taken` are chosen, and updates the
+    /// best cover; returns a lower bound of the weight of covers with these columns.
     fn with(
         &mut self,
         taken: &[Column],
@@ -168,7 +172,8 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Branches on one column of the row with the fewest columns: covers with it, and without it.
+    /// Branches on one column of the row with the fewest columns: searches covers with it and
+    /// without it, updates the best cover, and returns the lower bound.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -202,9 +207,10 @@ impl Search {
     }
 }
 
-/// The rest of a matrix after columns were fixed by their reduced costs.
+/// The rest of a matrix after columns were fixed by their reduced costs, as part of each better
+/// cover or of none.
 enum FixedColumns {
-    /// No cover has less weight than the best known one.
+    /// No cover has less weight (total cost) than the best known one.
     Nothing,
     Smaller {
         forced: Vec<Column>,
@@ -212,12 +218,14 @@ enum FixedColumns {
     },
 }
 
-/// Number of remaining steps, a limit on time that is the same on every machine.
+/// Number of elementary steps that a search may still take: a limit on time that is the same on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps(pub u64);
 
 impl Steps {
-    /// Subtracts steps; returns false, and leaves none, if fewer remained.
+    /// Subtracts `steps` from the remaining steps; if fewer remained, leaves none and returns
+    /// false.
     pub fn take(&mut self, steps: usize) -> bool {
         let enough = self.0 >= steps as u64;
         self.0 = self.0.saturating_sub(steps as u64);
@@ -225,30 +233,34 @@ impl Steps {
     }
 }
 
-/// The prices of all rows of the complete instance, in units of a fraction 1/`scale` of a weight.
+/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, in units of
+/// 1/`scale` of a weight.
 pub(super) struct RowPrices {
     of_row: Vec<Option<i64>>,
     scale: i64,
 }
 
-/// Result of bounding the least cover of a matrix.
+/// Result of the Lagrangian relaxation of a set cover matrix: a lower bound, and the best cover
+/// that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
-    /// Lower bound of the weight of any cover.
+    /// Lower bound of the weight (total cost) of any cover.
     pub lower: u64,
-    /// The best cover that was found, ascending.
+    /// The columns of the best cover that was found, ascending.
     pub cover: Vec<usize>,
     /// Total weight of the columns of `cover`.
     pub weight: u64,
-    /// Value of the relaxed problem at the best prices, scaled.
+    /// Value of the relaxed problem at the best row prices, in the unit of prices: the lower bound
+    /// before rounding.
     pub value: i64,
-    /// Reduced cost of each column at these prices: its cost minus its rows' prices, scaled.
+    /// Reduced cost of each column at the best row prices: its cost minus the prices of its rows,
+    /// in the unit of prices.
     pub reduced: Vec<i64>,
 }
 
 impl RowPrices {
-    /// Makes empty prices for `names` rows; the scale depends on `total`, the weight of all
-    /// columns.
+    /// Makes prices for `names` rows, none of which is set yet; the scale depends on `total`, the
+    /// weight of all columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -259,18 +271,20 @@ impl RowPrices {
         }
     }
 
-    /// Converts a weight to the unit of prices.
+    /// Converts the weight (cost) of a column to the unit of row prices.
     pub fn scaled(&self, weight: u64) -> i64 {
         weight as i64 * self.scale
     }
 
-    /// Converts a price to a whole weight, rounded up.
+    /// Converts a number in the unit of row prices to a whole weight (cost), rounded up; 0 if it is
+    /// negative.
     fn whole(&self, parts: i64) -> u64 {
         let parts = parts.max(0) as u64;
         parts.div_ceil(self.scale as u64)
     }
 
-    /// Returns the start prices: those of the last call, or the share in the cheapest column.
+    /// Returns prices to start from for the rows of a matrix: the last known price of a row, or its
+    /// share of the cost of the column that is cheapest per row.
     fn start(&self, matrix: &Matrix) -> Vec<i64> {
         let share = |column: &u32| {
             let rows = matrix.rows_of(*column as usize).len() as i64;
@@ -284,7 +298,7 @@ impl RowPrices {
         (0..matrix.height()).map(price).collect()
     }
 
-    /// Returns the price of each row, and the scale.
+    /// Returns the price of each row (0 if unset), and the scale by which it must be divided.
     pub fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
         let prices = self.of_row.iter();
         prices.map(|price| (price.unwrap_or(0), self.scale))
@@ -297,16 +311,17 @@ impl RowPrices {
     }
 }
 
-/// Step size in thousandths: at the start, and the size at which the search ends.
+/// Size of subgradient steps in thousandths: at the start, and the size below which they end.
 const STEP: (i128, i128) = (2_000, 8);
-/// Rounds without improvement after which the step size is halved.
+/// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// Every such number of rounds a cover is constructed from the prices.
+/// Number of subgradient steps after which, each time, a cover is constructed from the row prices.
 const COVERS: u32 = 5;
 
-/// Bounds the least cover of a matrix with at least one row, in at most `rounds` rounds. Stops if
-/// no cover below `upper` is possible, or the best cover is proved optimal.
+/// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
+/// cover, by at most `rounds` subgradient steps. Stops if no cover below `upper` is possible, or
+/// the best cover is proved optimal.
 pub(super) fn bound(
     matrix: &Matrix,
     row_prices: &mut RowPrices,
@@ -362,7 +377,8 @@ pub(super) fn bound(
     found
 }
 
-/// Returns the reduced cost of each column: its cost minus its rows' prices.
+/// Returns the reduced cost of each column: its cost minus the prices of its rows, in the unit of
+/// prices.
 fn reduced_costs(matrix: &Matrix, prices: &[i64], scale: &RowPrices) -> Vec<i64> {
     let cost = |column: usize| {
         let rows = matrix.rows_of(column).iter();
@@ -372,7 +388,8 @@ fn reduced_costs(matrix: &Matrix, prices: &[i64], scale: &RowPrices) -> Vec<i64>
     (0..matrix.width()).map(cost).collect()
 }
 
-/// Moves the prices along the subgradient by `step` thousandths of its length; false if it is 0.
+/// Moves the row prices along the subgradient: raises those of uncovered rows, and lowers those of
+/// rows covered more than once. `step` is in thousandths. Returns false if the subgradient is 0.
 fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bool {
     let mut lacks = vec![1_i64; matrix.height()];
     for (column, _) in reduced.iter().enumerate().filter(|(_, cost)| **cost < 0) {
@@ -399,16 +416,18 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
 
 /// How often the dual ascent raises the prices of all rows.
 const PASSES: usize = 4;
-/// Number of fractional bits of a price.
+/// Number of fractional bits of a row's price in the dual ascent.
 const PARTS: u64 = 16;
 
-/// Prices of rows for an instance that is not in memory, raised pass by pass to a lower bound.
+/// Dual ascent: a lower bound for a set cover instance that is not in memory. Each row has a price,
+/// which is raised in passes over the columns; the sum of all prices is the bound.
 pub(super) struct DualAscent {
     prices: Vec<u64>,
 }
 
 impl DualAscent {
-    /// Start prices: each column divides its weight among its rows, and a row has its least share.
+    /// Makes start prices: each column divides its weight (cost) equally among its rows, and the
+    /// price of a row is its least share.
     pub fn new(columns: &mut impl Columns) -> io::Result<DualAscent> {
         let mut rows = Vec::new();
         let mut prices = vec![u64::MAX; columns.rows()];
@@ -430,7 +449,8 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Start prices from the prices of the relaxation, each a number and its scale.
+    /// Makes start prices from the row prices of the Lagrangian relaxation, each a number and the
+    /// scale by which it is divided.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
@@ -441,7 +461,8 @@ impl DualAscent {
         }
     }
 
-    /// Raises the prices in several passes, and returns the lower bound.
+    /// Raises the row prices in several passes, and returns their sum: a lower bound of the weight
+    /// of any cover.
     pub fn bound(mut self, columns: &mut impl Columns) -> io::Result<u64> {
         for _ in 0..PASSES {
             self.raise(columns)?;
@@ -450,8 +471,8 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies each price by the least factor that any of its columns allows; afterwards no
-    /// column's rows are worth more than it costs.
+    /// Multiplies the price of each row by the least factor that its columns allow; afterwards the
+    /// prices of a column's rows are together at most its cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -9,8 +9,8 @@ use super::Columns;
 use super::exact::Steps;
 use super::matrix::Matrix;
 
-/// A column in the queue of the greedy algorithm, with an upper bound of the rows that it would
-/// add.
+/// A column in the queue of the greedy algorithm, with an upper bound of the number of uncovered
+/// rows that it would cover.
 #[derive(PartialEq, Eq)]
 struct QueuedColumn {
     weight: u64,
@@ -19,7 +19,8 @@ struct QueuedColumn {
 }
 
 impl Ord for QueuedColumn {
-    /// Orders by added rows per weight, without rounding; of equal columns the first is better.
+    /// Orders columns by newly covered rows per weight (cost), without rounding; of equal ones the
+    /// column with the lower number is better.
     fn cmp(&self, other: &QueuedColumn) -> Ordering {
         let own = u128::from(self.gain) * u128::from(other.weight);
         let others = u128::from(other.gain) * u128::from(self.weight);
@@ -34,8 +35,9 @@ impl PartialOrd for QueuedColumn {
     }
 }
 
-/// Returns a cover in the order of choice: each time the column that adds the most rows per weight.
-/// The gain of a column never grows, so only the first of the queue is evaluated again.
+/// Returns a cover found by the greedy algorithm, in the order of choice: each time the column that
+/// covers the most uncovered rows per weight (cost). This number never grows, so only the first
+/// column of the queue is evaluated again.
 pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     let mut rows = Vec::new();
     let mut queue = Vec::with_capacity(columns.columns());
@@ -72,9 +74,9 @@ pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// Returns a cover, ascending, chosen greedily by the columns' costs minus the prices of their
-/// uncovered rows (Caprara, Fischetti and Toth 1999), without redundant columns. `scaled` converts
-/// a weight to the unit of the prices.
+/// Returns a cover, ascending, chosen greedily by the columns' costs minus the prices (Lagrange
+/// multipliers) of their uncovered rows (Caprara, Fischetti and Toth 1999), without redundant
+/// columns. `scaled` converts a weight to the unit of the prices.
 pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i64) -> Vec<usize> {
     let mut holders = vec![0_u32; matrix.height()];
     let score = |column: usize, holders: &[u32]| {
@@ -113,7 +115,9 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     thinned(matrix, chosen, holders)
 }
 
-/// Score of a column, less is better; `None` without gain. Columns with a negative loss come first.
+/// Returns a column's score for the greedy choice, less is better: `loss` (cost minus the prices of
+/// its uncovered rows) per `gain` (number of these rows). `None` if `gain` is 0. Columns with a
+/// negative loss come first.
 fn score(loss: i64, gain: i64) -> Option<i128> {
     let (loss, gain) = (i128::from(loss) << 16, i128::from(gain));
     match gain {
@@ -123,7 +127,8 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
     }
 }
 
-/// Removes redundant columns, the heaviest first.
+/// Removes from the cover `chosen` each column whose rows the other columns cover, trying the most
+/// expensive first; returns the rest, ascending.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {
@@ -138,20 +143,21 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// Most passes of the local improvement over all columns.
+/// Most passes over all columns that the local improvement of a cover takes.
 const PASSES: usize = 4;
 
 /// A cover during its local improvement.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
-    /// Number of chosen columns that have each row.
+    /// For each row, the number of chosen columns that cover it.
     holders: Vec<u32>,
     is_chosen: Vec<bool>,
     rows: Vec<u32>,
 }
 
-/// Improves a cover until nothing changes or no steps remain: removes redundant columns, the
-/// heaviest first, and replaces columns by one column that costs less. The result is ascending.
+/// Returns a better cover than `chosen`, ascending: removes redundant columns, the most expensive
+/// first, and replaces columns by one column that costs less, until nothing changes or no steps
+/// remain.
 pub(super) fn improved(
     columns: &mut impl Columns,
     chosen: &[usize],
@@ -188,7 +194,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Removes a column if the others cover its rows; returns whether they do.
+    /// Removes a column from the cover if the other chosen columns cover its rows; returns true if
+    /// they do.
     fn drop_if_needless(&mut self, column: usize) -> io::Result<bool> {
         self.columns.read(column, &mut self.rows)?;
         let needed = self.rows.iter().any(|row| self.holders[*row as usize] < 2);
@@ -211,8 +218,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Returns, for each row, the only chosen column that has it (plus 1; else 0), and for each
-    /// chosen column the number of such rows.
+    /// Returns, for each row, the number plus 1 of the only chosen column that covers it (0 if
+    /// there are none or several), and for each column how many rows only it covers.
     fn owners(&mut self, steps: &mut Steps) -> io::Result<(Vec<u32>, Vec<u32>)> {
         let mut owner = vec![0; self.holders.len()];
         let mut owned = vec![0; self.is_chosen.len()];
@@ -234,7 +241,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok((owner, owned))
     }
 
-    /// Tries to replace chosen columns by each other column; returns whether any was replaced.
+    /// Tries for each column that is not chosen to put it in the place of chosen columns that
+    /// together cost more; returns true if any were replaced and steps remain.
     fn swap_all(&mut self, steps: &mut Steps) -> io::Result<bool> {
         let (mut owner, mut owned) = self.owners(steps)?;
         let mut hits: Vec<u32> = vec![0; self.is_chosen.len()];
@@ -269,8 +277,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(any)
     }
 
-    /// Puts a column in the place of `others`, the heaviest first; undone if the total weight does
-    /// not shrink, because two of them share a row.
+    /// Adds `column` to the cover, and removes those of `others` that become redundant, the most
+    /// expensive first. Undoes this and returns false unless the total cost shrinks.
     fn swap(&mut self, column: usize, others: &[usize]) -> io::Result<bool> {
         let mut others = others.to_vec();
         others.sort_by_key(|other| Reverse((self.columns.weight(*other), *other)));

@@ -6,7 +6,7 @@ use std::io;
 use super::{Columns, CostModel, Sets, Slowness};
 use crate::{Amount, Feature, Features};
 
-/// Reads the features of inputs as row numbers.
+/// Reads the features of inputs, and converts them to row numbers of the set cover instance.
 pub(super) struct Reader<'a, S> {
     pub sets: &'a mut S,
     pub universe: &'a Universe,
@@ -22,7 +22,8 @@ impl<'a, S: Sets> Reader<'a, S> {
         }
     }
 
-    /// Replaces `into` by the rows of an input.
+    /// Replaces `into` by the numbers of the rows (features) that the input `item` reaches,
+    /// ascending.
     pub fn read(&mut self, item: usize, into: &mut Vec<u32>) -> io::Result<()> {
         self.sets.features(item, &mut self.features)?;
         self.universe.rows(&self.features, into);
@@ -30,24 +31,26 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// Counts from a first pass over all inputs: distinct inputs, and the inputs that have each row.
+/// Counts from a first pass over all inputs: distinct inputs, and for each row (feature) the inputs
+/// that reach it.
 pub(super) struct Survey {
-    /// Inputs with at least one row, without those that another input with the same rows replaces:
-    /// it is neither larger nor slower.
+    /// Numbers of the inputs that reach at least one feature to cover, without those for which
+    /// another input with exactly the same features is neither larger nor slower.
     pub distinct: Vec<u32>,
-    /// Number of inputs that have each row.
+    /// For each row (feature), how many inputs reach it.
     pub holders: Vec<u32>,
-    /// The first input that has each row.
+    /// For each row (feature), the first input in order of size that reaches it.
     pub first: Vec<u32>,
-    /// Number and size of the inputs that a merge keeps which takes each input, in order, that adds
-    /// a row.
+    /// Number and size of the inputs that a simple merge would keep: in order of size, each input
+    /// that reaches a feature no earlier one does.
     pub by_size: Amount,
 }
 
-/// Hash of an input's rows, and the input's number.
+/// Hash of the set of rows (features) that an input reaches, and the input's number.
 type RowHash = ([u64; 2], u32);
 
-/// Reads all inputs once, and counts the inputs of each row.
+/// Reads all inputs once, counts the inputs that reach each row (feature), and finds inputs with
+/// equal rows.
 pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
     let height = reader.universe.len();
     let mut survey = Survey {
@@ -80,7 +83,8 @@ pub(super) fn survey(reader: &mut Reader<'_, impl Sets>) -> io::Result<Survey> {
     Ok(survey)
 }
 
-/// Hashes the rows of an input, by blake3.
+/// Hashes the row numbers (features) of an input by blake3, and returns the first 128 bits: equal
+/// hashes mean equal rows.
 fn mark(rows: &[u32]) -> [u64; 2] {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = [0; 1024];
@@ -123,11 +127,12 @@ fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
     kept
 }
 
-/// An instance that is read from the inputs in each pass, because it does not fit into memory.
+/// A set cover instance that is read from the inputs in each pass, because it does not fit into
+/// memory.
 pub(super) struct Streamed<'a, 'b, S> {
     pub reader: &'a mut Reader<'b, S>,
     pub items: &'a [u32],
-    /// Whether each row must still be covered.
+    /// For each row (feature), whether it must still be covered.
     pub open: &'a [bool],
     pub terms: CostModel,
 }
@@ -154,15 +159,17 @@ impl<S: Sets> Columns for Streamed<'_, '_, S> {
     }
 }
 
-/// Result of loading an instance into memory.
+/// Result of trying to load a set cover instance into memory.
 pub(super) enum Loaded {
     /// The instance fits into memory, as this matrix.
     Whole(Matrix),
-    /// The instance is too large; these inputs are the only ones that have some row.
+    /// The instance is too large; each of the inputs `sole` is the only one that reaches some
+    /// feature.
     TooLarge { sole: Vec<u32> },
 }
 
-/// Loads inputs with their open rows, if these are at most `limit` pairs of an input and a row.
+/// Loads the inputs `items` with those of their rows (features) that are `open`, unless these are
+/// more than `limit` pairs of an input and a row.
 pub(super) fn load(
     reader: &mut Reader<'_, impl Sets>,
     items: &[u32],
@@ -213,7 +220,8 @@ pub(super) struct Universe {
 }
 
 impl Universe {
-    /// The features of `wanted` that are not in `covered`.
+    /// Numbers the features of `wanted` that are not in `covered` as rows, in ascending order from
+    /// 0.
     pub fn new(wanted: &Features, covered: &Features) -> Universe {
         let features = wanted.less(covered).as_slice().to_vec();
         let words = features.last().map_or(0, |last| last.0 as usize / 64 + 1);
@@ -235,17 +243,17 @@ impl Universe {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows (features to cover).
     pub fn len(&self) -> usize {
         self.features.len()
     }
 
-    /// Returns the feature that a row stands for.
+    /// Returns the feature that the row with this number stands for.
     pub fn feature(&self, row: usize) -> Feature {
         self.features[row]
     }
 
-    /// Returns the row of a feature; `None` if it need not be covered.
+    /// Returns the row number of a feature; `None` if the feature need not be covered.
     pub fn row(&self, feature: Feature) -> Option<u32> {
         let word = feature.0 as usize / 64;
         let (bits, bit) = (*self.bits.get(word)?, 1_u64 << (feature.0 % 64));
@@ -253,7 +261,8 @@ impl Universe {
         (bits & bit != 0).then(|| self.before[word] + rank)
     }
 
-    /// Replaces `into` by the rows of these features, ascending and without duplicates.
+    /// Replaces `into` by the row numbers of `features`, ascending and without duplicates; features
+    /// that need not be covered are left out.
     pub fn rows(&self, features: &[Feature], into: &mut Vec<u32>) {
         into.clear();
         into.extend(features.iter().filter_map(|feature| self.row(*feature)));
@@ -265,19 +274,19 @@ impl Universe {
     }
 }
 
-/// A column of a matrix: an input with its cost.
+/// A column of a set cover matrix: an input with its size, slowness and cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     /// Number of the input in [`super::Sets`].
     pub item: u32,
     pub bytes: u64,
     pub slowness: Slowness,
-    /// Cost of the input, more than 0.
+    /// Cost of keeping the input, more than 0.
     pub weight: u64,
 }
 
 impl Column {
-    /// A column of which only the weight is known.
+    /// Makes a column (input) of which only the number and the weight (cost) are known.
     pub fn weighing(item: u32, weight: u64) -> Column {
         Column {
             item,
@@ -322,11 +331,12 @@ impl Lists {
     }
 }
 
-/// A sparse matrix, by columns and by rows. Each row has at least one column.
+/// A sparse set cover matrix, by columns (inputs) and by rows (features). Each row has at least one
+/// column.
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     pub columns: Vec<Column>,
-    /// Number of each row in the complete instance.
+    /// For each row (feature), its number in the complete instance, of which the matrix is a part.
     pub names: Vec<u32>,
     rows_of: Lists,
     holders_of: Lists,
@@ -350,17 +360,18 @@ impl Builder {
         }
     }
 
-    /// Number of pairs of a column and a row.
+    /// Returns the number of pairs of a column and a row so far.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
 
-    /// Returns the weights of all columns.
+    /// Returns the weights (costs) of all columns added so far.
     pub fn weights(&self) -> impl Iterator<Item = u64> {
         self.columns.iter().map(|column| column.weight)
     }
 
-    /// Adds a column with these rows, ascending; a column without rows is ignored.
+    /// Adds a column that covers the rows with these numbers, ascending; a column without rows is
+    /// ignored.
     pub fn push(&mut self, column: Column, rows: impl IntoIterator<Item = u32>) {
         let before = self.rows_of.entries.len();
         self.rows_of.entries.extend(rows);
@@ -370,8 +381,8 @@ impl Builder {
         }
     }
 
-    /// Builds the matrix without empty rows. `names` are the numbers of all rows in the complete
-    /// instance.
+    /// Builds the matrix without rows that no column covers. `names` are the numbers of all rows in
+    /// the complete instance.
     pub fn finish(mut self, names: &[u32]) -> Matrix {
         let mut has_holder = vec![false; names.len()];
         for row in &self.rows_of.entries {
@@ -397,38 +408,38 @@ impl Builder {
 }
 
 impl Matrix {
-    /// Number of rows.
+    /// Returns the number of rows (features to cover).
     pub fn height(&self) -> usize {
         self.names.len()
     }
 
-    /// Number of columns.
+    /// Returns the number of columns (inputs to choose from).
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Number of pairs of a column and a row.
+    /// Returns the number of pairs of a column and a row that it covers.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
 
-    /// Returns the rows of a column, ascending.
+    /// Returns the numbers of the rows that a column covers, ascending.
     pub fn rows_of(&self, column: usize) -> &[u32] {
         self.rows_of.get(column)
     }
 
-    /// Returns the columns of a row, ascending.
+    /// Returns the numbers of the columns that cover a row, ascending.
     pub fn holders_of(&self, row: usize) -> &[u32] {
         self.holders_of.get(row)
     }
 
-    /// Returns the total weight of these columns.
+    /// Returns the sum of the weights (costs) of `columns`.
     pub fn weight_of(&self, columns: &[usize]) -> u64 {
         columns.iter().map(|at| self.columns[*at].weight).sum()
     }
 
-    /// Returns the matrix of the selected columns and rows, without columns and rows that become
-    /// empty.
+    /// Returns the matrix of the columns and rows that are marked true, without columns and rows
+    /// that become empty.
     pub fn keep(&self, columns: &[bool], rows: &[bool]) -> Matrix {
         let mut builder = Builder::new();
         for (at, column) in self
@@ -443,7 +454,8 @@ impl Matrix {
         builder.finish(&self.names)
     }
 
-    /// Returns the matrix with other weights.
+    /// Returns a copy of the matrix in which each column has the weight (cost) that `weight`
+    /// returns.
     pub fn weighed(&self, weight: impl Fn(&Column) -> u64) -> Matrix {
         let mut other = self.clone();
         for column in &mut other.columns {
@@ -452,7 +464,7 @@ impl Matrix {
         other
     }
 
-    /// Splits the matrix into independent parts, which share no row.
+    /// Splits the matrix into independent parts, which share no row and no column.
     pub fn parts(self) -> Vec<Matrix> {
         let mut part_of_row = vec![usize::MAX; self.height()];
         let mut seen = vec![false; self.width()];

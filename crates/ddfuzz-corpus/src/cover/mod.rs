@@ -16,27 +16,30 @@ use crate::{Amount, Feature, Features};
 use matrix::{Reader, Universe, survey};
 use price::{Core, find_price};
 
-/// Limits of the search for a cover.
+/// Limits on the memory and the work of the search for a set cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Most pairs of an input and a feature in memory, at about 30 bytes each; if there are more,
-    /// features are read again in each pass.
+    /// Most pairs of an input and a feature that are held in memory, at about 30 bytes each; if
+    /// there are more, features are read again in each pass over the inputs.
     pub entries: usize,
-    /// Most nodes of the branch-and-bound search, per price of a file.
+    /// Most nodes of one branch-and-bound search. There is one search for each price of a file that
+    /// is tried (bytes added to the size of each input).
     pub nodes: u32,
-    /// Most elementary steps of reductions, bounds and search, per price of a file; a second has
-    /// about 10⁸.
+    /// Most elementary steps of reductions, bounds and search, for each price of a file that is
+    /// tried (bytes added to the size of each input); a second has about 10⁸.
     pub steps: u64,
 }
 
-/// Steps per input, up to the default limit: about the time of ten runs.
+/// Number of elementary steps that each input adds to the limit of the cover search, up to the
+/// default limit: about the time of ten runs.
 const STEPS_EACH: u64 = 20_000;
-/// The fewest steps, which prove most small covers to be optimal.
+/// Least limit of elementary steps of the cover search, however few the inputs are; it is enough to
+/// prove most small covers optimal.
 const FEWEST_STEPS: u64 = 5_000_000;
 
 impl Effort {
-    /// The limits for this number of inputs: the search takes little time compared with running
-    /// them.
+    /// Returns the limits for a cover search among this number of inputs: it takes little time
+    /// compared with running them.
     pub fn among(inputs: usize) -> Effort {
         let most = Effort::default();
         let steps = (inputs as u64).saturating_mul(STEPS_EACH);
@@ -46,7 +49,7 @@ impl Effort {
         }
     }
 
-    /// Lower limits, for a cover that is only preliminary and needs no proof of optimality.
+    /// Returns lower limits, for a cover that is only preliminary and needs no proof of optimality.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,
@@ -73,13 +76,15 @@ pub struct Cover {
     pub chosen: Vec<usize>,
     /// Number of chosen inputs, and their total size in bytes.
     pub amount: Amount,
-    /// The price of a file, in bytes, which is added to the size of each input.
+    /// The cost of keeping one more file, in bytes, added to the size of each input: a higher price
+    /// gives fewer files, a lower one fewer bytes.
     pub price: u64,
-    /// Whether slow inputs cost more; false if the cover would be larger than those of other tools.
+    /// Whether slow inputs cost more than fast ones of the same size; false if the cover would then
+    /// be larger than those of other tools.
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// Lower bound of the cost of any cover at this price.
+    /// Lower bound of the total cost of any cover, at the same price of a file.
     pub lower_bound: u64,
     /// Whether the cover is proved to have the least cost.
     pub optimal: bool,
@@ -87,7 +92,8 @@ pub struct Cover {
     pub missing: Features,
 }
 
-/// Chooses few and small inputs that reach the features of `wanted` except those in `covered`.
+/// Chooses few and small inputs that together reach the features of `wanted` except those in
+/// `covered`.
 pub fn cover(
     sets: &mut impl Sets,
     wanted: &Features,
@@ -124,57 +130,60 @@ pub fn cover(
 /// The inputs to choose from, numbered in their canonical order (by size, then hash). Of equally
 /// good inputs the first is chosen, so that the choice depends on the contents only.
 pub trait Sets {
-    /// Number of inputs.
+    /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;
 
-    /// Whether there is no input.
+    /// Returns true if there is no input to choose from.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Size of an input, in bytes.
+    /// Returns the size of the input with the number `item`, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// Slowness class of an input.
+    /// Returns the slowness class (range of CPU time) of the input with the number `item`.
     fn slowness(&self, item: usize) -> Slowness;
 
-    /// Replaces `into` by the features of an input, ascending. Called several times per input,
-    /// mostly in ascending order of inputs.
+    /// Replaces `into` by the features that the input with the number `item` reaches, ascending.
+    /// Called several times per input, mostly in ascending order of inputs.
     fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()>;
 }
 
-/// A set cover instance: columns are inputs with a cost, rows are features, numbered without gaps.
+/// A set cover instance: columns are inputs with a cost, rows are the features to cover; both are
+/// numbered from 0.
 trait Columns {
-    /// Number of columns.
+    /// Returns the number of columns (inputs to choose from).
     fn columns(&self) -> usize;
 
-    /// Number of rows.
+    /// Returns the number of rows (features to cover).
     fn rows(&self) -> usize;
 
-    /// Cost of a column, more than 0.
+    /// Returns the cost of choosing a column (input), more than 0.
     fn weight(&self, column: usize) -> u64;
 
-    /// Replaces `into` by the rows of a column, ascending.
+    /// Replaces `into` by the numbers of the rows (features) that a column (input) covers,
+    /// ascending.
     fn read(&mut self, column: usize, into: &mut Vec<u32>) -> io::Result<()>;
 }
 
-/// Slowness class of an input: 0 below [`FAST`], and one more per factor of four of CPU time.
-/// Classes reduce the influence of measurement noise; they should be made of the least time of
-/// several runs.
+/// Slowness class of an input: 0 for a CPU time below 10 ms ([`FAST`]), and one more per factor of
+/// four. Classes reduce the influence of measurement noise; they should be made of the least time
+/// of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slowness(u8);
 
 /// CPU time below which all inputs count as equally fast.
 pub const FAST: Duration = Duration::from_millis(10);
 
-/// Greatest weight of an input; the sum of a million of them does not overflow.
+/// Greatest weight (cost of keeping) of one input; the sum of a million such weights does not
+/// overflow.
 const HEAVIEST: u64 = 1 << 40;
 
-/// Slowest class (three hours and more).
+/// Number of the slowest class of inputs: those with a CPU time of 44 minutes and more.
 const SLOWEST: u8 = 10;
 
 impl Slowness {
-    /// Returns the class of a CPU time.
+    /// Returns the slowness class of an input with this CPU time per run.
     pub fn of(time: Duration) -> Slowness {
         let mut class = 0;
         let mut limit = FAST;
@@ -185,25 +194,26 @@ impl Slowness {
         Slowness(class)
     }
 
-    /// Returns the factor by which the class multiplies the weight: 1, 4, 16 and so on.
+    /// Returns the factor by which the class multiplies the weight (cost) of an input: 1, 4, 16 and
+    /// so on.
     pub fn factor(self) -> u64 {
         1 << (2 * self.0)
     }
 }
 
-/// Returns the cost of keeping an input: (`bytes` + `price` of a file in bytes) × slowness factor,
-/// from 1 to 2^40.
+/// Returns the cost of keeping an input: (`bytes` + `price`) × slowness factor, from 1 to 2^40.
+/// `price` is the fixed cost of one more file, in bytes.
 pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     let size = bytes.saturating_add(price);
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// Determines the weight of an input from its size and slowness.
+/// Rule for the weight (cost of keeping) of an input, by its size and slowness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CostModel {
-    /// The price of a file, in bytes.
+    /// The cost of keeping one more file, in bytes, added to the size of each input.
     price: u64,
-    /// Whether slow inputs cost more.
+    /// Whether slow inputs cost more than fast ones of the same size.
     timed: bool,
 }
 
@@ -221,14 +231,15 @@ impl CostModel {
 /// Required features that only one input reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
-    /// For each chosen input, the number of features that no other chosen input reaches.
+    /// For each chosen input, the number of required features that no other chosen input reaches.
     pub private: Vec<usize>,
-    /// Features that only one of all inputs reaches, ascending, with that input.
+    /// Required features that only one of all inputs reaches, ascending, with the number of that
+    /// input.
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Finds the features of `wanted`, except those in `covered`, that only one input reaches. `chosen`
-/// is ascending.
+/// Finds the features of `wanted`, except those in `covered`, that only one of all inputs reaches,
+/// and counts those that only one of the inputs `chosen` (ascending) reaches.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],

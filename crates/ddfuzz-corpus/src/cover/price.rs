@@ -16,39 +16,46 @@ use super::reduce::reduce;
 use super::{Columns, CostModel, Effort, Sets, Slowness};
 use crate::Amount;
 
-/// Steps of the short search that is made first.
+/// Elementary steps of the short search for a cover that is made first; a long one follows only if
+/// the cover found is far from the lower bound.
 const SHORT: u64 = 10_000_000;
-/// A search is close enough if the gap to the lower bound is at most 1/100 of the weight.
+/// Divisor: a short search for a cover is enough if weight minus lower bound is at most 1/100 of
+/// the weight.
 const CLOSE: u64 = 100;
 
-/// The reduced instance: inputs of every best cover, and the rest to choose from.
+/// The set cover instance after reductions that are valid at any price of a file: inputs that a
+/// best cover contains in any case, and the rest to choose from.
 pub(super) struct Core {
-    /// Inputs of a best cover at any price.
+    /// Numbers of inputs that a best cover contains at any price of a file (bytes added to the size
+    /// of each input).
     forced: Vec<u32>,
     rest: Rest,
 }
 
 enum Rest {
     InMemory(Matrix),
-    /// Inputs to choose from, and whether each row must still be covered.
+    /// The rest does not fit into memory: numbers of the inputs to choose from, and for each row
+    /// (feature) whether it must still be covered.
     Streamed {
         items: Vec<u32>,
         open: Vec<bool>,
     },
 }
 
-/// A cover with its weight at one price of a file.
+/// A set cover with its weight (total cost) at one price of a file (bytes added to the size of each
+/// input).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     /// Numbers of the chosen inputs, ascending.
     pub items: Vec<usize>,
     pub weight: u64,
-    /// Lower bound of the weight of any cover.
+    /// Lower bound of the weight (total cost) of any cover at the same price of a file.
     pub lower: u64,
 }
 
 impl Core {
-    /// Reduces the instance of these inputs.
+    /// Reduces the set cover instance of the inputs `items`, and loads the rest into memory if it
+    /// fits.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -88,7 +95,8 @@ impl Core {
         }
     }
 
-    /// Most prices to try; fewer for a streamed instance, which is read again for each.
+    /// Returns the most prices of a file to try: fewer for an instance that does not fit into
+    /// memory, since it is read again for each price.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -96,7 +104,8 @@ impl Core {
         }
     }
 
-    /// Finds a cover with this cost model.
+    /// Finds a cover of small weight by the cost model `terms` (price of a file, and whether time
+    /// counts), and a lower bound of its weight.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
@@ -159,8 +168,8 @@ fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<C
     })
 }
 
-/// Searches the least cover. A short search is enough if its cover is close to the lower bound: a
-/// long one would find next to nothing then (docs/decisions/0104).
+/// Searches the cover of least weight: by a short search, and by a long one only if the first cover
+/// is not close to the lower bound, since it would find next to nothing (docs/decisions/0104).
 fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);
@@ -185,10 +194,11 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
     })
 }
 
-/// Greatest price of a file, in bytes; higher ones make no difference.
+/// Greatest price of a file that is tried, in bytes added to the size of each input; higher ones
+/// make no difference.
 const DEAREST: u64 = 1 << 30;
 
-/// A cover, and the cost model by which it was chosen.
+/// A set cover with its number of files and bytes, and the cost model by which it was chosen.
 pub(super) struct PricedCover {
     pub choice: Choice,
     pub amount: Amount,
@@ -201,7 +211,8 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Whether the larger of its ratios to `most` (files and bytes) is less than that of `other`.
+    /// Returns true if the cover exceeds the limits `most` (files and bytes) by a smaller factor
+    /// than `other` does; of both factors the larger counts.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -212,10 +223,10 @@ impl PricedCover {
     }
 }
 
-/// Returns the cover at the first price with at most as many files and bytes as `most`, beginning
-/// with the mean file size of `most`. If there is none, slow inputs cost no more than others, since
-/// a fast input may be large. If there still is none, returns the cover that exceeds `most` by the
-/// least factor.
+/// Tries prices of a file (bytes added to the size of each input), beginning with the mean file
+/// size of `most`, and returns the first cover with at most as many files and bytes as `most`. If
+/// there is none, tries again with slow inputs that cost no more than fast ones, since a fast input
+/// may be large. If there still is none, returns the cover that exceeds `most` by the least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -233,7 +244,8 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// Searches the price with or without times: a higher price makes files fewer, a lower one smaller.
+/// Searches the price of a file whose cover is within the limits `most`, or closest to them: a
+/// higher price gives fewer files, a lower one fewer bytes. If `timed`, slow inputs cost more.
 fn by_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -267,7 +279,8 @@ fn by_price(
     Ok(closest)
 }
 
-/// Returns the next price to try: `start` times or divided by 8, then the geometric mean.
+/// Returns the next price of a file to try, between `low` and `high`: first `start` × 8 or `start`
+/// / 8, later the geometric mean of both.
 fn between(low: u64, high: u64, start: u64) -> u64 {
     let middle = (u128::from(low.max(1)) * u128::from(high)).isqrt() as u64;
     match (low, high) {
@@ -296,13 +309,14 @@ fn at(
     })
 }
 
-/// Number of entries beyond which column generation is better than solving the whole matrix.
+/// Number of matrix entries (pairs of an input and a feature) beyond which column generation is
+/// better than solving the whole matrix.
 pub(super) const LARGE: usize = 100_000;
-/// How often columns are added to those in memory.
+/// Number of rounds of column generation; each adds columns (inputs) to those in memory.
 const TURNS: usize = 3;
-/// Rounds of the bound in each round of column generation.
+/// Most subgradient steps for the lower bound in each round of column generation.
 const ROUNDS: u32 = 200;
-/// Number of columns per row that are added in each round.
+/// Number of columns (inputs) that each round of column generation adds for each row (feature).
 const OF_EACH_ROW: usize = 6;
 
 /// Improves the cover `chosen` by column generation; returns the better cover and a lower bound of
@@ -357,7 +371,7 @@ pub(super) fn solve_by_pricing(
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// The columns in memory, for column generation.
+/// The columns (inputs) of a large set cover instance that are in memory, for column generation.
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,
@@ -365,7 +379,8 @@ struct ColumnSample {
 }
 
 impl ColumnSample {
-    /// Adds columns that are not in memory; false if they exceed the limit.
+    /// Adds those columns (inputs) of `more` that are not in memory yet; returns false if they
+    /// exceed the memory limit.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
         for column in more {
@@ -393,8 +408,8 @@ impl ColumnSample {
     }
 }
 
-/// Returns the columns with the least values in each row, ordered by their rank in a row, so that a
-/// limit removes the worst.
+/// Returns the columns (inputs) with the least `value` for each row (feature): first the best of
+/// each row, then the second best and so on, so that a memory limit removes the worst.
 fn best_of_rows(
     columns: &mut impl Columns,
     value: impl Fn(u64, &[u32]) -> i128,

@@ -9,15 +9,17 @@ use std::collections::HashSet;
 use super::exact::Steps;
 use super::matrix::{Column, Matrix};
 
-/// A reduced matrix, and the columns that reducing it has forced into the cover.
+/// A reduced set cover matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
-    /// Columns that the reduction forces into the cover; they complete any best cover of `rest`.
+    /// Columns that the reduction forces into the cover: together with any best cover of `rest`
+    /// they are a best cover of the whole.
     pub forced: Vec<Column>,
     pub rest: Matrix,
 }
 
-/// Reduces until nothing changes, or no steps remain. `no_dearer(b, a)` tells whether `b` may
-/// replace `a` if it has its rows; it must be transitive.
+/// Reduces a set cover matrix without losing its best covers, until nothing changes or no steps
+/// remain. `no_dearer(b, a)` tells whether column `b` never costs more than `a`, so that it may
+/// replace `a` if it covers the same rows; it must be transitive.
 pub(super) fn reduce(
     mut matrix: Matrix,
     no_dearer: impl Fn(&Column, &Column) -> bool,
@@ -51,7 +53,8 @@ pub(super) fn reduce(
     }
 }
 
-/// Takes columns that are the only ones of a row into `forced`; returns the rest if there were any.
+/// Moves columns that are the only one of some row into `forced`; returns the matrix without them
+/// and the rows they cover, `None` if there are no such columns.
 fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Matrix> {
     let mut columns = vec![true; matrix.width()];
     let mut rows = vec![true; matrix.height()];
@@ -71,7 +74,8 @@ fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Mat
     (forced.len() > before).then(|| matrix.keep(&columns, &rows))
 }
 
-/// Selects the first of rows with equal columns; `None` if all differ.
+/// Marks the rows to keep as true: of rows that the same columns cover only the first. `None` if
+/// all rows differ.
 fn equal_rows(matrix: &Matrix) -> Option<Vec<bool>> {
     let mut seen: HashSet<&[u32]> = HashSet::with_capacity(matrix.height());
     let rows = 0..matrix.height();
@@ -81,7 +85,7 @@ fn equal_rows(matrix: &Matrix) -> Option<Vec<bool>> {
     (seen.len() < matrix.height()).then_some(kept)
 }
 
-/// Returns a Bloom filter of 64 bits for each list, to exclude most non-subsets quickly.
+/// Returns a Bloom filter of 64 bits for each list of numbers, to exclude most non-subsets quickly.
 fn signatures<'a>(lists: impl Iterator<Item = &'a [u32]>) -> Vec<u64> {
     let bit = |number: &u32| 1_u64 << (number.wrapping_mul(0x9E37_79B1) >> 26);
     lists
@@ -112,7 +116,8 @@ fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     true
 }
 
-/// Selects rows whose columns do not include all columns of another row. No two rows may be equal.
+/// Marks the rows to keep as true: drops a row if it has all columns of another row, because each
+/// cover of that row covers it, too. `None` if all are kept. No two rows may be equal.
 fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     let height = matrix.height();
     let marks = signatures((0..height).map(|row| matrix.holders_of(row)));
@@ -150,7 +155,8 @@ fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     dropped.then_some(kept)
 }
 
-/// Selects columns whose rows no other column has that costs no more.
+/// Marks the columns to keep as true: drops a column if another one covers all its rows and costs
+/// no more. `None` if all are kept.
 fn needless_columns(
     matrix: &Matrix,
     no_dearer: &impl Fn(&Column, &Column) -> bool,

@@ -12,7 +12,8 @@ use crate::{Feature, Features};
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Most features that are held in memory (32 MiB); the others are read from the journal each time.
+/// Most features of candidate inputs that are held in memory (32 MiB); those of other inputs are
+/// read from the journal each time.
 const HELD: usize = 8 << 20;
 
 /// The contents that did not fail, from which the kept ones are chosen.
@@ -25,7 +26,8 @@ pub(super) struct Candidates<'a> {
     pub repeats: u32,
     /// Numbers of the candidates, ascending.
     pub healthy: Vec<usize>,
-    /// Features of contents that failed in the first run only; they replace those of that run.
+    /// By number, the features of contents that failed in the first run only; they replace the
+    /// features of that run.
     pub recovered: BTreeMap<usize, Features>,
     /// Numbers of candidates that failed when they were run again, or could not be read.
     pub unfit: BTreeSet<usize>,
@@ -40,7 +42,8 @@ pub(super) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// `healthy` are the numbers of the candidates; each is run `repeats` times in all.
+    /// Makes the candidates with the numbers `healthy`. Candidates that are run again are run
+    /// `repeats` times in all.
     pub fn new(
         contents: &'a mut Contents,
         settings: &'a MeasureSettings<'a>,
@@ -61,7 +64,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Adds contents that failed in the first run, if they fail in no later one.
+    /// Adds the contents `numbers`, which failed in the first run, as candidates if they fail in no
+    /// later one.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
@@ -73,13 +77,14 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Number of reruns of a content that failed in its first run: at least one, to know its
-    /// features.
+    /// Returns the number of reruns of a content that failed in its first run: at least one, to
+    /// know its features.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }
 
-    /// Runs contents `times` more times.
+    /// Runs the contents with these numbers `times` more times, and returns what all runs of each
+    /// reached.
     fn repeat(
         &mut self,
         numbers: &[usize],
@@ -90,7 +95,8 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Whether a content failed in no rerun; if it did, records how.
+    /// Returns true if a content failed in no rerun; otherwise records it as failing, or as
+    /// unreadable if its file is gone.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

@@ -11,15 +11,15 @@ use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
 use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
-/// Rounds of runs; one round may miss a flaky feature.
+/// How often the check runs all written files at most; a single time may miss a flaky feature.
 const TRIES: u32 = 3;
 
-/// Result of running the written files again.
+/// Result of the final check of a cleanup, which runs the written files again.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Features that the written files reach, without flaky ones.
+    /// Features that the written files reach, without flaky ones that earlier runs reached.
     pub reached: Features,
-    /// Stable features of the corpus that the written files do not reach.
+    /// Features that the corpus reaches in every run, and the written files do not reach.
     pub missing: Features,
     /// Features that the written files reach in every run and no earlier run reached.
     pub gained: Features,
@@ -67,7 +67,7 @@ impl Engine<'_> {
         Ok(checked)
     }
 
-    /// Runs each file once, and returns the features of all together.
+    /// Runs each file once, and returns the union of the features that they reach.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
         let mut union = FeatureUnion::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
@@ -91,7 +91,8 @@ const MOST: usize = 100_000;
 /// The merge of the target's own fuzzer, which also counts the coverage of a corpus. Its features
 /// may differ from ours: libFuzzer also counts stack depth.
 pub trait FuzzerMerge: Debug + Send + Sync {
-    /// Runs the files of both lists once, those of `kept` first.
+    /// Runs the files of both lists once, those of `kept` first, and returns the coverage of all of
+    /// them, and which of `others` add coverage.
     ///
     /// # Errors
     /// A message why it could not count or merge; also when `stop` turns true.
@@ -108,8 +109,8 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 pub struct MergeOutcome {
     /// Coverage count of all files of both lists.
     pub all: LibFuzzerCoverage,
-    /// Contents of `others` that add coverage to `kept`; with them the kept files have the count
-    /// `all`.
+    /// Contents of the other files that add coverage to the kept ones; with them the kept files
+    /// have the count `all`.
     pub added: Vec<Vec<u8>>,
 }
 
@@ -169,7 +170,7 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the written files and those of the `--onto` corpus.
+/// Returns the paths of the written files and of those of the `--onto` corpus.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }

@@ -12,38 +12,42 @@ use crate::{Feature, Features};
 /// If more than 1 of 20 features is only found by running inputs in separate processes, the target
 /// keeps state between runs, and runs may not share a process.
 const MAX_STATEFUL: usize = 20;
-/// Number of inputs that are run in separate processes per attempt to find such features.
+/// Number of inputs that are run in separate processes in each attempt to find features of code
+/// that runs once per process.
 const ALONE: usize = 4;
-/// Number of such attempts; they end early when an attempt finds nothing.
+/// Most attempts to find features of code that runs once per process; an attempt that finds none is
+/// the last.
 const ATTEMPTS: u32 = 4;
-/// Inputs are kept for a flaky feature until the probability that one run of each misses it falls
-/// to this.
+/// Inputs are kept for a flaky feature until the probability that all of them miss it, if each is
+/// run once, falls to this.
 const MISS_PROBABILITY: f64 = 0.01;
 /// Fewest inputs that are kept for a flaky feature.
 const LEAST: usize = 2;
 /// Most inputs that are kept for a flaky feature.
 const MOST: usize = 24;
-/// Most inputs that are recorded as holders of one flaky feature.
+/// Most inputs that are recorded as reaching one flaky feature.
 const MAX_HOLDERS: usize = 64;
 
-/// The inputs to choose from, sorted by size and hash.
+/// The inputs to choose from, numbered from 0 and sorted by size and hash.
 pub(super) trait CandidateSource {
     fn len(&self) -> usize;
 
-    /// The size of an input, in bytes.
+    /// Returns the size of the input with the number `item`, in bytes.
     fn bytes(&self, item: usize) -> u64;
 
-    /// Replaces `into` by the features of an input's first run, and returns that run's CPU time.
+    /// Replaces `into` by the features of the first run of the input `item`, and returns that run's
+    /// CPU time.
     fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration>;
 
-    /// Runs inputs again, and returns the features of each over all runs, including the first.
+    /// Runs the inputs `items` again, and returns the features of each over all runs, including the
+    /// first.
     fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
     /// Runs each input several times, each time in a separate process, and returns the features
     /// that every run reached; `None` if all runs have separate processes anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
-    /// Whether inputs are run more than once.
+    /// Returns true if inputs are run more than once, so that flaky features are found.
     fn repeats(&self) -> bool;
 }
 
@@ -62,28 +66,30 @@ pub(super) struct Reruns {
 }
 
 impl Reruns {
-    /// Returns the features that at least one run reached.
+    /// Returns the features that at least one run of the input reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.steady.or(&Features::from_unsorted(sometimes))
     }
 }
 
-/// The inputs to keep, by their number, and the features of the corpus.
+/// The inputs to keep, by their number: a set cover, and inputs for flaky features; and the
+/// features of the corpus.
 #[derive(Debug)]
 pub(super) struct Choice {
     /// The set cover of the stable features.
     pub cover: Cover,
-    /// Inputs that are kept for flaky features, with the number of these features. Some are in
-    /// `cover` too.
+    /// Inputs that are kept for flaky features (reached in some runs only), each with the number of
+    /// such features. Some are in `cover` too.
     pub sometimes: BTreeMap<usize, u64>,
-    /// Results of all inputs that were run again, including inputs that are not kept.
+    /// By number, the features of all inputs that were run again, including inputs that are not
+    /// kept.
     pub again: BTreeMap<usize, Reruns>,
     /// Stable features: at least one input reaches them in every run.
     pub universe: Features,
     /// Features that any run of any input reached.
     pub seen: Features,
-    /// Features that only one input reaches.
+    /// Features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
     /// CPU times of the first run of each input.
     pub times: Vec<Duration>,
@@ -92,16 +98,16 @@ pub(super) struct Choice {
 /// The features of the corpus that kept inputs are added to (`--onto`); they need not be covered.
 #[derive(Clone, Copy)]
 pub(super) struct AlreadyCovered<'a> {
-    /// Features that this corpus reaches in every run.
+    /// Features that the `--onto` corpus reaches in every run.
     pub covered: &'a Features,
-    /// Features that this corpus reaches in some runs.
+    /// Features that the `--onto` corpus reaches in some runs.
     pub seen: &'a Features,
 }
 
 /// Chooses inputs that reach all features of the corpus except those in `already`. Chosen inputs
 /// are run again, and the choice is repeated until it depends on stable features only.
 ///
-/// `None` if runs depend too much on earlier runs in the same process.
+/// Returns `None` if results depend too much on earlier runs in the same process.
 pub(super) fn choose(
     source: &mut dyn CandidateSource,
     already: AlreadyCovered<'_>,
@@ -157,13 +163,13 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
     again: BTreeMap<usize, Reruns>,
-    /// Inputs that were run in separate processes.
+    /// Numbers of the inputs that were run in separate processes.
     alone: BTreeSet<usize>,
     /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
     /// Features that any run of any input reached.
     seen: Features,
-    /// Slowness factor of the median run; the time of each input is divided by it.
+    /// Slowness factor of the corpus's median run; the time of each input is divided by it.
     slowdown: u32,
     /// CPU times of the first run of each input.
     times: Vec<Duration>,
@@ -201,7 +207,8 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// Returns a cover that depends on stable features only, and all features that it covers.
+    /// Computes a set cover, runs newly chosen inputs again, and repeats this until all features of
+    /// the chosen inputs are stable; returns the cover, and all features that it covers.
     fn settle(
         &mut self,
         covered: &Features,
@@ -301,7 +308,8 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Adds features that an input reaches in every run in a separate process.
+    /// Counts `features`, which the input `item` reaches in every run in a separate process, as
+    /// stable features of this input.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -323,8 +331,8 @@ impl<'a> Chooser<'a> {
         self.seen = self.seen.or(&new);
     }
 
-    /// Returns, for each feature, at most [`MAX_HOLDERS`] of the smallest inputs that reached it in
-    /// any run.
+    /// Returns, for each of `features`, at most [`MAX_HOLDERS`] of the smallest inputs that reached
+    /// it in any run.
     fn holders_of(&mut self, features: &Features) -> Result<Vec<Vec<usize>>, CleanError> {
         let mut holders = vec![Vec::new(); features.len()];
         let mut first = Vec::new();
@@ -347,8 +355,8 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the inputs that reached flaky features, to learn how often each does. Returns
-    /// whether any input was run.
+    /// Runs more of the inputs that reached the flaky features `unsteady`, to learn how often each
+    /// does. Returns true if any input was run.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -371,9 +379,9 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Returns, for each feature, the inputs that reached it and were run again, with the estimated
-    /// probability that the next run reaches it: from the input's own few reruns, smoothed by the
-    /// rate over all inputs.
+    /// Returns, for each of `features`, the inputs that reached it and were run again, with the
+    /// estimated probability that the next run reaches it: from the input's own few reruns,
+    /// smoothed by the rate over all inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
         let mut known = vec![Vec::new(); features.len()];
         for (item, again) in &self.again {
@@ -393,8 +401,9 @@ impl<'a> Chooser<'a> {
         rates.collect()
     }
 
-    /// Returns the inputs that reach these features most often, and the number of features that
-    /// each is kept for. Ties go to inputs that are kept anyway, then to smaller ones.
+    /// Returns the inputs that reach the flaky features `unsteady` most often, and the number of
+    /// features that each is kept for. Ties go to inputs that are kept anyway, then to smaller
+    /// ones.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);
@@ -420,7 +429,8 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Whether inputs that reach a feature with these probabilities are enough to keep it.
+/// Returns true if inputs that reach a flaky feature with the probabilities `rates` per run are
+/// enough to keep it: all miss it with a probability of at most 0.01.
 fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
     rates.map(|rate| 1.0 - rate).product::<f64>() <= MISS_PROBABILITY
 }

@@ -13,14 +13,15 @@ use crate::quarantine::FailingInput;
 use ddfuzz_campaign::identity;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Inputs sorted by the target's behaviour on them.
+/// Inputs after their behaviour was measured: those that end normally with their behaviour class,
+/// those that fail, and those that cannot be read.
 #[derive(Default)]
 struct ClassifiedContents {
     /// Numbers of inputs that end normally, ascending, with their behaviour classes.
     found: Vec<(usize, ClassId)>,
     /// Inputs that fail in at least one run.
     failing: Vec<FailingInput>,
-    /// Numbers of inputs whose files can no longer be read.
+    /// Numbers of inputs whose files can no longer be read, and have no class.
     gone: Vec<usize>,
 }
 
@@ -60,8 +61,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Returns the numbers of the smallest inputs of all classes that the `--onto` corpus does not
-    /// contain.
+    /// Returns the number of the smallest input of each behaviour class that the `--onto` corpus
+    /// does not contain.
     fn least_of_new_classes(
         &self,
         contents: &Contents,
@@ -93,7 +94,8 @@ impl Engine<'_> {
         Ok(chosen.map(|(number, _)| number).collect())
     }
 
-    /// Runs inputs to find their behaviour classes, and adds the classes to `classes`.
+    /// Runs the inputs with these numbers to find the behaviour class of each, and adds the classes
+    /// to `classes`.
     fn classify(
         &self,
         contents: &Contents,

@@ -8,7 +8,7 @@ use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::GroupView;
 
-/// Passes messages of triage on to the watcher.
+/// Passes messages of triage on to the watcher of the cleanup, and ignores its progress.
 struct WatcherNotes<'a>(&'a mut dyn Watcher);
 
 impl Screen for WatcherNotes<'_> {
@@ -22,8 +22,8 @@ impl Screen for WatcherNotes<'_> {
 }
 
 impl Engine<'_> {
-    /// Stores failing inputs in groups. Returns the numbers of contents that did not fail, and of
-    /// those that failed in the first run only.
+    /// Stores the failing inputs of a corpus in groups. Returns the numbers of contents that did
+    /// not fail, and of those that failed in the first run only.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -53,8 +53,8 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Stores failing inputs in groups and minimizes them; returns the contents that did not fail
-    /// again.
+    /// Stores failing inputs in groups and minimizes each new group; returns the hashes of inputs
+    /// that did not fail again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],
@@ -77,7 +77,8 @@ impl Engine<'_> {
         Ok(filed.well)
     }
 
-    /// Minimizes the remaining groups of the campaign, including crashes that trimming caused.
+    /// Minimizes the crash groups of the campaign that are not minimized yet, including crashes
+    /// that trimming caused.
     pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());

@@ -30,23 +30,23 @@ use subset::{KeptSet, Reserve};
 
 pub use check::{FuzzerMerge, MergeOutcome};
 
-/// State that all steps of a cleanup share.
+/// Request, output paths, pool of targets and stop flag, which all steps of a cleanup share.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
-    /// Id of the campaign that crashes are counted for.
+    /// Id of the campaign that crashes found by the cleanup are counted for.
     campaign: &'a str,
     cleaning: &'a CleanSettings,
     paths: CleanPaths,
     /// Whether several runs may share a process.
     freshness: Freshness,
-    /// Pool of started targets.
+    /// Pool of started targets, used by all steps.
     runners: &'a Runners,
     stop: &'a AtomicBool,
 }
 
 /// Cleans a corpus: writes the kept files into the folder `corpus` of the output directory, and
-/// runs them again as a check. `missing` of the result lists features of the corpus that they do
-/// not reach. A call continues an interrupted one from its journal.
+/// runs them again as a check. `missing` of the result lists features of the corpus that the kept
+/// files do not reach. A call continues an interrupted one from its journal.
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
@@ -83,7 +83,9 @@ pub fn clean(
 }
 
 impl Engine<'_> {
-    /// Performs all steps; returns `None` if runs may not share processes.
+    /// Performs all steps of the cleanup once. Returns `None` if what an input reaches depends on
+    /// earlier runs in the same process, so that the cleanup must be repeated with a process for
+    /// each run.
     fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
@@ -142,7 +144,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lists, reads and hashes the files of a corpus.
+    /// Lists, reads and hashes the files of a corpus; runs no input.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
@@ -156,7 +158,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs each content that is not in the journal.
+    /// Runs each distinct content once that is not in the journal.
     fn measure(
         &self,
         gathered: Gathered,
@@ -181,7 +183,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
     }
 }
 
-/// The request of a cleanup: what is cleaned, and how.
+/// The request of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
     /// The target that reports coverage.
@@ -189,14 +191,15 @@ pub struct CleanSettings {
     /// The target that crashes are stored for: of a bundled target the variant without coverage,
     /// else the same as `target`.
     pub filed_for: Target,
-    /// How the target is executed.
+    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
+    /// function.
     pub way: Way,
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
     /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
     /// reach are kept.
     pub onto: Option<PathBuf>,
-    /// Number of workers; it changes no result.
+    /// Number of worker threads; it changes no result.
     pub jobs: usize,
     /// Longest input, in bytes; longer files are not used.
     pub max_len: u64,
@@ -222,20 +225,21 @@ pub struct CleanSettings {
 pub struct Trim {
     /// Which features a trimmed file must keep.
     pub by: TrimBy,
-    /// Name of the search algorithm.
+    /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests for one file in one round.
+    /// Most tests (runs of candidates) for one file in one round of trimming; there are several
+    /// rounds.
     pub tests: u64,
-    /// Longest time for one file in one round; `None` is no limit.
+    /// Longest time for one file in one round of trimming; `None` is no limit.
     pub time: Option<Duration>,
 }
 
 /// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// The features that no smaller kept file reaches.
+    /// The file must keep the features that no smaller kept file reaches.
     Worth,
-    /// Exactly the features that the file reaches.
+    /// The file must keep exactly the features that it reaches.
     Signature,
 }
 
@@ -251,7 +255,7 @@ pub enum CleanPhase {
     },
     /// Triages, stores and minimizes failing inputs.
     Filing {
-        /// Number of failing inputs.
+        /// Number of failing inputs of the corpus.
         inputs: u64,
     },
     /// Chooses the subset of inputs to keep.
@@ -275,7 +279,7 @@ pub enum CleanPhase {
     },
     /// The target's own fuzzer counts the coverage of the corpus and of the kept files.
     Counting {
-        /// Number of files that the fuzzer runs.
+        /// Number of files that the target's own fuzzer runs.
         files: u64,
     },
     /// Runs the written files again, as a check.
@@ -287,7 +291,7 @@ pub enum CleanPhase {
 
 /// Receives the progress of a cleanup, from one thread.
 pub trait Watcher: Send {
-    /// Called now and then with the current step.
+    /// Called now and then with the current step of the cleanup.
     fn phase(&mut self, phase: CleanPhase);
 
     /// Shows a message to the user.

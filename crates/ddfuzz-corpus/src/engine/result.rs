@@ -25,7 +25,7 @@ use ddfuzz_store::report::clean::{
 const FEW: usize = 20;
 
 impl Engine<'_> {
-    /// Writes the kept files, checks them, and builds the result.
+    /// Writes the kept files, runs them again as a check, and builds the result of the cleanup.
     pub(super) fn finish(
         &self,
         mut kept: KeptSet,
@@ -52,8 +52,8 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// Also keeps inputs that reached features which the check misses. Features that are missing
-    /// even then count as flaky, if they are few.
+    /// Also keeps inputs that reached features which the kept files miss in the check. Features
+    /// that are missing even then count as flaky, if they are at most 1 of 20.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,
@@ -127,8 +127,8 @@ impl Engine<'_> {
         Ok(given.iter().map(|name| corpus.join(name)).collect())
     }
 
-    /// Returns all steps with the number of files that each removed, and the bytes that trimming
-    /// removed.
+    /// Returns all steps of the cleanup with the number of files that each removed, and the number
+    /// of bytes that trimming removed.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -247,7 +247,7 @@ fn gained(gained: &Features) -> Vec<GainedFeature> {
     gained.collect()
 }
 
-/// Returns the number of instrumented places (edges) of these features.
+/// Returns the number of instrumented places (edges) that `features` belong to.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64
@@ -262,17 +262,19 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
     Ok(removed.map_err(ddfuzz_model::files::FileError::at("remove", folder))?)
 }
 
-/// Gives file names: by content hash, or the path below the corpus (`--keep-names`).
+/// Chooses the names of kept files: the content hash, or the path below the corpus
+/// (`--keep-names`).
 pub(super) struct FileNames {
-    /// The directories of the corpus, absolute; `None` if files are named by content.
+    /// The directories of the corpus, absolute; `None` if files are named by their content hash.
     roots: Option<Vec<PathBuf>>,
     taken: HashSet<PathBuf>,
-    /// Folders that given names lie in; no file may get such a name.
+    /// Folders that contain files with chosen names; no file may get the name of such a folder.
     folders: HashSet<PathBuf>,
 }
 
 impl FileNames {
-    /// Names for files of `roots`; `keep` gives files their path below the corpus.
+    /// Prepares names for files of the corpus `roots`: with `keep` the path below the corpus, else
+    /// the content hash.
     pub fn new(roots: &[PathBuf], keep: bool) -> FileNames {
         let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
         FileNames {
@@ -282,7 +284,7 @@ impl FileNames {
         }
     }
 
-    /// Returns an unused name for the file `path` with this content.
+    /// Returns a name, which no other kept file has, for the file `path` with this content.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {
@@ -312,8 +314,8 @@ impl FileNames {
     }
 }
 
-/// Returns the path of a file below the directory of `roots` that contains it; its file name if the
-/// file itself is a root.
+/// Returns the path of a file relative to the directory of `roots` that contains it; its file name
+/// if the file itself is in `roots`.
 fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
     let found = roots.iter().find_map(|root| path.strip_prefix(root).ok());
     match found {
@@ -322,10 +324,10 @@ fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
     }
 }
 
-/// Most unreadable files that the result names.
+/// Most unreadable files that the result of a cleanup names.
 const NAMED: usize = 16;
 
-/// Counts of all steps, for the result.
+/// Counts of files, runs and crash groups over all steps of a cleanup, for its result.
 #[derive(Debug, Default)]
 pub(super) struct CleanTotals {
     pub before: Amount,
@@ -344,12 +346,12 @@ pub(super) struct CleanTotals {
 }
 
 impl CleanTotals {
-    /// Adds the number of runs that measuring took.
+    /// Adds the number of runs that measuring `contents` took.
     pub fn runs_of(&mut self, contents: &Contents) {
         self.runs += contents.progress.runs;
     }
 
-    /// Takes the counts of the files of the corpus, before any input is chosen.
+    /// Copies the counts of the corpus's files from `contents`, before any input is chosen.
     pub fn begin(&mut self, contents: &Contents) {
         self.runs_of(contents);
         self.known = contents.progress.reused;
@@ -371,7 +373,7 @@ impl CleanTotals {
         }
     }
 
-    /// Counts a file that can no longer be read.
+    /// Counts a file of the corpus as unreadable that was removed or changed during the cleanup.
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
@@ -391,7 +393,7 @@ impl CleanTotals {
         }
     }
 
-    /// Counts failing inputs that were stored in groups.
+    /// Counts failing inputs that were stored in groups, by kind, and these groups.
     pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()
@@ -425,17 +427,18 @@ impl CleanTotals {
         }
     }
 
-    /// Whether a group with the same kind and key is already counted.
+    /// Returns true if the result already contains a group with the same kind and key.
     pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred while files were trimmed.
+    /// Adds a group of crashes that occurred while files were trimmed, with no input of the corpus.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }
 
-    /// Returns the steps before the choice of the subset, with what each removed.
+    /// Returns the steps of the cleanup before the choice of the subset, each with the number and
+    /// size of the files that it removed.
     pub fn steps(&self) -> Vec<Step> {
         let crashes = self.crashes + self.flaky;
         let steps = [
@@ -450,7 +453,8 @@ impl CleanTotals {
         steps.to_vec()
     }
 
-    /// Returns the number and bytes of files that remain after these steps.
+    /// Returns the number and bytes of files that remain when duplicate, unreadable, oversized and
+    /// failing files are left out.
     pub fn left(&self) -> Amount {
         let steps = self.steps().into_iter();
         steps.fold(self.before, |left, step| Amount {

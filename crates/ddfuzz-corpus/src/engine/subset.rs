@@ -25,7 +25,8 @@ const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
     /// Chooses inputs that reach all features of the corpus, and trims them. Returns the numbers of
-    /// all inputs that do not fail; `None` if runs may not share processes.
+    /// all inputs that do not fail; `None` if results depend on earlier runs in the same process,
+    /// so that each run needs a separate one.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -97,7 +98,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Turns the choice into kept files.
+    /// Adds the chosen inputs to the kept files, with reasons, and records features and counts of
+    /// the corpus.
     fn take(
         &self,
         pool: &mut Candidates<'_>,
@@ -152,7 +154,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the entry of a kept input; its content is loaded if it may be trimmed.
+    /// Makes the kept file of a chosen input; its content is loaded if it may be trimmed.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -210,7 +212,7 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// Runs contents several times, and returns the features that each reaches in every run.
+    /// Runs each content several times, and returns the features that it reaches in every run.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -238,8 +240,9 @@ impl Engine<'_> {
     }
 }
 
-/// Returns why a file is kept. `only_here`: features that no other input reaches; `private`:
-/// features that no other kept file reaches; `sometimes`: flaky features it is kept for.
+/// Returns the sentence why a file is kept. `only_here`: number of features that no other input
+/// reaches; `private`: of features that no other kept file reaches; `sometimes`: of flaky features
+/// it is kept for.
 fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String {
     let features = |count| size::counted(count, "feature");
     match (only_here, private, sometimes) {
@@ -267,7 +270,7 @@ pub(super) fn micros(time: Duration) -> u64 {
 /// A file of the corpus that is kept, and its trimmed content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptFile {
-    /// Path of a file of the corpus with this content.
+    /// Path of the file of the corpus that is kept.
     pub from: PathBuf,
     /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
@@ -275,7 +278,7 @@ pub(super) struct KeptFile {
     pub bytes: Option<Vec<u8>>,
     /// Size before trimming, in bytes.
     pub size_before: u64,
-    /// Features that every run of the current content reaches.
+    /// Features that every run of the file's current content reaches.
     pub features: Features,
     /// The shortest CPU time of the file's runs.
     pub time: Duration,
@@ -286,14 +289,17 @@ pub(super) struct KeptFile {
     pub whole: bool,
     /// Why the file is kept, as a sentence for the user.
     pub why: String,
-    /// The guarantee that trimming gives for the result, such as 1-minimal.
+    /// The guarantee that trimming gives for the current content, such as 1-minimal; `None` if it
+    /// gives none.
     pub claim: Option<String>,
-    /// The required features with which trimming removed nothing more.
+    /// Required features with which trimming could remove nothing more from the current content;
+    /// `None` if trimming has not yet ended that way.
     pub settled_for: Option<Features>,
 }
 
 impl KeptFile {
-    /// Makes the entry of the content with this number, with its observation in the first run.
+    /// Makes a kept file of the content with this number, with the features and the CPU time of its
+    /// first run.
     pub fn of(contents: &Contents, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         let (id, seen) = (contents.id(number), contents.seen(number)?);
         Ok(KeptFile {
@@ -307,18 +313,18 @@ impl KeptFile {
         })
     }
 
-    /// Returns the current size, in bytes.
+    /// Returns the current size of the file in bytes, after trimming if it was trimmed.
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Whether the file is shorter than the original.
+    /// Whether the file is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }
 
-    /// Returns the current content; empty if it is not in memory.
+    /// Returns the current content of the file; empty if it is not in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -328,9 +334,10 @@ impl KeptFile {
 #[derive(Debug, Default)]
 pub(super) struct KeptSet {
     pub files: Vec<KeptFile>,
-    /// Stable features of the corpus; `None` if the target reports no coverage.
+    /// Features of the corpus that at least one input reaches in every run; `None` if the target
+    /// reports no coverage.
     pub universe: Option<Features>,
-    /// Stable features of the `--onto` corpus.
+    /// Features that the `--onto` corpus reaches in every run.
     pub covered: Features,
     /// Files of the `--onto` corpus that do not fail.
     pub onto: Vec<PathBuf>,
@@ -340,15 +347,16 @@ pub(super) struct KeptSet {
     pub seen: Features,
     /// Weight and lower bound of the set cover; `None` if no subset is chosen.
     pub cover: Option<Cover>,
-    /// Coverage counts of the target's own fuzzer, before and after the cleanup.
+    /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
+    /// not asked.
     pub own_count: Option<LibFuzzerCounts>,
-    /// File name of the journal that holds the features of the inputs.
+    /// File name of the journal that holds the features of the corpus's inputs.
     pub journal: &'static str,
     /// Number of runs that trimming took.
     pub trim_runs: u64,
 }
 
-/// The kept files as inputs of another set cover.
+/// The kept files as inputs of another set cover, to find those that trimming made redundant.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {
@@ -371,10 +379,11 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// Most inputs that are added again for each feature that the check misses.
+/// Most inputs that are kept in addition for each feature that the final check misses.
 const MOST: usize = 8;
 
-/// All inputs that do not fail; inputs that are not kept can be added again.
+/// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
+/// files later.
 pub(super) struct Reserve<'a> {
     contents: &'a Contents,
     /// Numbers of the inputs that do not fail, ascending.
@@ -382,7 +391,7 @@ pub(super) struct Reserve<'a> {
 }
 
 impl<'a> Reserve<'a> {
-    /// `healthy` are the numbers of the inputs that do not fail.
+    /// Makes the reserve of the inputs with the numbers `healthy`, which do not fail.
     pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
         Reserve { contents, healthy }
     }
@@ -403,14 +412,16 @@ impl<'a> Reserve<'a> {
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Makes a kept file of the input with this content; `None` if the corpus has no such input.
+    /// Makes a kept file, with the reason `why`, of the input with the content `bytes`; `None` if
+    /// the corpus has no such input that does not fail.
     pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<KeptFile>, CleanError> {
         let number = self.contents.find(&ContentId::of(bytes));
         let number = number.filter(|number| self.healthy.binary_search(number).is_ok());
         number.map(|number| self.keep(number, why)).transpose()
     }
 
-    /// Returns, for each feature, up to 8 inputs that reached it and are not kept untrimmed.
+    /// Returns, for each of `features`, up to 8 inputs whose first run reached it and that are not
+    /// kept untrimmed, as kept files with the reason `why`.
     pub fn holders(
         &self,
         features: &Features,

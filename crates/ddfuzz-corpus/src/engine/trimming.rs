@@ -25,10 +25,10 @@ use ddfuzz_triage::{Found, Triager, Verdict};
 /// Most rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
-/// Runs contents several times, and returns the features of each over these runs.
+/// Callback that runs each content several times, and returns its features over these runs.
 pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
-/// Called with the content that was being trimmed, a crash that one of its candidates caused, and
-/// the number of the test.
+/// Callback for a crash that a candidate caused: gets the content that was being trimmed, the
+/// crash, and the number of the candidate's test (`None` for a check).
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
@@ -38,7 +38,7 @@ pub(super) struct TrimRounds<'a> {
     pub trim: &'a Trim,
     /// The target and the search algorithm.
     pub trimming: &'a TrimSettings,
-    /// Number of workers.
+    /// Number of worker threads that trim files.
     pub jobs: usize,
     /// Folder for the logs and results of all trimmed files.
     pub folder: &'a Path,
@@ -48,13 +48,13 @@ pub(super) struct TrimRounds<'a> {
     pub seen: &'a Arc<Features>,
     /// Runs trimmed contents again, to verify their features.
     pub steady: Steady<'a>,
-    /// Called with each crash that a candidate caused.
+    /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
     /// Turns true when the user stops the cleanup.
     pub stop: &'a AtomicBool,
 }
 
-/// Number of runs of trimming, and which contents were trimmed.
+/// Result of all rounds of trimming: the number of runs, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
     /// Number of runs that trimming took.
@@ -63,17 +63,17 @@ pub(super) struct TrimRuns {
     pub names: BTreeSet<String>,
 }
 
-/// A kept file that is trimmed in this round.
+/// A kept file that is trimmed in the current round.
 struct TrimTask {
     /// Index of the file among the kept files.
     at: usize,
-    /// Features that the file must keep.
+    /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,
     file: ToTrim,
 }
 
 impl TrimRounds<'_> {
-    /// Trims the files and drops those that become redundant, until a round changes nothing.
+    /// Trims the kept files and drops those that become redundant, until a round changes nothing.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
@@ -90,7 +90,7 @@ impl TrimRounds<'_> {
         Ok(ran)
     }
 
-    /// Trims each file once; returns whether any file became shorter.
+    /// Trims each kept file once; returns true if any file became shorter.
     fn round(
         &self,
         round: u32,
@@ -131,8 +131,8 @@ impl TrimRounds<'_> {
         self.take(kept, done.collect())
     }
 
-    /// Returns the files to trim with their required features, without those that cannot become
-    /// shorter.
+    /// Returns the kept files to trim in a round, with their required features, without those that
+    /// cannot become shorter.
     fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
@@ -168,8 +168,8 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Takes trimmed contents that still reach the required features; returns whether there were
-    /// any.
+    /// Replaces kept files by their trimmed contents, where these reach the required features in
+    /// every run; returns true if any was replaced.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -216,7 +216,7 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops files whose features other kept files reach; returns whether any was dropped.
+    /// Drops kept files whose features other kept files reach; returns true if any was dropped.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -265,7 +265,8 @@ struct GroupEntries {
 }
 
 impl GroupEntries {
-    /// Whether one of the crashes occurred while a content with one of these hashes was trimmed.
+    /// Returns true if one of the group's crashes occurred while a content with one of the hashes
+    /// `names` was trimmed.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
         found.flatten().any(|found| match found {
@@ -276,7 +277,8 @@ impl GroupEntries {
 }
 
 impl Engine<'_> {
-    /// Stores a crash that a candidate caused while `text` was trimmed.
+    /// Stores a crash that a candidate caused while the content `text` was trimmed, in a crash
+    /// group.
     pub(super) fn file_slip_of(
         &self,
         text: &[u8],
@@ -288,8 +290,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the remaining groups, and counts the groups of crashes that occurred while the
-    /// `trimmed` contents were trimmed, in this call or an interrupted one.
+    /// Minimizes the crash groups that are not minimized yet, and counts the groups of crashes that
+    /// occurred while the `trimmed` contents were trimmed, in this call or an interrupted one.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
@@ -318,7 +320,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns all groups of the output directory.
+    /// Reads all crash groups of the output directory, with their stored crashes.
     fn held(&self) -> Result<Vec<GroupEntries>, StoreError> {
         let reader = lock(self.store).reader().clone();
         let mut all = Vec::new();
@@ -339,8 +341,9 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Runs a crash again on the uninstrumented variant of the target, for which crashes are
-    /// stored; `crash` is `None` in the result if it does not crash there.
+    /// Runs a crash that trimming caused again on the uninstrumented variant of the target, for
+    /// which crashes are stored, and returns it as it occurs there; `crash` is `None` in the result
+    /// if it does not.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -23,7 +23,7 @@ use record::HEAD;
 
 pub use record::{Observation, RecordHead, encode};
 
-/// Time between two syncs of the file.
+/// Age of the oldest unsynced record at which the next append also syncs the journal to the device.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What was found when a journal was opened.
@@ -31,28 +31,30 @@ const SYNC_EVERY: Duration = Duration::from_secs(5);
 pub struct JournalState {
     /// Number of intact records of runs of this target.
     pub records: u64,
-    /// Bytes after the last intact record, which were cut off.
+    /// Number of bytes after the last intact record, which were cut off.
     pub cut: u64,
-    /// Whether a file was replaced that was no journal, or belonged to another target or build.
+    /// Whether the file was replaced, because it was no journal, or belonged to another target or
+    /// build.
     pub replaced: bool,
 }
 
-/// An open journal. The lock of the output directory ensures that one process writes it at a time.
+/// An open journal of runs. The lock of the output directory ensures that one process writes it at
+/// a time.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Length of the intact records, in bytes.
+    /// Length of the intact records in the journal's file, in bytes.
     length: u64,
-    /// Whether a part of a record may follow them.
+    /// Whether a part of a record, left by a failed write, may follow the intact records.
     torn: bool,
-    /// Time of the first append since the last sync; `None` if all is synced.
+    /// Time of the first append since the last sync; `None` if all records are synced.
     unsynced: Option<Instant>,
 }
 
 impl Journal {
     /// Opens or creates the journal at `path`, and calls `each` with the position and head of each
-    /// record, in order. A journal of another target is replaced by an empty one.
+    /// record of a run, in order. A journal of another target is replaced by an empty one.
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,
@@ -129,13 +131,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the head and the observation of the run whose record is at a position.
+    /// Reads the record at a position: the content and number of the run, and what the run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
     }
 
-    /// Reads the record at a position, with its features in `features`, ascending, instead of in
-    /// the returned observation.
+    /// Reads the record of a run at a position. The features replace those in `features`,
+    /// ascending, instead of being in the returned observation.
     ///
     /// # Errors
     /// As [`Journal::read`].
@@ -147,12 +149,12 @@ impl Journal {
         read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
     }
 
-    /// Path of the file.
+    /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length of the file, in bytes.
+    /// Returns the length of the journal, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -167,7 +169,7 @@ fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Obs
     Ok((head, seen))
 }
 
-/// Reads the record at a position, with its features in `features`.
+/// Reads the record of a run at a position; its features replace those in `features`.
 fn read_record(
     file: &File,
     place: RecordPosition,
@@ -182,7 +184,7 @@ fn read_record(
     })
 }
 
-/// Read-only access to a journal: the first runs of contents.
+/// Read-only access to a journal, for what the first run of each content did.
 #[derive(Debug)]
 pub struct JournalView {
     path: PathBuf,
@@ -214,7 +216,7 @@ impl JournalView {
         }))
     }
 
-    /// Returns the observation of a content's first run; `None` if it was not run.
+    /// Reads what the first run of a content did; `None` if the content was not run.
     pub fn seen(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
@@ -224,7 +226,8 @@ impl JournalView {
     }
 }
 
-/// Version of the features' numbering and of the records; it is part of the identity.
+/// Version of the numbering of features and of the records of runs; it is part of the identity that
+/// a journal must match.
 const VERSION: u32 = 1;
 
 /// Identifies all that determines what runs reach: the target's program, arguments, environment and
@@ -233,8 +236,8 @@ const VERSION: u32 = 1;
 pub struct JournalIdentity([u8; 32]);
 
 impl JournalIdentity {
-    /// The identity of `target` executed by `way`, with its number of instrumented places (`None`
-    /// if it reports no coverage).
+    /// Computes the identity of `target` executed by `way`, with its number of instrumented places
+    /// (`None` if it reports no coverage).
     pub fn of(
         target: &Target,
         way: Way,
@@ -249,18 +252,18 @@ impl JournalIdentity {
 /// Position of a record in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordPosition {
-    /// Offset in the file, in bytes.
+    /// Offset of the record in the journal's file, in bytes.
     pub at: u64,
-    /// Length including the record's head, in bytes.
+    /// Length of the record in bytes, including the length and checksum before its body.
     pub length: u32,
 }
 
-/// Name and version of the format, in the first record.
+/// Name and version of the journal's file format, as written in its first record.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
-/// Bytes that are read at once.
+/// Number of bytes of a journal that are read at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Encodes the first record of a journal.
+/// Encodes the first record of a journal, which identifies the target.
 fn first_record(identity: &JournalIdentity) -> Vec<u8> {
     let mut bytes = Vec::new();
     record::frame(&mut bytes, |body| {
@@ -271,8 +274,9 @@ fn first_record(identity: &JournalIdentity) -> Vec<u8> {
     bytes
 }
 
-/// Calls `each` for each record of a journal, and returns the length of its intact part in bytes;
-/// `None` if the file is no journal, or that of another target than `identity`.
+/// Calls `each` for each record of a run in a journal, and returns the length of the journal's
+/// intact part in bytes; `None` if the file is no journal, or that of another target than
+/// `identity`.
 fn scan(
     file: &File,
     identity: Option<&JournalIdentity>,
@@ -304,7 +308,7 @@ fn scan(
     Ok(Some(at))
 }
 
-/// Reads the records of a file one by one, by their lengths; checksums are not verified.
+/// Reads the records of a journal one by one, by their lengths; checksums are not verified.
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
@@ -337,7 +341,8 @@ impl Records<'_> {
         Ok(Some(&self.buffer[from..self.from]))
     }
 
-    /// Reads until the buffer has `count` more bytes; false if the file ends before.
+    /// Reads the file until the buffer has `count` unused bytes; returns false if the file ends
+    /// before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

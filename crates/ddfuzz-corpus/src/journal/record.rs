@@ -8,15 +8,15 @@ use std::time::Duration;
 use crate::{ContentId, Feature, Features};
 use ddfuzz_exec::Ended;
 
-/// Bytes before the body: its length and checksum.
+/// Number of bytes of a record before its body: the body's length and checksum.
 pub(super) const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
 /// Longest body of a record, in bytes; a longer one is damaged.
 const LONGEST: usize = 1 << 30;
 
-/// Kind of the first record, which identifies the target.
+/// First byte of the body of a journal's first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
-/// Kind of the records that describe runs.
+/// First byte of the body of a record that describes a run.
 const SEEN: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;
@@ -24,18 +24,18 @@ const ALONE: u8 = 2;
 const READ: u8 = 4;
 const TOLD: u8 = 8;
 
-/// The part of a run's record before its observation.
+/// The part of a run's record that says which content was run; the observation follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
     /// Size and hash of the content that was run.
     pub content: ContentId,
-    /// Number of the run: 0 is the first run, higher ones are reruns.
+    /// Number of the run of this content: 0 is the first run, higher ones are reruns.
     pub round: u32,
     /// Whether the run may have failed; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
-/// Appends the record of a run to `bytes`.
+/// Appends the journal record of a run, with the observation `seen`, to `bytes`.
 pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);
@@ -67,7 +67,7 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
     });
 }
 
-/// Appends a record with the body that `fill` writes.
+/// Appends a journal record to `bytes`: length, checksum, and the body that `fill` writes.
 pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; HEAD]);
@@ -78,14 +78,15 @@ pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     bytes[start + 4..start + HEAD].copy_from_slice(&sum);
 }
 
-/// Returns the length of a record's body from the record's head; `None` if the length is invalid.
+/// Returns the length in bytes of a journal record's body, which is stored at the start of the
+/// record; `None` if it is invalid (0 or too long).
 pub(super) fn body_length(head: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(head.get(..4)?.try_into().ok()?);
     let length = usize::try_from(length).ok()?;
     (1..=LONGEST).contains(&length).then_some(length)
 }
 
-/// Returns the body of a record; `None` if the record is damaged.
+/// Returns the body of a journal record; `None` if its length or checksum is wrong.
 pub(super) fn body(record: &[u8]) -> Option<&[u8]> {
     let length = body_length(record)?;
     let body = record.get(HEAD..HEAD.checked_add(length)?)?;
@@ -98,7 +99,8 @@ fn sum(body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// Decodes the head of a run's record from its body; `None` if the body is no run.
+/// Decodes which content and run a record describes, from the record's body; `None` if it describes
+/// no run.
 pub(super) fn head(body: &[u8]) -> Option<RecordHead> {
     Some(take_head(&mut &body[..])?.0)
 }
@@ -172,7 +174,8 @@ fn take_ended(rest: &mut &[u8]) -> Option<Ended> {
     }
 }
 
-/// Appends the number of features, the first feature, and the distances between neighbours.
+/// Appends a set of features to a record's body: their number, the first feature, and the distances
+/// between neighbours.
 fn push_features(body: &mut Vec<u8>, features: &Features) {
     push(body, features.len() as u64);
     let mut last = 0;
@@ -198,25 +201,25 @@ fn take_features(rest: &mut &[u8], features: &mut Vec<Feature>) -> Option<()> {
     Some(())
 }
 
-/// The observation of one run of a content.
+/// What one run of a content did: ending, CPU time and reached features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// How the run ended. If it exceeded a limit, this is the ending of its repetition alone in a
     /// new process with the full limits.
     pub ended: Ended,
-    /// The ending of the run's repetition alone in a new process; `None` if it was not repeated
-    /// because of a crash in a shared process.
+    /// How the input ended when it was run once more, alone in a new process, after a crash in a
+    /// process shared with other runs; `None` if it was not.
     pub alone: Option<Ended>,
     /// Whether triage must decide if the run failed: it ended by a signal or a limit, or with an
     /// exit status that is, or may be, that of a crash.
     pub suspicious: bool,
-    /// CPU time of the run, or its share of the request's wall time if that is unknown. It varies
-    /// from call to call, so no decision may depend on it alone.
+    /// CPU time of the run, or if that is unknown its share of the wall time of a request of
+    /// several inputs. It varies from call to call, so no decision may depend on it alone.
     pub time: Duration,
     /// Sum of all coverage counters (modulo 256 each), a measure of the work that does not depend
     /// on the machine; 0 if the run reported no coverage.
     pub work: u64,
-    /// Bytes of the input that the target read; `None` if unknown.
+    /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
     /// Features that the run reached; `None` if it reported no coverage, or did not return.
     pub features: Option<Features>,
@@ -231,7 +234,8 @@ fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Removes a LEB128 number from the front; `None` if there is none, or it exceeds 64 bits.
+/// Removes a LEB128 number from the front of `bytes` and returns it; `None` if there is none, or it
+/// exceeds 64 bits.
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

@@ -16,17 +16,18 @@ use crate::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 
-/// Number of processes that few inputs are divided into, so that workers share the work.
+/// Number of target processes that few inputs are divided into, so that worker threads share the
+/// work.
 const PROCESSES: usize = 4;
-/// Fewest inputs per process, since the start of a process costs as much as some runs.
+/// Fewest inputs that are run in one target process, since its start costs as much as some runs.
 const FEWEST: usize = 32;
 
 /// Inputs to run, numbered from 0.
 pub trait Inputs: Sync {
-    /// Number of inputs.
+    /// Returns the number of inputs to run.
     fn count(&self) -> usize;
 
-    /// Replaces `bytes` by the bytes of an input.
+    /// Replaces `bytes` by the bytes of the input with this number; fails if it cannot be read.
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
 }
 
@@ -56,11 +57,13 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// Called with the number of each input, and its observation or why it could not be read.
+/// Callback that is called once per input, with its number and what its run did, or why it could
+/// not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
-/// Called with the numbers of several inputs, and their observations or why they could not be read.
+/// Callback that is called for several inputs at once, with the number of each and what its run
+/// did, or why it could not be read.
 type EachSome<'a> =
     dyn FnMut(Vec<(usize, Result<Observation, NotRead>)>) -> Result<(), MeasureError> + Send + 'a;
 
@@ -71,13 +74,13 @@ pub(super) struct RunOrder<'a> {
     /// Number of consecutive inputs that share a process, if runs may share one. The features of an
     /// input then depend on the inputs of its process only, not on workers or earlier calls.
     pub(super) per_process: usize,
-    /// Whether the observation of an input is needed. Other inputs are run only if they share a
-    /// process with a needed one.
+    /// Returns true for the number of an input whose run is needed. Other inputs are run only if
+    /// they share a process with a needed one.
     pub(super) needed: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
 impl<'a> RunOrder<'a> {
-    /// The order `numbers`, with a suitable number of inputs per process.
+    /// Makes the order `numbers`, with a suitable number of inputs per process.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
@@ -89,7 +92,8 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order into ranges that one worker runs without a break.
+    /// Divides the order into ranges of inputs that one worker runs without a break, and leaves out
+    /// ranges in which no input is needed.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -111,7 +115,7 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// State that the workers of one round of runs share.
+/// State shared by the worker threads that run each input of a list once.
 struct RunRound<'a, 'e> {
     settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
@@ -123,7 +127,8 @@ struct RunRound<'a, 'e> {
 }
 
 /// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
-/// `each` as runs end. No journal is used. False if it was stopped before all were run.
+/// `each` as runs end. No journal is used. Returns false if the user stopped it before all were
+/// run.
 pub fn run_again(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -134,7 +139,8 @@ pub fn run_again(
     run_one_by_one(settings, inputs, order, each)
 }
 
-/// Runs all `inputs` once, each in a separate process. False if it was stopped before all were run.
+/// Runs all `inputs` once, each in a separate process, and calls `each` as runs end. Returns false
+/// if the user stopped it before all were run.
 ///
 /// # Errors
 /// As [`run_again`].
@@ -160,8 +166,8 @@ fn run_one_by_one(
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// Runs inputs in the given order by several workers. `look` is called ten times a second. False if
-/// it was stopped before all were run.
+/// Runs inputs in the given order by several worker threads. `look` is called ten times a second.
+/// Returns false if the user stopped it before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -213,7 +219,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Runs the inputs with these numbers, and ends the process after the last.
+    /// Runs the inputs with these numbers, and ends the target's process after the last, so that
+    /// later inputs get a new one.
     fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
         while !numbers.is_empty() && self.goes_on() {
             let mut told = Vec::with_capacity(numbers.len());
@@ -234,8 +241,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Removes the first of `numbers` and reads their inputs, up to the memory limit of a worker.
-    /// Inputs that cannot be read are added to `told`.
+    /// Removes numbers from the front of `numbers`, and returns them with the bytes of their
+    /// inputs, up to the memory limit of a worker. Inputs that cannot be read are added to `told`.
     fn read_some(
         &self,
         numbers: &mut &[u32],
@@ -259,14 +266,14 @@ impl RunRound<'_, '_> {
     }
 }
 
-/// The numbers below `count`, in a pseudo-random order that depends on `round`.
+/// Returns the numbers below `count`, in a pseudo-random order that depends on `round`.
 pub(super) fn order(count: usize, round: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     order.sort_by_key(|number| mixed(u64::from(round) << 32 | u64::from(*number)));
     order
 }
 
-/// A pseudo-random number (the finalizer of SplitMix64).
+/// Returns a pseudo-random number that `number` determines (the finalizer of SplitMix64).
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -274,28 +281,29 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// Results of all runs of one content.
+/// What all runs of one content reached, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
     /// Features that every run with coverage reached, including the first.
     pub each_time: Features,
-    /// Features that every rerun reached; `None` if no rerun reported coverage.
+    /// Features that every rerun reached, whatever the first run did; `None` if no rerun reported
+    /// coverage.
     pub each_repeat: Option<Features>,
     /// Features that only some runs reached, with the number of reruns that did.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// Number of runs, including the first.
+    /// Number of runs: the first one, and the reruns that reported coverage.
     pub runs: u32,
     /// The shortest CPU time of all runs.
     pub least: Duration,
     /// How each rerun ended, in order.
     pub ended: Vec<Ended>,
-    /// Whether any rerun may have failed.
+    /// Whether any rerun may have failed (crash, hang or out of memory).
     pub suspicious: bool,
     /// Why the content could not be run again; `None` if it could.
     pub not_read: Option<NotRead>,
 }
 
-/// Some of the measured contents, as inputs.
+/// The contents of a corpus with some given numbers, as inputs to run.
 struct SelectedContents<'a> {
     entries: &'a [Entry],
     spool: &'a PathSpool,
@@ -313,9 +321,9 @@ impl Inputs for SelectedContents<'_> {
 }
 
 impl Contents {
-    /// Runs contents `times` more times, each time in other processes and in another order, and
-    /// returns the results of all their runs. Reruns that are in the journal are not repeated.
-    /// `None` if it was stopped.
+    /// Runs the contents with these numbers `times` more times, each time in other processes and in
+    /// another order, and returns the results of all their runs. Reruns that are in the journal are
+    /// not repeated. `None` if the user stopped it.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -347,7 +355,8 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Runs the contents for which the journal has no rerun of this round.
+    /// Runs those contents again for which the journal has no rerun with the number `round`, and
+    /// records them there. Returns false if the user stopped it.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -397,8 +406,9 @@ impl Contents {
         run_one_by_one(settings, &picked, order, &mut each)
     }
 
-    /// Runs contents `times` times, each time in a separate process, and returns the features that
-    /// every run reached; none if a run failed. `None` if it was stopped.
+    /// Runs contents `times` times, each time in a separate process, and returns for each the
+    /// features that every run reached, or the empty set if a run failed. `None` if the user
+    /// stopped it.
     pub fn alone(
         &self,
         settings: &MeasureSettings<'_>,
@@ -454,7 +464,7 @@ impl Contents {
 }
 
 impl Repeated {
-    /// Updates the feature sets by the features of one more run.
+    /// Updates the feature sets by the features that one more rerun reached.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
             self.sometimes.insert(*lost, self.runs - 1);
@@ -466,7 +476,7 @@ impl Repeated {
         self.runs += 1;
     }
 
-    /// Returns the features that at least one run reached.
+    /// Returns the features that at least one run of the content reached.
     pub fn ever(&self) -> Features {
         let sometimes = self.sometimes.keys().copied().collect();
         self.each_time.or(&Features::from_unsorted(sometimes))

@@ -16,21 +16,22 @@ use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::Unread;
 
-/// The measured contents of a corpus, including failing ones, in ascending order of [`ContentId`]
-/// (shorter ones first), by number. Memory holds 64 bytes per content; features are read from the
-/// journal, and paths from a temporary file.
+/// The distinct file contents of a corpus, each of which was run, including failing ones. They are
+/// numbered in ascending order of [`ContentId`] (shorter ones first). Memory holds 64 bytes per
+/// content; features are read from the journal, and paths from a temporary file.
 #[derive(Debug)]
 pub struct Contents {
     pub(super) entries: Vec<Entry>,
     pub(super) journal: Journal,
     pub(super) spool: PathSpool,
-    /// Positions of the records of reruns, by content and round.
+    /// Journal positions of the records of reruns, by content and number of the rerun (from 1).
     pub(super) repeats: HashMap<(ContentId, u32), RecordPosition>,
     /// Counts of the corpus's files: duplicates, oversized, unreadable and vanished ones.
     pub tally: FileCounts,
-    /// Counts of the files read, the contents found, and the runs made.
+    /// Counts of the files read, the contents found, and the runs made while measuring.
     pub progress: MeasureProgress,
-    /// State of the journal when it was opened.
+    /// What was found when the journal was opened: intact records, and damaged bytes that were cut
+    /// off.
     pub opened: JournalState,
     /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
     pub places: Option<usize>,
@@ -41,12 +42,12 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Number of distinct contents in the corpus.
+    /// Returns the number of distinct contents in the corpus, including failing ones.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the corpus has no content.
+    /// Returns true if the corpus has no content that could be read and run.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -54,29 +55,30 @@ impl Contents {
     /// Returns the id of the content with this number.
     ///
     /// # Panics
-    /// Here and in the other methods: if no content has this number.
+    /// If no content has this number; so do the other methods that take a number.
     pub fn id(&self, number: usize) -> ContentId {
         self.entries[number].content
     }
 
-    /// Returns the number of a content; `None` if the corpus does not have it.
+    /// Returns the number of a content; `None` if the corpus does not contain it.
     pub fn find(&self, content: &ContentId) -> Option<usize> {
         let place = |entry: &Entry| entry.content.cmp(content);
         self.entries.binary_search_by(place).ok()
     }
 
-    /// Whether the content's run may have failed; see [`Observation::suspicious`].
+    /// Returns true if the first run of the content with this number may have failed; see
+    /// [`Observation::suspicious`].
     pub fn is_suspicious(&self, number: usize) -> bool {
         self.entries[number].suspicious
     }
 
-    /// Returns the observation of the content's first run.
+    /// Reads from the journal what the first run of the content with this number did.
     pub fn seen(&self, number: usize) -> Result<Observation, FileError> {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// Replaces `features` by the content's features in its first run, ascending. The returned
-    /// observation has no features.
+    /// Replaces `features` by the features that the first run of a content reached, ascending, and
+    /// returns the rest of that run's observation, without features.
     pub fn features(
         &self,
         number: usize,
@@ -92,13 +94,14 @@ impl Contents {
         })
     }
 
-    /// Returns the file that stands for the content: of all files with this content the one with
-    /// the least path.
+    /// Returns the path of the file that stands for the content with this number: of all files with
+    /// the content, the one whose path sorts first.
     pub fn path(&self, number: usize) -> Result<PathBuf, FileError> {
         path_of(&self.entries[number], &self.spool)
     }
 
-    /// Replaces `bytes` by the content's bytes, read from its file.
+    /// Replaces `bytes` by the bytes of the content with this number, read from its file; fails if
+    /// the file has changed.
     pub fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
         read_entry(&self.entries[number], &self.spool, bytes)
     }
@@ -112,7 +115,8 @@ fn path_of(entry: &Entry, spool: &PathSpool) -> Result<PathBuf, FileError> {
     path.map_err(FileError::at("read", Path::new("the list of paths")))
 }
 
-/// Reads the file of a content; fails if the file was changed.
+/// Replaces `bytes` by the bytes of a content, read from its file; fails if the file was changed
+/// since it was hashed.
 pub(super) fn read_entry(
     entry: &Entry,
     spool: &PathSpool,
@@ -131,29 +135,30 @@ pub(super) fn read_entry(
     }
 }
 
-/// The contents found so far, and counts of the files.
+/// The distinct contents found while a corpus is read, with their paths, and counts of its files.
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
-    /// Cached bytes of the first contents.
+    /// Bytes of the contents found first, cached so that their files need not be read again for the
+    /// runs.
     pub(super) held: ContentCache,
     pub(super) spool: PathSpool,
     pub(super) tally: FileCounts,
     pub(super) progress: MeasureProgress,
 }
 
-/// Results of running contents, to be added to the index.
+/// Results of running contents, to be added to the `ContentIndex`.
 #[derive(Default)]
 pub(super) struct RunResults {
-    /// Number of a content, position of its record in the journal, and whether its run may have
-    /// failed.
+    /// For each content that was run: its number, the position of its record in the journal, and
+    /// whether the run may have failed.
     pub(super) records: Vec<(usize, RecordPosition, bool)>,
-    /// Contents whose files could not be read again, and why.
+    /// Numbers of contents whose files could not be read again, and why.
     pub(super) lost: Vec<(usize, NotRead)>,
 }
 
 impl ContentIndex {
-    /// Makes an empty index that stores paths in `spool`.
+    /// Makes an index without contents that stores paths in `spool`.
     pub(super) fn new(spool: PathSpool) -> ContentIndex {
         ContentIndex {
             table: ContentTable::default(),
@@ -164,7 +169,7 @@ impl ContentIndex {
         }
     }
 
-    /// Adds a file with this content; counts it as a duplicate if the content is known.
+    /// Adds a file with this content; if the content is known, counts the file as a duplicate.
     pub(super) fn add_file(
         &mut self,
         content: &ContentId,
@@ -189,7 +194,7 @@ impl ContentIndex {
         Ok(())
     }
 
-    /// Counts a file that was not read, with the reason.
+    /// Counts a file of the corpus that was not read, with the reason `why`.
     pub(super) fn exclude(&mut self, path: &Path, why: &NotRead) {
         let (aside, size) = match why {
             NotRead::Vanished => {
@@ -211,7 +216,7 @@ impl ContentIndex {
         self.progress.bytes += size;
     }
 
-    /// Counts the contents that have a record in the journal.
+    /// Counts as progress the contents that need not be run, because the journal has their record.
     pub(super) fn count_known(&mut self) {
         for entry in self.table.entries() {
             let known = entry.record().is_some();
@@ -220,7 +225,7 @@ impl ContentIndex {
         }
     }
 
-    /// Records the results of runs in the entries of the contents.
+    /// Stores the results of runs in the entries of the contents, and counts them.
     pub(super) fn take(&mut self, ran: RunResults) {
         for (number, place, suspicious) in ran.records {
             self.progress.runs += 1;
@@ -232,7 +237,8 @@ impl ContentIndex {
         }
     }
 
-    /// Excludes a content whose file could not be read again.
+    /// Excludes a content whose file could not be read again for its run, and counts the file as
+    /// unreadable or vanished.
     fn lose(&mut self, number: usize, why: &NotRead) {
         let entry = self.table.get_mut(number);
         let size = entry.content.size();
@@ -248,16 +254,16 @@ impl ContentIndex {
     }
 }
 
-/// Size of the cache of contents, in bytes.
+/// Most bytes of contents that a `ContentCache` holds.
 const MOST: usize = 64 << 20;
 
 /// Cache of the bytes of the first contents, which are then not read again to be run.
 #[derive(Debug, Default)]
 pub(super) struct ContentCache {
     bytes: Vec<u8>,
-    /// End of each content in `bytes`.
+    /// For each cached content, the offset in `bytes` at which it ends.
     ends: Vec<usize>,
-    /// Whether a content did not fit; no later one is cached.
+    /// True once a content did not fit; no later one is cached then.
     is_full: bool,
 }
 
@@ -271,7 +277,7 @@ impl ContentCache {
         }
     }
 
-    /// Returns the bytes of a content; `None` if they are not cached.
+    /// Returns the bytes of the content with this number; `None` if they are not cached.
     pub(super) fn get(&self, number: usize) -> Option<&[u8]> {
         let end = *self.ends.get(number)?;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -279,10 +285,11 @@ impl ContentCache {
     }
 }
 
-/// Marks a missing position in the journal or in the path spool.
+/// Value that stands for a missing position, in the journal or in the temporary file of paths.
 const NOWHERE: u64 = u64::MAX;
 
-/// A content with the positions of its record and its path; takes 64 bytes.
+/// A content with the position of its record in the journal and of its path in the `PathSpool`;
+/// takes 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) content: ContentId,
@@ -293,7 +300,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns the position of the content's record in the journal.
+    /// Returns the position of the content's record in the journal; `None` if it was not run yet.
     pub(super) fn record(&self) -> Option<RecordPosition> {
         (self.at != NOWHERE).then_some(RecordPosition {
             at: self.at,
@@ -306,8 +313,8 @@ impl Entry {
         self.suspicious = suspicious;
     }
 
-    /// Returns the position of the content's path in the spool; `None` if no file with it was found
-    /// in this call.
+    /// Returns the position of the content's path in the `PathSpool`; `None` if no file of the
+    /// corpus with this content was found.
     pub(super) fn path(&self) -> Option<u64> {
         (self.path != NOWHERE).then_some(self.path)
     }
@@ -321,13 +328,14 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct ContentTable {
     entries: Vec<Entry>,
-    /// Number of an entry plus 1, or 0 for a free slot. The length is a power of two; at least half
-    /// are free.
+    /// Hash table: each slot holds the number of an entry plus 1, or 0 if it is free. The length is
+    /// a power of two; at least half of the slots are free.
     slots: Vec<u32>,
 }
 
 impl ContentTable {
-    /// Returns the number of a content's entry, and whether it was added by this call.
+    /// Returns the number of a content's entry, which is added if there is none, and true if it was
+    /// added.
     pub(super) fn entry(&mut self, content: &ContentId) -> (usize, bool) {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();
@@ -347,7 +355,7 @@ impl ContentTable {
         (self.entries.len() - 1, true)
     }
 
-    /// Returns the number of a content's entry; `None` if it has none.
+    /// Returns the number of a content's entry; `None` if the table does not contain it.
     pub(super) fn find(&self, content: &ContentId) -> Option<usize> {
         match self.slots.is_empty() {
             true => None,
@@ -355,7 +363,8 @@ impl ContentTable {
         }
     }
 
-    /// Returns the number of a content's entry, or else the free slot for it.
+    /// Returns `Ok` with the number of a content's entry, or `Err` with the index of the free hash
+    /// table slot for it.
     fn look(&self, content: &ContentId) -> Result<usize, usize> {
         let mut at = self.home(content);
         loop {
@@ -369,7 +378,7 @@ impl ContentTable {
         }
     }
 
-    /// Returns all entries, in the order in which they were added.
+    /// Returns the entries of all contents, in the order in which they were added.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -378,7 +387,7 @@ impl ContentTable {
         &mut self.entries[number]
     }
 
-    /// Returns all entries, and drops the hash table.
+    /// Returns the entries of all contents, and drops the hash table.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -402,9 +411,9 @@ impl ContentTable {
     }
 }
 
-/// Bytes of paths that are written to the file at once.
+/// Number of bytes of paths that a `PathSpool` collects before it writes them to its file.
 const AT_ONCE: usize = 64 * 1024;
-/// Size of the length before each path, in bytes.
+/// Number of bytes in which a `PathSpool` stores the length of a path, before the path.
 const LENGTH: usize = 4;
 
 /// Stores paths in an unlinked temporary file, since those of a million files would take much
@@ -418,7 +427,7 @@ pub(super) struct PathSpool {
 }
 
 impl PathSpool {
-    /// Creates the temporary file in `folder`.
+    /// Makes an empty list of paths, whose temporary file is in `folder`.
     pub(super) fn create(folder: &Path) -> io::Result<PathSpool> {
         Ok(PathSpool {
             file: tempfile::tempfile_in(folder)?,
@@ -442,7 +451,7 @@ impl PathSpool {
         Ok(at)
     }
 
-    /// Returns the path at a position.
+    /// Returns the path that was stored at a position.
     pub(super) fn path(&self, at: u64) -> io::Result<PathBuf> {
         let mut length = [0; LENGTH];
         self.read(at, &mut length)?;
@@ -451,7 +460,8 @@ impl PathSpool {
         Ok(OsStr::from_bytes(&bytes).into())
     }
 
-    /// Reads from the file or from `tail`; a path never extends over both.
+    /// Fills `bytes` from the position `at`, which is in the file or in `tail`; a path never
+    /// extends over both.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);

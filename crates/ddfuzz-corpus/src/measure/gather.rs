@@ -21,7 +21,7 @@ use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
 
-/// The different contents of a corpus, before they are run.
+/// The distinct file contents of a corpus, before they are run.
 #[derive(Debug)]
 pub struct Gathered {
     index: ContentIndex,
@@ -73,17 +73,18 @@ pub fn gather(
 }
 
 impl Gathered {
-    /// Number of distinct contents in the corpus.
+    /// Returns the number of distinct file contents in the corpus.
     pub fn len(&self) -> usize {
         self.index.table.entries().len()
     }
 
-    /// Whether the corpus has no content.
+    /// Returns true if the corpus has no content that could be read.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Runs each content once that is not in the journal of the output directory.
+    /// Runs each content once that is not in the journal of the output directory, and returns all
+    /// contents with what their runs did.
     pub fn run(
         self,
         settings: &MeasureSettings<'_>,
@@ -131,8 +132,8 @@ impl Gathered {
     }
 }
 
-/// Runs the contents without a record, and those that share a process with them, sorted by size and
-/// hash: so the features of a content do not depend on the order of a directory.
+/// Runs the contents without a record in the journal, and those that share a process with them,
+/// sorted by size and hash: so the features of a content do not depend on the order of a directory.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,
@@ -185,7 +186,7 @@ fn run_unknown(
     Ok(ran)
 }
 
-/// The contents of the index as inputs to run.
+/// The contents of a `ContentIndex` as inputs to run, read from its cache or from their files.
 struct UnknownContents<'a> {
     index: &'a ContentIndex,
     numbers: &'a [usize],
@@ -213,22 +214,23 @@ impl Inputs for UnknownContents<'_> {
     }
 }
 
-/// Number of files that a worker takes at once.
+/// Number of files that a reading worker thread takes from the listing at once.
 const MANY: usize = 128;
-/// Bytes that a worker reads before it adds the contents to the index.
+/// Number of bytes of contents that a worker thread holds in memory before it adds them to the
+/// index or runs them.
 pub(super) const WAITING: usize = 4 << 20;
 
-/// State that the reading workers share.
+/// State shared by the worker threads that read and hash the files of a corpus.
 struct Shared<'a> {
     settings: &'a MeasureSettings<'a>,
     listing: Mutex<Listing>,
     index: Mutex<ContentIndex>,
-    /// Turns true when a worker fails.
+    /// Turns true when one of the workers fails; the others stop then.
     failed: AtomicBool,
 }
 
 impl Shared<'_> {
-    /// Reads and hashes files until none is left, or the worker must stop.
+    /// Reads and hashes files of the listing until none is left, or this worker thread must stop.
     fn work(&self) -> Result<(), MeasureError> {
         while !self.settings.stopped() && !self.failed.load(Ordering::Relaxed) {
             let found: Vec<_> = lock(&self.listing).by_ref().take(MANY).collect();
@@ -255,7 +257,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Moves contents that were read into the index.
+    /// Moves contents that were read into the index of contents.
     fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
         let mut index = lock(&self.index);
         for (path, content, bytes) in contents.drain(..) {
@@ -265,11 +267,12 @@ impl Shared<'_> {
     }
 }
 
-/// Time between two calls of the callback `look`.
+/// Time between two calls of the callback `look` of `run_workers`.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Runs `jobs` workers in threads until all have ended, and calls `look` ten times a second and
-/// once at the end. `failed` turns true when a worker fails.
+/// Runs `worker` in each of `jobs` threads until all have ended, and returns the first error. Calls
+/// `look` ten times a second and once at the end, in the calling thread. Sets `failed` to true when
+/// a worker fails.
 pub(super) fn run_workers(
     jobs: usize,
     failed: &AtomicBool,
@@ -303,7 +306,7 @@ pub(super) fn run_workers(
     })
 }
 
-/// Attempts to read a file whose length changes meanwhile.
+/// Most attempts to read a file whose length changes meanwhile.
 const TRIES: usize = 3;
 
 /// Why a file could not be read as an input.
@@ -312,32 +315,32 @@ pub enum NotRead {
     /// The file no longer exists.
     #[error("it no longer exists")]
     Vanished,
-    /// The file is longer than the longest input.
+    /// The file is longer than the longest allowed input.
     #[error("it has {size} bytes, more than the {limit} of --max-len")]
     Oversized {
         /// Length of the file, in bytes.
         size: u64,
-        /// Length of the longest input, in bytes.
+        /// Length of the longest allowed input, in bytes.
         limit: u64,
     },
-    /// The file was changed since it was measured, or keeps changing.
+    /// The file was changed since it was hashed, or keeps changing while it is read.
     #[error("another program is changing it")]
     Changed,
-    /// Any other reason.
+    /// The file could not be read for another reason, such as missing permission.
     #[error("{why}")]
     Refused {
         /// Length of the file in bytes; 0 if it could not be opened.
         size: u64,
-        /// The error of the system.
+        /// Why the file could not be read: an error of the system, or it is no regular file.
         why: Unread,
     },
 }
 
-/// Replaces `bytes` by a file of at most `limit` bytes. A file whose length changes meanwhile is
-/// read again.
+/// Replaces `bytes` by the content of a file of at most `limit` bytes. A file whose length changes
+/// meanwhile is read again.
 ///
 /// # Errors
-/// Why the file cannot be used as an input.
+/// When the file cannot be used as an input; the [`NotRead`] says why.
 pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
     for _ in 0..TRIES {
         let (mut file, facts) = regular::open(path).map_err(|why| match why {
@@ -361,7 +364,8 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
     Err(NotRead::Changed)
 }
 
-/// Reads a file of presumably `size` bytes; returns false if it has more or fewer.
+/// Replaces `bytes` by the content of a file; returns false if it does not have exactly `size`
+/// bytes.
 fn fill(file: &mut File, size: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
     // One extra byte, so that a short read also detects the end of the file.
     bytes.resize(size + 1, 0);

@@ -23,12 +23,13 @@ pub use contents::Contents;
 pub use gather::{Gathered, NotRead, gather, read as read_input};
 pub use runner::Runners;
 
-/// File name of the journal in an output directory.
+/// File name, in an output directory, of the journal that records what each input's runs did.
 pub const JOURNAL: &str = "clean.journal";
-/// File name of the journal of runs in separate processes.
+/// File name, in an output directory, of the journal of runs that each have a separate process.
 pub const JOURNAL_OF_FRESH: &str = "clean.fresh.journal";
 
-/// Returns the file name of the journal for runs that share processes, or do not.
+/// Returns the file name of a cleanup's journal: one is for runs that share processes, another for
+/// runs in separate processes.
 pub fn journal_of(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Shared => JOURNAL,
@@ -36,8 +37,8 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
     }
 }
 
-/// Finds the contents at `roots`, and runs each once that is not in the journal of the output
-/// directory `out`: [`gather()`] followed by [`Gathered::run`].
+/// Finds the distinct file contents at the paths `roots`, and runs each once that is not in the
+/// journal of the output directory `out`: [`gather()`] followed by [`Gathered::run`].
 ///
 /// # Errors
 /// As [`gather()`] and [`Gathered::run`].
@@ -50,14 +51,15 @@ pub fn measure(
     gather(roots, out, settings, progress)?.run(settings, progress)
 }
 
-/// The target to measure with, and how it is run.
+/// How the inputs of a corpus are run: target, way of execution, limits and number of workers.
 #[derive(Clone, Copy)]
 pub struct MeasureSettings<'a> {
     /// The target; its limits decide whether an input hangs.
     pub target: &'a Target,
-    /// How the target is executed.
+    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
+    /// function.
     pub way: Way,
-    /// Number of workers, at least 1; it changes no result.
+    /// Number of worker threads that read files and run inputs, at least 1; it changes no result.
     pub jobs: usize,
     /// Longest input, in bytes; longer files are not read.
     pub max_len: u64,
@@ -67,14 +69,14 @@ pub struct MeasureSettings<'a> {
     /// Whether runs may share a process, if the way of execution can. In a separate process a run
     /// does not depend on earlier runs.
     pub freshness: Freshness,
-    /// Pool of started targets; if `None`, each worker starts one.
+    /// Pool of started targets that workers take from; if `None`, each worker starts one.
     pub runners: Option<&'a Runners>,
     /// When it turns true, current runs end and no further ones start.
     pub stop: &'a AtomicBool,
 }
 
 impl MeasureSettings<'_> {
-    /// Whether the caller asked to stop.
+    /// Returns true if the flag `stop` is set: no further runs may start.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -83,50 +85,53 @@ impl MeasureSettings<'_> {
 /// Counts of the files of a corpus, by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// All inputs, including duplicates, oversized and unreadable ones.
+    /// Number and size of all files found, including duplicates, oversized and unreadable ones.
     pub before: Amount,
-    /// Files whose content another file has: all but one per content.
+    /// Number and size of duplicates: of the files with the same content, all but one.
     pub duplicates: Amount,
-    /// Files longer than the longest input.
+    /// Files that are not used because they are longer than the longest allowed input.
     pub oversized: Excluded,
-    /// Files that could not be read.
+    /// Files of the corpus that could not be read.
     pub unread: Excluded,
     /// Files that were removed after they were listed.
     pub vanished: Excluded,
-    /// Entries of the directories that are no inputs.
+    /// Entries of the listed directories that are no inputs, and directories that could not be
+    /// listed.
     pub listing: ListingReport,
 }
 
-/// Counts of files, contents and runs so far.
+/// Progress of measuring a corpus: number of files, distinct contents and runs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasureProgress {
-    /// Files that were read, or could not be read.
+    /// Number of files that were read, or could not be read.
     pub files: u64,
-    /// Total size of these files, as far as it is known.
+    /// Total size in bytes of the files counted in `files`, as far as it is known.
     pub bytes: u64,
-    /// Number of distinct contents of these files.
+    /// Number of distinct contents of the files read so far.
     pub contents: u64,
-    /// Number of contents that were run in this call.
+    /// Number of contents that were run so far, without those whose result was in the journal.
     pub runs: u64,
-    /// Number of contents whose result was in the journal.
+    /// Number of contents that are not run, because their result is in the journal.
     pub reused: u64,
-    /// Number of contents whose run may have failed.
+    /// Number of contents whose run may have failed (crash, hang or out of memory).
     pub suspicious: u64,
 }
 
-/// Why measuring ended early. Earlier results are in the journal. Unreadable files are no error.
+/// Why listing, reading or running the inputs of a corpus failed. Earlier results are in the
+/// journal. Unreadable files are no error.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// A path of the command line cannot be listed.
+    /// A path of the corpus, as given on the command line, cannot be listed.
     #[error(transparent)]
     NotListed(#[from] NotListed),
     /// The target cannot be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// The identity of the target cannot be determined.
+    /// The identity of the target (hash of program, arguments, environment and limits) cannot be
+    /// determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
-    /// The journal cannot be read or written.
+    /// The journal of observed runs, or the temporary list of paths, cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
 }

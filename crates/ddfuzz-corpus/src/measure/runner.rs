@@ -14,12 +14,13 @@ use ddfuzz_exec::{
 };
 use ddfuzz_triage::Triager;
 
-/// Most inputs in one request to the target.
+/// Most inputs that the target runs for one request.
 pub(super) const MANY: usize = 128;
-/// Longest time of a request; if one takes longer, the next has fewer inputs.
+/// Wall time that a request of several inputs to the target should not exceed; if one takes longer,
+/// the next has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Decides which endings of a run may be failures.
+/// Decides by the ending of a run (exit status, signal or limit) whether it may be a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
@@ -50,7 +51,8 @@ impl CrashSuspicion {
 pub struct Runners(Mutex<Vec<Runner>>);
 
 impl Runners {
-    /// Takes a target from the pool that runs as `settings` say, or starts one.
+    /// Takes an idle target from the pool whose runs share processes as `settings` request, or
+    /// starts one.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -64,14 +66,14 @@ impl Runners {
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Returns a target to the pool.
+    /// Puts a target that is idle again back into the pool, if there is one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             lock(&runners.0).push(runner);
         }
     }
 
-    /// Stops all idle targets.
+    /// Stops all idle targets of the pool, and empties it.
     pub fn clear(&self) {
         lock(&self.0).clear();
     }
@@ -83,7 +85,7 @@ pub(super) struct Runner {
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
     many: usize,
-    /// Whether its runs may share a process, as requested at the start.
+    /// Whether runs of the target may share a process, as requested when it was started.
     asked: Freshness,
 }
 
@@ -112,18 +114,20 @@ impl Runner {
         })
     }
 
-    /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
+    /// Returns the number of instrumented places (edges) of the target; `None` if it reports no
+    /// coverage.
     pub(super) fn places(&self) -> Option<usize> {
         self.executor.places()
     }
 
-    /// Whether runs share a process.
+    /// Returns whether several runs of the target share a process, or each has a separate one.
     pub(super) fn freshness(&self) -> Freshness {
         self.executor.freshness()
     }
 
-    /// Runs the first few of `inputs`, calls `each` with the number and the observation of each,
-    /// and returns how many were run. If `ends` is set, the process ends with the last of `inputs`.
+    /// Runs the first few of `inputs`, calls `each` with the index and the observation of each run,
+    /// and returns how many were run. If `ends` is set, the target's process ends with the last of
+    /// `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -175,8 +179,9 @@ impl Runner {
         }
     }
 
-    /// Repeats a run that killed its process, alone in a new process: in a shared process an
-    /// earlier run may be the reason.
+    /// Repeats the run `seen` of `input` alone in a new process with the full time limit, if it was
+    /// killed in a shared process or at the adaptive limit: an earlier run, or that limit, may be
+    /// the reason. Returns the observation that counts.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
@@ -208,7 +213,7 @@ impl Runner {
         })
     }
 
-    /// Adapts the number of inputs per request to the time of the last request.
+    /// Adapts the number of inputs per request to the wall time of the last request.
     fn pace(&mut self, runs: usize, time: Duration) {
         if time > LONGEST {
             self.many = (runs / 2).max(1);
@@ -218,7 +223,8 @@ impl Runner {
     }
 }
 
-/// The CPU time of a run, or its share of the time of the request if that is unknown.
+/// Returns the CPU time of a run, or if that is unknown `share`, its share of the wall time of the
+/// request.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -226,15 +232,16 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// The adaptive limit as a multiple of the mean time.
+/// Adaptive time limit of a run, as a multiple of the mean time of earlier runs.
 const FACTOR: u32 = 10;
-/// The least adaptive limit, in CPU time, which the kernel counts in steps of milliseconds.
+/// Least adaptive time limit of a run, in CPU time, which the kernel counts in steps of
+/// milliseconds.
 const LEAST: Duration = Duration::from_millis(50);
-/// Number of runs after which the limit is set.
+/// Number of runs after which the adaptive time limit is set, to a multiple of their mean time.
 const ENOUGH: u32 = 64;
 
-/// A time limit that is derived from earlier runs. A run that exceeds it is repeated with the full
-/// limit, which alone decides whether the input hangs.
+/// A time limit of runs that is derived from earlier runs. A run that exceeds it is repeated with
+/// the full limit, which alone decides whether the input hangs.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
@@ -255,7 +262,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Takes the time of a run that ended by itself.
+    /// Records the CPU time of a run that ended by itself; after 64 of them, sets the adaptive
+    /// limit.
     pub(super) fn see(&mut self, time: Duration) {
         if !self.learns || self.runs == ENOUGH {
             return;
@@ -268,7 +276,7 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the limit after a run that exceeded it and ended within the full limit.
+    /// Doubles the adaptive limit, after a run that exceeded it and ended within the full limit.
     pub(super) fn was_hasty(&mut self) {
         self.hold_to(self.first.cpu.saturating_mul(2));
     }
@@ -281,12 +289,12 @@ impl AdaptiveTimeout {
         };
     }
 
-    /// Returns the full limit, which decides whether an input hangs.
+    /// Returns the full time limit of a run, which decides whether an input hangs.
     pub(super) fn full(&self) -> TimeLimit {
         self.full
     }
 
-    /// Returns the adaptive limit, for the first attempt.
+    /// Returns the adaptive time limit, for the first attempt to run an input.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

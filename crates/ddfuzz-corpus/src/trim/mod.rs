@@ -25,7 +25,7 @@ use ddfuzz_model::files::FileError;
 pub use oracle::{CoverageOracle, RequiredFeatures, TrimCondition};
 pub use trimmer::{OnSlip, OnSlipOf, OnTrimmed, ToTrim, TrimWatch, Trimmer, trim_all};
 
-/// Default number of tests for one file.
+/// Default limit on the tests (runs of candidates) for trimming one file.
 const TESTS: u64 = 1000;
 
 /// The target, the search algorithm and the budget of trimming.
@@ -33,22 +33,24 @@ const TESTS: u64 = 1000;
 pub struct TrimSettings {
     /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
     pub target: Target,
-    /// How the target is executed.
+    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
+    /// function.
     pub way: Way,
-    /// Name of the search algorithm.
+    /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most executed tests for one file. Results with only this budget are reproducible.
+    /// Most tests (runs of candidates) for one file. Results with only this budget are
+    /// reproducible.
     pub budget_tests: Option<u64>,
-    /// Longest time for one file; results with it may vary from call to call.
+    /// Longest time for trimming one file; results with it may vary from call to call.
     pub budget_time: Option<Duration>,
-    /// Whether candidates are written into the log.
+    /// Whether the bytes of all candidates are written into the log.
     pub log_inputs: bool,
-    /// Id of the target's build; results of another build are not used again.
+    /// Id of the target's build; stored results of another build are not used again.
     pub build: Option<String>,
 }
 
 impl TrimSettings {
-    /// Default settings for a target.
+    /// Returns the default settings for trimming with a target.
     pub fn of_target(target: Target, way: Way) -> TrimSettings {
         TrimSettings {
             target,
@@ -84,9 +86,9 @@ pub struct Trimmed {
     pub tests: Counts,
     /// Guarantee for the result; [`Claim::BestSoFar`] if the file was skipped.
     pub claim: Claim,
-    /// How many of the removals that the guarantee is about were tested.
+    /// How many of the removals that the guarantee `claim` is about were tested.
     pub proved: Proved,
-    /// Features that every one of several runs in fresh processes reached.
+    /// Features that the result reached in every one of several runs in fresh processes.
     pub features: Features,
     /// Why the file was skipped; `None` if it was trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,12 +102,12 @@ pub struct Trimmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// The file's run fails or may be a failure.
+    /// The run of the original file fails, or its ending may be a failure.
     EndsBadly,
     /// The file's runs in fresh processes differ in their ending, or do not all reach the required
     /// features.
     Unsteady,
-    /// Not all runs of the result reach the required features.
+    /// Not all runs of the file after trimming reach the required features.
     ResultUnsteady,
 }
 
@@ -131,7 +133,8 @@ pub enum TrimError {
          program compiled by AFL++ or a bundled target"
     )]
     NoCoverage {
-        /// How the target is executed.
+        /// Method of execution: a new process per run, a fork server, or calls of the target's
+        /// entry function.
         way: Way,
     },
     /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].
@@ -149,7 +152,7 @@ pub enum TrimError {
 }
 
 impl TrimError {
-    /// Whether the caller asked to stop; another call continues.
+    /// Returns true if trimming ended because the caller asked to stop; another call continues it.
     pub fn is_interrupted(&self) -> bool {
         matches!(
             self,

@@ -19,7 +19,8 @@ use ddfuzz_triage::{Crash, Quick, Triager};
 /// The features that a trimmed file must reach, and those that it may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredFeatures {
-    /// Features that every run must reach. A file whose runs do not is skipped.
+    /// Features that every run of the trimmed file must reach. If the original does not reach them
+    /// in every run, the file is skipped.
     pub must: Features,
     /// Other features that runs may reach; `None` allows all. Flaky features must be included, or
     /// candidates that happen to reach one are rejected. The features of the original are always
@@ -28,7 +29,8 @@ pub struct RequiredFeatures {
 }
 
 impl RequiredFeatures {
-    /// Requires exactly the features `steady`; those of `unsteady` are allowed.
+    /// Makes the requirement to reach exactly the features `steady`; those of `unsteady` are
+    /// allowed.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let may = steady.or(unsteady);
         RequiredFeatures {
@@ -37,8 +39,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// Requires the features that the file is kept for, and allows those of `universe` (all that
-    /// any run of the corpus reached).
+    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; those of
+    /// `universe` (all that any run of the corpus reached) are allowed.
     pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
         RequiredFeatures {
             must: kept_for,
@@ -52,21 +54,22 @@ impl RequiredFeatures {
 pub struct TrimCondition {
     /// Exit status that each run of a candidate must have.
     pub exit: i32,
-    /// The required and the allowed features.
+    /// Features that each candidate must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
-    /// Other features of the original, which are allowed, too.
+    /// Other features of the original file, which candidates may reach, too.
     pub allowed: Features,
 }
 
 impl TrimCondition {
-    /// Whether a run with the required exit status and these features meets the condition.
+    /// Whether a run with the required exit status and the features `found` meets the condition.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let must = &self.wanted.must;
         let fits = |may: &Arc<Features>| self.allowed.has_all(&found.less(must).less(may));
         found.has_all(must) && self.wanted.may.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a run with the required exit status and these counters (modulo 256).
+    /// Returns the outcome of a run with the required exit status and these hit counters (modulo
+    /// 256): FAIL if it meets the condition, else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.must.are_in(counters)
@@ -77,8 +80,8 @@ impl TrimCondition {
         })
     }
 
-    /// Converts the condition to its record in the log, for a target with this number of
-    /// instrumented places and this build.
+    /// Converts the condition to its record in the log, for a target with `places` instrumented
+    /// places (edges) and the build id `build`.
     pub fn record(&self, places: usize, build: Option<&str>) -> CoverageRecord {
         CoverageRecord {
             exit: self.exit,
@@ -104,10 +107,10 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Number of runs of the original in fresh processes, before it is trimmed.
+/// Number of runs of an original file in fresh processes, before it is trimmed.
 const ORIGINAL_RUNS: usize = 2;
-/// Number of runs of the original in the shared process; the first run only initializes the
-/// process.
+/// Number of runs of an original file in a process shared with candidates, before these are
+/// prefiltered there; the first run only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.
@@ -123,7 +126,7 @@ const PREFILTER_RUNS: usize = 4;
 pub struct CoverageOracle {
     /// The fastest executor: a prefilter if many inputs share its process.
     quick: Box<dyn Executor>,
-    /// Starts a process for each run, with a longer time limit.
+    /// Executor that starts a new process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
     slips: Slips,
     crash_exit: Option<i32>,
@@ -131,12 +134,12 @@ pub struct CoverageOracle {
     prefilter: Prefilter,
 }
 
-/// How far the quick executor decides.
+/// Which candidates the quick executor decides alone, without a run in a fresh process.
 enum Prefilter {
     /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
-    /// The quick executor rejects candidates that do not reach these features; others are run in a
-    /// fresh process.
+    /// The quick executor rejects candidates that do not reach the contained features; others are
+    /// run in a fresh process.
     Coarse(Features),
     /// The quick executor decides nothing, because the original does not behave the same in all of
     /// its runs.
@@ -168,13 +171,13 @@ impl CoverageOracle {
         })
     }
 
-    /// Number of instrumented places (edges) of the target.
+    /// Returns the number of instrumented places (edges) of the target.
     pub fn places(&self) -> usize {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// Runs the original `input` in fresh processes, and returns the condition with the required
-    /// features `wanted`, or why the file cannot be trimmed.
+    /// Runs the original `input` in fresh processes, and returns the condition for its candidates,
+    /// with the required features `wanted`, or why the file cannot be trimmed.
     pub fn know(
         &mut self,
         input: &[u8],
@@ -216,14 +219,16 @@ impl CoverageOracle {
         }))
     }
 
-    /// Sets the condition for the next file, and forgets the crashes of earlier files.
+    /// Sets the condition for the candidates of the next file, and forgets the crashes of earlier
+    /// files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
-    /// Runs the original `input` to find the features by which its candidates can be prefiltered.
+    /// Runs the original `input` by the quick executor, to find the required features by which it
+    /// can reject candidates.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
@@ -245,8 +250,8 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// Returns the features that all of `times` runs in fresh processes reach; `None` if a run does
-    /// not meet the condition.
+    /// Runs a content `times` times in fresh processes, and returns the features that every run
+    /// reached; `None` if a run does not meet the condition.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let mut steady: Option<Features> = None;
         for _ in 0..times {
@@ -264,8 +269,8 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// Returns the features that all of `times` runs in fresh processes reach, without regard to
-    /// the condition.
+    /// Runs a content `times` times in fresh processes, and returns the features that every run
+    /// reached, without regard to the condition.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for _ in 0..times {
@@ -277,7 +282,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that did not end with the required exit status.
+    /// Returns the outcome of a run that did not end with the required exit status: UNRESOLVED if
+    /// it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
@@ -310,7 +316,8 @@ impl CoverageOracle {
         })
     }
 
-    /// Asks the quick executor; `None` if a fresh process must decide.
+    /// Runs a candidate by the quick executor, and returns the outcome; `None` if a run in a fresh
+    /// process must decide.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
         if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);
@@ -345,7 +352,7 @@ impl CoverageOracle {
         }))
     }
 
-    /// Runs a candidate in a fresh process.
+    /// Runs a candidate in a fresh process, and returns the outcome.
     fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
         let run = self.fresh.run(candidate)?;
         let answer = match self.fresh.coverage() {
@@ -369,7 +376,8 @@ impl Prefilter {
     }
 }
 
-/// Converts the CPU time of a run; 0 means unknown, as in a process that runs many inputs.
+/// Converts the CPU time of a run to `None` if it is 0: it is unknown then, as in a process that
+/// runs many inputs.
 fn known(cpu: Duration) -> Option<Duration> {
     (cpu != Duration::ZERO).then_some(cpu)
 }

@@ -21,23 +21,23 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_model::files::{Appender, FileError, atomic, folder};
 
-/// Number of runs of the result, to find the features that every run reaches.
+/// Number of runs of a file after trimming, to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
-/// Called with a crash of a candidate, and the index of its test in the log of the file (`None` for
-/// a check). Called once per (major, minor) key of a file; a call without crash record, because the
-/// crash did not occur again, may be followed by one with it.
+/// Callback for a crash of a candidate, with the index of the candidate's test in the log of the
+/// file (`None` for a check). Called once per (major, minor) crash key of a file; a call without
+/// crash record, because the crash did not occur again, may be followed by one with it.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
-/// A file to be trimmed.
+/// A file to be trimmed, and the features that it must keep.
 #[derive(Clone, Debug)]
 pub struct ToTrim {
     /// The file's bytes, which trimming makes fewer.
     pub input: Vec<u8>,
     /// Features that the trimmed file must, and may, reach.
     pub wanted: RequiredFeatures,
-    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json`; no other file may use
-    /// it.
+    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of this file; no other
+    /// file may use it.
     pub folder: PathBuf,
 }
 
@@ -53,7 +53,7 @@ impl Trimmer {
     }
 
     /// Trims a file, or continues an interrupted call. If the file was already trimmed with the
-    /// same requirement, target and budget, the stored result is returned.
+    /// same required features, target and budget, the stored result is returned.
     ///
     /// # Errors
     /// When `stop` turns true ([`TrimError::is_interrupted`]; another call continues), the target
@@ -104,8 +104,8 @@ impl Trimmer {
         }
     }
 
-    /// Minimizes the file with a log. A log that is damaged, or has another condition or a larger
-    /// budget, is replaced.
+    /// Minimizes a file, with a log in its folder from which a later call continues. A log that is
+    /// damaged, or has another condition or a larger budget, is replaced.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -158,7 +158,8 @@ impl Trimmer {
         minimize(&file.input, &mut self.oracle, &mut journal, &mut options)
     }
 
-    /// Returns the first line of the file's log.
+    /// Returns the first line of a file's log, which records the target, the search and the
+    /// condition.
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
@@ -169,7 +170,7 @@ impl Trimmer {
         start
     }
 
-    /// Returns the result for a file that stays as it is.
+    /// Returns the result of trimming for a file that stays as it is, for the reason `left`.
     fn leave(
         &mut self,
         file: &ToTrim,
@@ -223,20 +224,20 @@ fn remove(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// File name of the result in the folder of a file.
+/// Name of the file with the result of trimming, in the folder of each trimmed file.
 const NAME: &str = "trimmed.json";
 
-/// The stored result of a file, which is written last.
+/// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of the request; see [`asked`].
+    /// Hash of all that the result depends on; see [`asked`].
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
 }
 
-/// Hashes all that the result depends on: the file, its requirement, the target, the search and the
-/// budget.
+/// Hashes all that the result of trimming a file depends on: the file, its required features, the
+/// target, the search and the budget. `None` if it cannot be encoded.
 pub(super) fn asked(
     input: &[u8],
     wanted: &RequiredFeatures,
@@ -258,8 +259,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the result of an earlier call with the same request; `None` if there is none, or it is
-/// damaged.
+/// Reads the result of trimming from a file's folder; `None` if there is none with the hash `asked`
+/// of all that it depends on, or it is damaged.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
@@ -271,7 +272,8 @@ pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
     })
 }
 
-/// Writes the result of trimming a file into the file's folder.
+/// Writes the result of trimming a file into the file's folder, with the hash `asked` of all that
+/// it depends on.
 pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
     let record = TrimRecord {
         asked,
@@ -284,10 +286,10 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
     atomic::write(&path, &text)
 }
 
-/// Prefix of the last line of a log.
+/// First bytes of the last line of a minimization's log.
 const END: &[u8] = br#"{"kind":"end""#;
 
-/// Opens or creates the log at `path`.
+/// Opens or creates the log of a file's trimming at `path`, and continues it after its last line.
 ///
 /// # Errors
 /// As [`Journal::resume`].
@@ -324,7 +326,8 @@ impl Medium for SyncedAtEnd {
     }
 }
 
-/// Extracts the system's error; errors of the log name the action and the file themselves.
+/// Extracts the system's error from `error`, without the action and the file, which errors of the
+/// log name themselves.
 fn system_error(error: FileError) -> io::Error {
     match error.io().raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
@@ -334,7 +337,7 @@ fn system_error(error: FileError) -> io::Error {
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.
 pub struct TrimWatch<'a> {
-    /// Called with each result, one call at a time, in the order in which files end.
+    /// Called with the result of each file, one call at a time, in the order in which files end.
     pub on_trimmed: OnTrimmed<'a>,
     /// Called with each crash of a candidate, one call at a time, and once per (major, minor) key
     /// of a file. The order depends on the workers; the set of crashes does not.
@@ -343,8 +346,8 @@ pub struct TrimWatch<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Trims files by `jobs` workers, each with its own process of the target. Each result depends on
-/// its file only. At most `jobs` files are in memory.
+/// Trims files by `jobs` worker threads, each with its own process of the target. Each result
+/// depends on its file only. At most `jobs` files are in memory.
 ///
 /// # Errors
 /// As [`Trimmer::trim`](super::Trimmer::trim), for the first file that failed; all workers have
@@ -407,9 +410,10 @@ where
     interrupted
 }
 
-/// Called with the number of a file and its result.
+/// Callback for each trimmed file, with the number of the file and its result.
 pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), CallbackError> + Send);
-/// Called with the number of a file, a crash, and the index of its test (`None` for a check).
+/// Callback for a crash of a candidate, with the number of the file that was being trimmed, the
+/// crash, and the index of the candidate's test (`None` for a check).
 pub type OnSlipOf<'a> =
     &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
 

@@ -9,13 +9,15 @@ use crate::passes::protocol::Protocol;
 use crate::passes::repair::Repair;
 use crate::passes::units::{Bytes, Units};
 
-/// Larger texts, in bytes, are not searched for binary formats.
+/// Maximum size, in bytes, of texts that are searched for binary formats.
 const LARGEST: usize = 1 << 14;
 
-/// Number of possible readings of a text that are tried, for each kind of format.
+/// Maximum number of guesses at where a text has counts, lengths and checksums that are tried, for
+/// each kind of binary format.
 const READINGS: usize = 4;
 
-/// Reduces a text by its binary format, and returns whether one was found.
+/// Deletes records and bytes of a text by its binary format, and returns whether a format was
+/// found.
 ///
 /// Invariant: numbers that were correct stay correct.
 pub(super) async fn binary(work: &mut CurrentBest) -> bool {
@@ -31,7 +33,7 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
 }
 
 /// Finds records with a count, deletes records, and then deletes bytes inside of the remaining
-/// ones.
+/// ones. Returns whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
     let readings = records(&work.text());
     for mut records in readings.into_iter().take(READINGS) {
@@ -45,7 +47,8 @@ async fn reduce_records(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Finds a length field, perhaps with a checksum, and deletes bytes that the length counts.
+/// Finds a length field, perhaps with a checksum, and deletes bytes that the length counts. Returns
+/// whether such a field was found.
 async fn reduce_frame(work: &mut CurrentBest) -> bool {
     let is_text = work.is_text();
     let readings = frames(&work.text(), SCOPE).into_iter();
@@ -61,8 +64,8 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// A checksum that makes the sum of all bytes zero can be read at either end of the frame. Deletes
-/// the bytes that the other reading takes for the checksum.
+/// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero: such a checksum
+/// can stand at either end of the frame, and here the other end is taken for it.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
@@ -82,7 +85,8 @@ async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     }
 }
 
-/// Deletes bytes that are protected by numbers which only the comparisons of a run reveal.
+/// Deletes bytes that are protected by numbers which only the comparisons of a run reveal. Returns
+/// whether such numbers were found.
 async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
@@ -94,8 +98,8 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Tests a reading of the format by deleting its last piece, else its first; returns whether one
-/// deletion still fails.
+/// Checks a guessed binary format by deleting its last deletable piece, else its first; returns
+/// whether the text still fails after one of these deletions.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {

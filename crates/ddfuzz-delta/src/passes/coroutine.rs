@@ -11,14 +11,15 @@ use std::task::{Context, Poll, Waker};
 
 use crate::{Candidate, Config, Hints, Outcome};
 
-/// The future of a search function that has begun.
+/// A search function that has been started: the future that its `async` code makes.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Starts the search function from its beginning. It must ask the same questions if it gets the
-/// same outcomes.
+/// A closure that starts the search function from its beginning. The search function must ask for
+/// the same tests if it gets the same outcomes.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
-/// State shared by the step machine and its search function; only one of them uses it at a time.
+/// State shared by a step machine and its `async` search function; only one of them uses it at a
+/// time.
 struct Shared {
     asked: Option<Candidate>,
     told: Option<Outcome>,
@@ -26,7 +27,7 @@ struct Shared {
     best: Config,
 }
 
-/// The handle by which a search function asks questions and reports its best.
+/// The handle by which a search function asks for tests and reports its best configuration.
 #[derive(Clone)]
 pub(super) struct Asker(Arc<Mutex<Shared>>);
 
@@ -45,24 +46,25 @@ impl Asker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the test of a candidate. Await the result to get the outcome.
+    /// Asks the step machine for the test of a candidate. Await the result to get the outcome.
     pub fn ask(&self, candidate: Candidate) -> Question {
         self.exchange().asked = Some(candidate);
         Question(self.clone())
     }
 
-    /// The hints of the last run; before the first question, those of the run of the whole input.
+    /// Returns the hints (facts such as compared operands) of the last test run; before the first
+    /// test, those of the run of the whole input.
     pub fn hints(&self) -> Hints {
         self.exchange().hints.clone()
     }
 
-    /// Reports the best configuration so far.
+    /// Reports the smallest failing configuration so far to the step machine.
     pub fn set_best(&self, best: &Config) {
         self.exchange().best = best.clone();
     }
 }
 
-/// A future that is ready when the outcome of the asked candidate has arrived.
+/// A future that is ready when the outcome of the candidate that was asked for has arrived.
 pub(super) struct Question(Asker);
 
 impl Future for Question {
@@ -74,7 +76,8 @@ impl Future for Question {
     }
 }
 
-/// One input of the step machine, kept in order to rebuild a clone.
+/// An outcome or hints that a step machine received; all are kept in order, to rebuild the machine
+/// in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
@@ -96,7 +99,7 @@ pub(super) struct Coroutine {
 }
 
 impl Coroutine {
-    /// A step machine over `units` units whose search function is started by `begin`.
+    /// Creates a step machine over `units` units whose search function is started by `begin`.
     pub fn new(
         units: usize,
         begin: impl Fn(Asker) -> Running + Send + Sync + 'static,
@@ -117,7 +120,7 @@ impl Coroutine {
         }
     }
 
-    /// Runs the search function up to its next question or to its end.
+    /// Runs the search function until it asks for its next test, or to its end.
     fn go_on(&mut self) {
         let Some(script) = &mut self.script else {
             return;
@@ -131,7 +134,8 @@ impl Coroutine {
         self.best = exchange.best.clone();
     }
 
-    /// Implements [`Search::next`](crate::Search::next).
+    /// Returns the candidate to test now; `None` after the end. Implements
+    /// [`Search::next`](crate::Search::next).
     pub fn next(&mut self) -> Option<Candidate> {
         if self.asked.is_none() {
             self.go_on();
@@ -139,7 +143,8 @@ impl Coroutine {
         self.asked.clone()
     }
 
-    /// Implements [`Search::tell`](crate::Search::tell).
+    /// Passes the outcome of the candidate to the search function. Implements
+    /// [`Search::tell`](crate::Search::tell).
     pub fn tell(&mut self, outcome: Outcome) {
         if self.asked.take().is_none() {
             return;
@@ -149,13 +154,15 @@ impl Coroutine {
         self.go_on();
     }
 
-    /// Implements [`Search::hint`](crate::Search::hint).
+    /// Passes the hints of a run to the search function. Implements
+    /// [`Search::hint`](crate::Search::hint).
     pub fn hint(&mut self, hints: &Hints) {
         self.past.push(Received::Hints(hints.clone()));
         self.asker.exchange().hints = hints.clone();
     }
 
-    /// Implements [`Search::best`](crate::Search::best).
+    /// Returns the smallest failing configuration so far. Implements
+    /// [`Search::best`](crate::Search::best).
     pub fn best(&self) -> &Config {
         &self.best
     }

@@ -9,35 +9,37 @@ use crate::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
 /// Number of bytes that are examined to tell whether the input is a text.
 const SAMPLE: usize = 4096;
 
-/// Longest run of equal bytes that is followed backwards, to bound the time of a step.
+/// Maximum length, in bytes, of a run of equal bytes that is followed backwards, to bound the time
+/// of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
-/// Number of neighboring bytes that count as a run.
+/// Minimum number of neighboring bytes, deleted by one test, that count as a run.
 const RUN: usize = 4;
 
-/// The best configuration so far and its text. Invariant: its test gave FAIL, and it never grows.
+/// The current best, which is the smallest failing configuration so far, and its text. Invariant:
+/// its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
-    /// The whole input; empty if units are not bytes.
+    /// The whole original input; empty if the units of the search are not bytes.
     original: Arc<[u8]>,
-    /// Positions of the original from which the bytes of the best come.
+    /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
-    /// Text of the best; `None` if it has to be rebuilt from `original` after a reduction.
+    /// The current best text; `None` if it has to be rebuilt from `original` after a reduction.
     text: Option<Arc<[u8]>>,
-    /// Whether bytes were replaced, so that the text cannot be rebuilt from `original`.
+    /// True if bytes were replaced, so that the text cannot be rebuilt from `original`.
     rewritten: bool,
-    /// Number of reductions so far.
+    /// Number of tests so far that gave FAIL, so that their text became the current best.
     reductions: usize,
-    /// Number of tests asked so far.
+    /// Number of tests that were asked for so far.
     asked: usize,
-    /// Whether one test deleted at least [`RUN`] neighboring bytes.
+    /// True once one test has deleted at least [`RUN`] neighboring bytes.
     deleted_a_run: bool,
-    /// Corrects numbers in each tested text, if a binary format was found.
+    /// Corrects numbers such as lengths in each tested text; `None` if no binary format was found.
     repair: Option<Repair>,
 }
 
 impl CurrentBest {
-    /// Starts with the whole input, whose test gave FAIL.
+    /// Creates the current best: at first the whole input `original`, whose test gave FAIL.
     pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
         CurrentBest {
             asker,
@@ -52,7 +54,8 @@ impl CurrentBest {
         }
     }
 
-    /// Starts with `units` units that are not bytes, whose test gave FAIL.
+    /// Creates the current best of a search over `units` units that are not bytes; all of them
+    /// together gave FAIL.
     pub fn of_units(asker: Asker, units: usize) -> CurrentBest {
         CurrentBest {
             best: Config::all(units),
@@ -61,32 +64,33 @@ impl CurrentBest {
         }
     }
 
-    /// Number of units of the best: its size in bytes.
+    /// Returns the size of the current best: its number of units, which are mostly bytes.
     pub fn len(&self) -> usize {
         self.best.len()
     }
 
-    /// Number of reductions so far. A pass compares it to learn whether it changed something.
+    /// Returns the number of tests so far that gave FAIL, so that their text became the current
+    /// best. A pass compares it to learn whether it changed something.
     pub fn reductions(&self) -> usize {
         self.reductions
     }
 
-    /// Number of tests asked so far.
+    /// Returns the number of tests that were asked for so far.
     pub fn asked(&self) -> usize {
         self.asked
     }
 
-    /// Whether one test so far deleted at least [`RUN`] neighboring bytes.
+    /// Returns true if one test so far deleted at least [`RUN`] neighboring bytes.
     pub fn has_deleted_a_run(&self) -> bool {
         self.deleted_a_run
     }
 
-    /// The hints of the last run.
+    /// Returns the hints of the last run: facts such as compared operands.
     pub fn hints(&self) -> Hints {
         self.asker.hints()
     }
 
-    /// The text of the best, rebuilt if a reduction changed it.
+    /// Returns the current best text, which is rebuilt if a reduction changed it.
     pub fn text(&mut self) -> Arc<[u8]> {
         let text = self.text.take().unwrap_or_else(|| {
             let mut text = Vec::new();
@@ -96,7 +100,7 @@ impl CurrentBest {
         self.text.insert(text).clone()
     }
 
-    /// The byte of the best at a position; `None` beyond its end.
+    /// Returns the byte at a position of the current best text; `None` beyond its end.
     pub fn byte(&self, position: usize) -> Option<u8> {
         match &self.text {
             Some(text) => text.get(position).copied(),
@@ -107,14 +111,14 @@ impl CurrentBest {
         }
     }
 
-    /// The first bytes of the best, up to [`SAMPLE`].
+    /// Returns the first bytes of the current best text, at most [`SAMPLE`].
     pub fn sample(&self) -> Vec<u8> {
         let len = self.len().min(SAMPLE);
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Whether the beginning of the best looks like a text: ASCII or UTF-8 with at most 5 % control
-    /// characters.
+    /// Returns true if the beginning of the current best looks like a text: ASCII or UTF-8 with at
+    /// most 5 % control characters.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let control = sample
@@ -129,8 +133,8 @@ impl CurrentBest {
             }
     }
 
-    /// First position of the run of equal bytes that ends at `position`. Deleting any byte of the
-    /// run gives the same text. At most [`LONGEST_RUN`] bytes are followed backwards.
+    /// Returns the first position of the run of equal bytes that ends at `position`. Deleting any
+    /// byte of the run gives the same text. At most [`LONGEST_RUN`] bytes are followed backwards.
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
         let first = position.saturating_sub(LONGEST_RUN);
@@ -141,12 +145,14 @@ impl CurrentBest {
         start
     }
 
-    /// Sets or clears the repair that corrects numbers in texts tested from now on.
+    /// Sets or clears the repair, which corrects numbers such as lengths in texts tested from now
+    /// on.
     pub fn repair_by(&mut self, repair: Option<Repair>) {
         self.repair = repair;
     }
 
-    /// Tests an edit of the best, after corrections by the repair. A failing text becomes the best.
+    /// Tests an edit of the current best text, with numbers corrected by the repair if one is set.
+    /// A text that fails becomes the new best.
     pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
         match self.repair.take() {
             Some(mut repair) => {
@@ -158,14 +164,16 @@ impl CurrentBest {
         }
     }
 
-    /// Tests the best without the range `cut` of its positions. A failing text becomes the best.
+    /// Tests the current best text without the range `cut` of its positions. A text that fails
+    /// becomes the new best.
     pub async fn cut(&mut self, rule: &'static str, cut: Range<usize>) -> Outcome {
         let cuts = std::iter::once(cut).collect();
         self.test(rule, Edit::Cut(cuts)).await
     }
 
-    /// Tests an edit without corrections. A failing text becomes the best. If `observed`, the
-    /// compared operands are in [`hints`](CurrentBest::hints) afterwards.
+    /// Tests an edit of the current best text without correcting numbers. A text that fails becomes
+    /// the new best. If `observed`, the compared operands are in [`hints`](CurrentBest::hints)
+    /// afterwards.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
@@ -209,8 +217,8 @@ impl CurrentBest {
     }
 }
 
-/// The positions that replacements remove, because the inserted bytes are fewer than the replaced
-/// ones.
+/// Returns the positions of the current best text that replacements remove, because they insert
+/// fewer bytes than they replace.
 fn lost(replacements: &[Replacement]) -> Vec<Range<usize>> {
     let gone = replacements
         .iter()

@@ -2,9 +2,9 @@
 
 use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
 
-/// Deletes single bytes from the end to the front; equal neighbors count as one byte. After each
-/// success it tries twice as many bytes at once. Returns whether at least half of the bytes that
-/// must stay do so because the text without them was UNRESOLVED.
+/// Deletes single bytes of the current best text from the end to the front; equal neighbors count
+/// as one byte. After each success it tries twice as many bytes at once. Returns true if at least
+/// half of the bytes that must stay do so because the text without them was UNRESOLVED.
 ///
 /// Invariant: no byte after the current position can be deleted alone while the bytes in front of
 /// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
@@ -34,8 +34,8 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes pairs of bytes, neighbors first, in at most `budget` tests. After each success it starts
-/// again, because a deletion may make another pair deletable.
+/// Deletes pairs of single bytes, neighbors first, in at most `budget` tests. After each success it
+/// starts again, because a deletion may make another pair deletable.
 pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     let end = work.asked() + budget;
     'anew: loop {
@@ -55,21 +55,23 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// In a text of at most this many bytes, other passes have already tried nearly all runs.
+/// Maximum size, in bytes, of texts in which no runs are tried, because other passes have already
+/// tried nearly all of them.
 const FEW: usize = 16;
 
-/// Length of the longest run, in bytes, that is tried at every position.
+/// Maximum length, in bytes, of the runs of neighbors whose deletion is tried at every position.
 const LONGEST: usize = 32;
-/// A length byte is expected among this many first bytes of a run.
+/// Number of bytes at the beginning of a run among which a length byte is expected.
 const HEADS: usize = 4;
-/// The pass ends after this many tests without success: a multiple of all tests before the pass,
-/// plus a constant.
+/// Factor and constant: the pass ends after `factor` times the number of all tests before the pass,
+/// plus `constant`, tests without success.
 const PROOF_TIME_FACTOR: (usize, usize) = (4, 512);
-/// Tests without success that end the pass if the input looks like a text.
+/// Number of tests without success after which the deletion of runs ends, if the input looks like a
+/// text.
 const PATIENCE_WITH_TEXT: usize = 128;
 
-/// Deletes runs of neighbors that can only be deleted together, and returns whether any was
-/// deleted.
+/// Deletes runs of neighboring bytes that can only be deleted together, and returns whether any run
+/// was deleted.
 ///
 /// Such a run can be a record without a recognizable beginning, as in inputs of harnesses that
 /// consume structured data. Group testing finds such a run only if a half happens to have the run's
@@ -102,8 +104,8 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tries to delete runs at every position: runs with a length byte, and then runs of each fixed
-/// length.
+/// Tries to delete runs of bytes at every position of the text: runs with a length byte, and then
+/// runs of each fixed length.
 async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -114,8 +116,8 @@ async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) 
     }
 }
 
-/// Treats the byte at `at` as the length of the bytes that follow, and lowers it together with
-/// these bytes: to 0, 1, 2, 4, and so on, until the text fails.
+/// Treats the byte at position `at` as the length of the bytes that follow, and lowers it together
+/// with these bytes: to 0, 1, 2, 4, and so on, until the text fails.
 async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);
@@ -141,8 +143,8 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
     }
 }
 
-/// Tries to delete a run at each position; `length` returns the length of the run at a position.
-/// After a success the same position is tried again.
+/// Tries to delete a run of bytes at each position; `length` returns the length of the run at a
+/// position. After a success the same position is tried again.
 async fn sweep(
     work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),

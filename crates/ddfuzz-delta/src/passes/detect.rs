@@ -5,25 +5,26 @@ use std::ops::Range;
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
 
-/// A count of records is searched for in this many first bytes.
+/// Number of bytes at the beginning of a text in which a count of records is searched for.
 const HEADER: usize = 16;
-/// Fields of a frame are searched for in this many first bytes.
+/// Number of bytes at the beginning of a text in which fields of a frame (length, checksum) are
+/// searched for.
 const FRONT: usize = 64;
 /// Largest distance, in bytes, between a length field and the bytes that it counts.
 const SLACK: usize = 16;
 /// Smallest number of bytes that a checksum of one or two bytes must cover; fewer bytes may agree
 /// by chance.
 pub(super) const SCOPE: usize = 17;
-/// Largest number of bytes that may follow the bytes counted by a length field.
+/// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
-/// Fewer records may agree with a count by chance.
+/// Minimum number of records in a recognized format; fewer may agree with a count by chance.
 const FEWEST: usize = 3;
 /// Possible numbers of bytes before the length field of a record, such as a type.
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
-/// Finds counts that are followed by as many records, each with a length, up to the end of the
-/// text, together with matching checksums. Readings with more records come first, because short
-/// ones may match by chance.
+/// Finds binary formats with a count that is followed by as many records, each with a length, up to
+/// the end of the text; adds checksum fields that match. Formats with more records come first,
+/// because short ones may match by chance.
 pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
         .flat_map(|at| Form::ALL.map(|form| (at, form)))
@@ -33,8 +34,8 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// Reads a count of the given form at `at`, and the records that it counts; `None` if they do not
-/// fill the text.
+/// Reads a count with the encoding `form` at offset `at`, and the records that it counts; `None` if
+/// the records do not end at the end of the text.
 fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;
@@ -59,9 +60,9 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     Some(with_checks(text, protocol, SCOPE))
 }
 
-/// Reads `count` records from position `from` on: each has `kind` bytes, a length field, and that
-/// many bytes. Returns the length fields and the ranges of the records; `None` if they do not end
-/// at the end of the text.
+/// Reads `count` records from position `from` of a text on: each has `kind` bytes, a length field,
+/// and that many bytes. Returns the length fields and the ranges of the records; `None` if they do
+/// not end at the end of the text.
 fn chain(
     text: &[u8],
     from: usize,
@@ -92,8 +93,8 @@ fn chain(
     (start == text.len()).then_some((fields, pieces))
 }
 
-/// The format with single bytes as pieces: all bytes that a length field counts and that belong to
-/// no field. The number of records does not change.
+/// Returns a copy of a binary format in which the deletable pieces are single bytes: all bytes that
+/// a length field counts and that belong to no field. The number of records does not change.
 pub(super) fn payload(protocol: &Protocol) -> Protocol {
     let lengths = protocol
         .fields
@@ -122,9 +123,9 @@ pub(super) fn payload(protocol: &Protocol) -> Protocol {
     }
 }
 
-/// Finds length fields near the front of the text that count the rest of the text, all of it, or
-/// all but a trailer, together with matching checksums. A checksum of one or two bytes must cover
-/// at least `least` bytes. Readings with a checksum come first.
+/// Finds binary formats with a length field near the front of the text that counts the whole text,
+/// all bytes after the field, or all but a trailer; adds checksum fields that match. A checksum of
+/// one or two bytes must cover at least `least` bytes. Formats with a checksum come first.
 pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     let mut frames = Vec::new();
     for form in Form::ALL {
@@ -153,8 +154,8 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Ranges of a text of `len` bytes whose length `number` may be, for a length field that ends at
-/// `from`: the whole text, its end, or the bytes after the field up to a trailer.
+/// Returns the ranges of a text of `len` bytes whose length `number` may be, for a length field
+/// that ends at `from`: the whole text, its end, or the bytes after the field up to a trailer.
 fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     let Some(number) = usize::try_from(number).ok().filter(|number| *number > 1) else {
         return Vec::new();
@@ -167,9 +168,9 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Adds the checksum fields that match: a checksum of the bytes that a length counts, or of all
-/// bytes before or after the field. A checksum of one or two bytes must cover at least `least`
-/// bytes.
+/// Adds to a binary format the checksum fields that match: a checksum of the bytes that a length
+/// counts, or of all bytes before or after the field. A checksum of one or two bytes must cover at
+/// least `least` bytes.
 fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields
@@ -221,8 +222,8 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     protocol
 }
 
-/// The checksum field at `at`, if the text has `number` there in either byte order and the field
-/// lies outside `scope`.
+/// Returns the checksum field at offset `at`, if the text has `number` there in either byte order
+/// and the field lies outside `scope`, the range that the checksum covers.
 fn holds(
     text: &[u8],
     at: usize,

@@ -2,28 +2,28 @@
 
 use std::ops::Range;
 
-/// The property of the covered bytes that a field states.
+/// The property of a range of bytes that a number field of a binary format states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Number of bytes; each deleted byte lowers it by one.
+    /// The field is a number of bytes; each deleted byte lowers it by one.
     Length,
-    /// Number of records; each deleted record lowers it by one.
+    /// The field is a number of records; each deleted record lowers it by one.
     Count,
-    /// Checksum of the covered bytes.
+    /// The field is a checksum of the covered bytes.
     Check(Checksum),
 }
 
-/// Encoding of a number: its width and byte order.
+/// Encoding of a number in a binary format: its width and byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Width in bytes: 1, 2, 4 or 8.
+    /// Width of the number in bytes: 1, 2, 4 or 8.
     pub width: usize,
-    /// Whether the byte order is big-endian.
+    /// True for big-endian byte order, false for little-endian.
     pub big: bool,
 }
 
 impl Form {
-    /// The encodings of lengths and counts, most likely first.
+    /// The encodings of lengths and counts that are tried, most likely first.
     pub const ALL: [Form; 5] = [
         Form::new(4, false),
         Form::new(4, true),
@@ -36,7 +36,7 @@ impl Form {
         Form { width, big }
     }
 
-    /// Decodes the number at offset `at`; `None` if the text ends before its last byte.
+    /// Decodes the number at offset `at` of a text; `None` if the text ends before its last byte.
     pub fn read(self, text: &[u8], at: usize) -> Option<u64> {
         let bytes = text.get(at..at.checked_add(self.width)?)?;
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
@@ -46,7 +46,7 @@ impl Form {
         })
     }
 
-    /// Encodes a number; bits beyond the width are dropped.
+    /// Encodes a number in this width and byte order; bits beyond the width are dropped.
     pub fn write(self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes()[..self.width].to_vec();
         if self.big {
@@ -61,16 +61,16 @@ impl Form {
 pub(super) struct Field {
     /// Offset of the field in the text, in bytes.
     pub at: usize,
-    /// Encoding of the field.
+    /// Encoding of the field: its width and byte order.
     pub form: Form,
     /// Range of the text that the field describes.
     pub scope: Range<usize>,
-    /// What the field states about `scope`.
+    /// The property of the range `scope` that the field states: length, count or checksum.
     pub meaning: Meaning,
 }
 
 impl Field {
-    /// The bytes of the field, as a range of the text.
+    /// Returns the range of the text that the field itself occupies.
     pub fn place(&self) -> Range<usize> {
         self.at..self.at + self.form.width
     }
@@ -83,7 +83,7 @@ pub(super) enum Checksum {
     Sum,
     /// Exclusive or of all bytes.
     Xor,
-    /// Negated sum: the sum of all bytes and the checksum is 0.
+    /// Negated sum: the sum of all bytes and the checksum is 0 in the width of the checksum.
     Negated,
     /// CRC-32 as in Ethernet, zip and PNG.
     Crc32,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Model of the distance between needed units, learned during a sweep; it chooses the length of the
-/// next block.
+/// Model of the distance between needed units (those whose deletion makes the failure disappear),
+/// learned while a sweep deletes blocks of units; it chooses the length of the next block.
 ///
 /// A block is best if half of all blocks can be deleted: for gaps of mean length g, a length of g ·
 /// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
@@ -13,17 +13,17 @@ pub(super) struct GapModel {
     distance: usize,
     /// Number of units deleted since the last needed unit.
     gap: usize,
-    /// Number of blocks deleted since the last needed unit.
+    /// Number of blocks of units deleted since the last needed unit.
     blocks: usize,
     /// Number of needed units found so far.
     seen: usize,
-    /// Whether the last two needed units were neighbors, so that the next one may be a neighbor,
+    /// True if the last two needed units were neighbors, so that the next one may be a neighbor,
     /// too.
     cluster: bool,
 }
 
 impl GapModel {
-    /// The initial model for a sweep over `units` units.
+    /// Creates the initial model for a sweep over `units` units.
     pub fn over(units: usize) -> GapModel {
         GapModel {
             distance: (units * 16 / 6).max(16),
@@ -34,7 +34,7 @@ impl GapModel {
         }
     }
 
-    /// Number of units in the next block.
+    /// Returns the number of units that the sweep should try to delete as its next block.
     pub fn block(&self) -> usize {
         // ln 2 is about 11/16.
         let block = (self.distance * 11 / 256).max(1);
@@ -46,13 +46,14 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// Records that a block of `units` units was deleted.
+    /// Records that the sweep deleted a block of `units` units.
     pub fn deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
     }
 
-    /// Records that a needed unit was found in front of the deleted units.
+    /// Records that the sweep, which goes from the end to the front, found a needed unit in front
+    /// of the deleted units.
     pub fn needed(&mut self) {
         self.cluster = self.gap == 0;
         let distance = (self.gap + 1) * 16;
@@ -68,8 +69,8 @@ impl GapModel {
     }
 }
 
-/// The position between `passing` and `failing` at which a bisection for the shortest failing
-/// prefix of `total` units should test: the prefix ends before it with probability 1/2.
+/// Returns the position between `passing` and `failing` at which a bisection for the shortest
+/// failing prefix of `total` units should test: the prefix ends before it with probability 1/2.
 ///
 /// If m needed units are spread evenly, the last one lies in the first fraction x with probability
 /// xᵐ. The model assumes m = 1, 2, 4 or 8 with equal probability.
@@ -93,7 +94,8 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
     high.clamp(passing + 1, failing - 1)
 }
 
-/// Longest period of a pattern, in pairs of a deleted and a kept run.
+/// Longest period of a repeating pattern, in pairs of a run of deleted units and a run of kept
+/// units.
 const LONGEST: usize = 8;
 
 /// A run of deleted units and the run of kept units in front of it.
@@ -103,18 +105,20 @@ struct Pair {
     kept: usize,
 }
 
-/// The runs that a sweep deleted and kept so far, in which it looks for a repeating pattern.
+/// The runs of units that a sweep deleted and kept so far, in which a repeating pattern is searched
+/// for.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// The pairs of runs, in the order of the sweep; the last pair is still growing.
+    /// The pairs of a deleted and a kept run, in the order of the sweep; the last pair is still
+    /// growing.
     pairs: Vec<Pair>,
-    /// Number of wrong guesses. Each doubles the number of repetitions that the next guess
-    /// requires.
+    /// Number of wrong guesses of a pattern. Each doubles the number of repetitions that the next
+    /// guess requires.
     refused: u32,
 }
 
 impl Pattern {
-    /// Records that `units` units were deleted.
+    /// Records that the sweep deleted a run of `units` units.
     pub fn deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -125,7 +129,7 @@ impl Pattern {
         }
     }
 
-    /// Records that `units` units are needed.
+    /// Records that the sweep kept `units` units, which are needed.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -136,18 +140,18 @@ impl Pattern {
         }
     }
 
-    /// Forgets all runs, after a correct guess.
+    /// Forgets all recorded runs, after a guess of the pattern was correct.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess was wrong.
+    /// Records that a guess of the pattern was wrong.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// The ranges of `rest` to delete if the pattern of the last runs continues; `None` without a
-    /// pattern. The shortest period is preferred, and must have occurred at least twice.
+    /// Returns the ranges of `rest` to delete if the pattern of the last runs continues; `None`
+    /// without a pattern. The shortest period is preferred, and must have occurred at least twice.
     pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let (last, done) = self.pairs.split_last()?;
         if last.kept != 1 || last.deleted == 0 {
@@ -167,7 +171,8 @@ impl Pattern {
     }
 }
 
-/// Repeats a period of runs towards the front of `rest`. The first kept run has one unit already.
+/// Returns the ranges to delete if a period of deleted and kept runs is repeated from the end of
+/// `rest` towards its front. The first kept run has one unit already.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

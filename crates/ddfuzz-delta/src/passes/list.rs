@@ -8,42 +8,45 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units at the end of the list that are kept in turn, to find a cluster of needed units
-/// there.
+/// Sizes, in units, of the end of a list that are tried one after the other as all that is kept of
+/// the list, to find a cluster of needed units there.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// In lists longer than this, the front is bisected instead of swept.
+/// Number of units above which the front of a list is bisected before the sweep, even if no large
+/// part of the list can be deleted.
 const CLUSTERED: usize = 1024;
 
-/// In lists longer than this, the first and the last unit are not tested alone; bisection decides
-/// about them.
+/// Number of units above which the first and the last unit of a list are not tested alone;
+/// bisection decides about them.
 const MANY: usize = 4096;
 
-/// A list search over units of the current best.
+/// A search that deletes units (bytes, lines or others) of the current best text: first at both
+/// ends of the list, then in its middle, and then block by block.
 pub(super) struct ListSearch<'a> {
     work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// Whether a guessed pattern was deleted, so that some remaining units were not tested.
+    /// True if units were deleted by a guessed pattern, so that some remaining units were not
+    /// tested.
     guessed: bool,
-    /// Number of UNRESOLVED tests so far.
+    /// Number of tests of the list search so far that were UNRESOLVED.
     unresolved: usize,
-    /// Number of UNRESOLVED tests after which the search gives up.
+    /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of consecutive needed units after which a sweep ends.
+    /// Number of consecutive needed units after which a sweep over the list ends.
     fruitless: usize,
 }
 
-/// How many units at the ends of a list are known to be needed.
+/// Numbers of units at the two ends of a list that are known to be needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Number of units at the front that are needed or cannot be deleted.
+    /// Number of units at the front of the list that are needed or cannot be deleted.
     pub front: usize,
-    /// Number of units at the end that are needed.
+    /// Number of units at the end of the list that are needed.
     pub back: usize,
 }
 
 impl<'a> ListSearch<'a> {
-    /// A list search that deletes `units` of the current best.
+    /// Creates a list search that deletes `units` from the current best text.
     pub fn new(work: &'a mut CurrentBest, units: &'a mut dyn Units) -> ListSearch<'a> {
         ListSearch {
             work,
@@ -55,8 +58,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units until each remaining unit is needed, provided that a needed unit stays needed
-    /// when others are deleted.
+    /// Deletes units of the list until each remaining unit is needed, provided that a needed unit
+    /// stays needed when others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {
@@ -75,31 +78,32 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Makes the search give up after this many UNRESOLVED tests, which suggest that the size or
-    /// the position of bytes matters.
+    /// Makes the list search give up after `unresolved` UNRESOLVED tests, which suggest that the
+    /// size or the position of bytes matters.
     pub fn give_up_after(mut self, unresolved: usize) -> ListSearch<'a> {
         self.patience = unresolved;
         self
     }
 
-    /// Makes a sweep end after this many consecutive needed units.
+    /// Makes a sweep over the list end after `needed` consecutive needed units.
     pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
     }
 
-    /// Number of units that remain.
+    /// Returns the number of units (bytes, lines or others) of the list that remain.
     pub fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// Whether the search gave up because too many tests were UNRESOLVED.
+    /// Returns true if the list search gave up because too many tests were UNRESOLVED.
     pub fn has_given_up(&self) -> bool {
         self.unresolved >= self.patience
     }
 
-    /// Tries to delete a range of units. Returns how many of them remain because something inside
-    /// of them does; `None` if the text without them does not fail.
+    /// Tests the text without a range of units, and deletes them if it fails. Returns how many of
+    /// them remain because something inside of them does; `None` if the text without them does not
+    /// fail.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
@@ -117,7 +121,7 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Finds the shortest failing prefix by bisection, and then a cluster of needed units at its
-    /// end by galloping and bisection.
+    /// end by galloping and bisection. Returns how many units at both ends are needed.
     ///
     /// Invariant: the remaining list fails, and the list at the other bound of the bisection does
     /// not.
@@ -151,7 +155,8 @@ impl<'a> ListSearch<'a> {
         ends
     }
 
-    /// Whether all remaining units are equal, so that all of them are needed if the last one is.
+    /// Checks whether all remaining units are equal, so that all of them are needed if the last one
+    /// is; if so, records this in `ends` and returns true.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -172,8 +177,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes the front of the list except for a cluster of needed units at the end. Returns the
-    /// number of units at the front that are needed or cannot be deleted.
+    /// Deletes the front of the list, so that a cluster of needed units at its end remains. Returns
+    /// the number of units at the front that are needed or cannot be deleted.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -193,8 +198,9 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Bisects the number of units that can be deleted after the first `front` units; deleting
-    /// `too_many` units is known not to fail. The first units may be deleted as well.
+    /// Finds by bisection how many units can be deleted after the first `front` units; deleting
+    /// `too_many` units is known not to fail. The first units may be deleted as well. Returns the
+    /// number of units at the front that are needed or cannot be deleted.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -209,8 +215,8 @@ impl<'a> ListSearch<'a> {
         (front + 1).min(self.units.len())
     }
 
-    /// Tries to delete everything between the needed ends in one test; returns whether nothing
-    /// remains between them.
+    /// Tries to delete everything between the needed ends of the list in one test; returns whether
+    /// nothing remains between them.
     pub async fn middle(&mut self, ends: Ends) -> bool {
         let to = self.units.len().saturating_sub(ends.back);
         if ends.front == 0 || ends.front + 1 >= to {
@@ -219,7 +225,8 @@ impl<'a> ListSearch<'a> {
         self.delete(ends.front..to).await.is_some()
     }
 
-    /// Sweeps over the units between the needed ends.
+    /// Deletes the unneeded units between the needed ends of the list, block by block from the end
+    /// to the front.
     pub async fn sweep(&mut self, ends: Ends) {
         let to = self.units.len().saturating_sub(ends.back);
         // If the last unit is needed, so are the equal units directly before it.
@@ -230,9 +237,10 @@ impl<'a> ListSearch<'a> {
         self.sweep_range(ends.front..to.max(ends.front)).await;
     }
 
-    /// Deletes blocks of `range` from its end to its front. The gap model chooses the length of
-    /// each block, and a longer block follows a deleted one. In a block that cannot be deleted,
-    /// bisection finds the last needed unit, which is never tested alone.
+    /// Deletes blocks of the units in `range` from its end to its front. A model of the distance
+    /// between needed units chooses the length of each block, and a longer block follows a deleted
+    /// one. In a block that cannot be deleted, bisection finds the last needed unit, which is never
+    /// tested alone.
     ///
     /// Invariant: all units of `range` after the current position are needed or cannot be deleted.
     pub async fn sweep_range(&mut self, range: Range<usize>) {
@@ -263,8 +271,9 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tries to delete what a pattern predicts for the rest of the sweep, else for its nearer half.
-    /// Returns the position at which the sweep continues.
+    /// Tries to delete the units that a repeating pattern of deleted and kept units predicts for
+    /// the rest of the sweep, else for the nearer half of the rest. Returns the position at which
+    /// the sweep continues.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -281,8 +290,8 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Bisects a block that cannot be deleted: returns its last needed unit, and deletes the units
-    /// after it.
+    /// Bisects a block of units that cannot be deleted: returns its last needed unit, and deletes
+    /// the units after it.
     async fn last_needed(&mut self, from: usize, mut to: usize) -> usize {
         let mut needed = from;
         while to - needed > 1 {

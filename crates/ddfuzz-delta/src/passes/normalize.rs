@@ -7,30 +7,32 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The byte that replaces others: the least one in the order by which results of equal size are
-/// compared.
+/// The byte `0`, which replaces others: the least one in the order by which results of equal size
+/// are compared.
 pub(super) const LEAST: u8 = b'0';
 
-/// In texts shorter than this, halves are not tried.
+/// Minimum size, in bytes, of texts in which `0` is written over one half if writing it over all
+/// bytes does not fail.
 const HALVED: usize = 16;
 
-/// The bytes of the current best that are not `0`, as units: to delete a unit is to write `0` over
-/// the byte.
+/// The bytes of the current best text that are not `0`, as units of a list search: to delete a unit
+/// is to write `0` over the byte.
 pub(super) struct NonZeroBytes {
     rule: &'static str,
-    /// Positions of the bytes in the current best, ascending.
+    /// Positions, in the current best text, of the bytes that are not `0`, ascending.
     at: Vec<usize>,
 }
 
 impl NonZeroBytes {
-    /// The bytes in `range` that are not `0`.
+    /// Lists the bytes in `range` of the current best text that are not `0`.
     pub fn within(work: &mut CurrentBest, rule: &'static str, range: Range<usize>) -> NonZeroBytes {
         let text = work.text();
         let at = range.filter(|at| text[*at] != LEAST).collect();
         NonZeroBytes { rule, at }
     }
 
-    /// The edit that writes `0` over the given units, which must ascend.
+    /// Builds the edit that writes `0` over the listed bytes with the indices `units`, which must
+    /// ascend.
     pub fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
@@ -68,9 +70,9 @@ impl Units for NonZeroBytes {
     }
 }
 
-/// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If a
-/// half still fails, it sweeps over the other one. Equal bytes can then be deleted in few tests,
-/// and one test proves a whole run of them.
+/// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If the
+/// text still fails with one half overwritten, writes `0` over as many blocks of the other half as
+/// possible. Equal bytes can then be deleted in few tests, and one test proves a whole run of them.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of results.
 pub(super) async fn normalize(work: &mut CurrentBest) {
@@ -91,7 +93,7 @@ pub(super) async fn normalize(work: &mut CurrentBest) {
         .await;
 }
 
-/// Writes `0` over a range; returns whether the text still fails.
+/// Tests the current best text with `0` written over a range; returns whether it still fails.
 async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
     let unlike = NonZeroBytes::within(work, "normalize", range);
     if unlike.len() == 0 {
@@ -101,20 +103,21 @@ async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
     work.test("normalize", zeros).await == Outcome::Fail
 }
 
-/// Name of the pass [`shortlex`] in logs.
+/// Name of the pass `shortlex` in logs, which writes `0` over single bytes.
 const RULE: &str = "shortlex";
 
-/// Name of the pass [`last_form`] in logs.
+/// Name of the pass [`last_form`] in logs, which writes `0` over blocks of bytes at the end of a
+/// search.
 const LAST: &str = "values";
 
-/// Results larger than this, in bytes, are not processed by [`last_form`].
+/// Maximum size of results, in bytes, that [`last_form`] processes by writing `0` over bytes.
 pub(super) const SMALL: usize = 128;
 
-/// Largest number of tests of [`last_form`] in one search.
+/// Maximum number of tests that [`last_form`] takes in one search.
 pub(super) const MOST_TESTS: usize = 512;
 
 /// Writes `0` over as many bytes as possible, from the end to the front, in growing blocks. Runs
-/// after all other passes. `left` is the remaining number of tests. Returns whether a byte changed,
+/// after all other passes. `left` is the remaining number of tests. Returns true if a byte changed,
 /// because single deletions must then be tried again.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
@@ -144,7 +147,7 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
 }
 
 /// Writes `0` over single bytes, from the end to the front, in about `budget` tests; each success
-/// adds one test.
+/// adds one test to the budget.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order `0`, other digits,
 /// letters, other printable characters, other bytes.

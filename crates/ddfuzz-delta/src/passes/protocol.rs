@@ -8,16 +8,16 @@ use crate::passes::ranges::{gone_within, moved, moved_range, union};
 use crate::passes::units::Units;
 use crate::{Edit, Replacement};
 
-/// A binary format: its fields, and the pieces that can be deleted.
+/// A binary format of the tested text: its number fields, and the pieces that can be deleted.
 ///
 /// Invariant: a field that was correct is correct after each edit.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     pub rule: &'static str,
-    /// Lengths and counts first, then checksums by ascending size of their scopes, which is the
-    /// order of correction.
+    /// The fields of the format: lengths and counts first, then checksums by ascending size of the
+    /// ranges that they cover, which is the order of correction.
     pub fields: Vec<Field>,
-    /// The deletable pieces, as ranges of the text: records, or single bytes.
+    /// The deletable pieces of the format, as ranges of the text: records, or single bytes.
     pub pieces: Vec<Range<usize>>,
 }
 
@@ -30,8 +30,8 @@ impl Protocol {
         )
     }
 
-    /// The fields that remain after the ranges `gone` are deleted, at their new positions, each
-    /// with its old scope.
+    /// Returns the fields that remain after the ranges `gone` are deleted, at their new positions,
+    /// each with its old scope (the range that it describes).
     fn fields_after(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
         let stay = self
             .fields
@@ -48,8 +48,8 @@ impl Protocol {
         fields.collect()
     }
 
-    /// The text without the ranges `gone`, with corrected fields. `pieces` is the number of deleted
-    /// pieces.
+    /// Returns the text without the ranges `gone`, with corrected lengths, counts and checksums.
+    /// `pieces` is the number of deleted pieces.
     fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
         let mut left = Edit::Cut(gone.to_vec()).of_best(text);
         for (field, scope) in self.fields_after(gone) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Sorts ranges, joins those that touch or overlap, and drops empty ones.
+/// Sorts ranges, joins those that touch or overlap, and drops empty ones; returns the result.
 pub(super) fn union(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|place| !place.is_empty());
     places.sort_by_key(|place| (place.start, place.end));
@@ -16,7 +16,7 @@ pub(super) fn union(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     joined
 }
 
-/// Number of positions before `at` that lie in the ranges `gone`.
+/// Returns the number of positions before `at` that lie in the deleted ranges `gone`.
 pub(super) fn gone_before(gone: &[Range<usize>], at: usize) -> usize {
     let before = gone
         .iter()
@@ -24,17 +24,17 @@ pub(super) fn gone_before(gone: &[Range<usize>], at: usize) -> usize {
     before.sum()
 }
 
-/// Number of positions of `place` that lie in the ranges `gone`.
+/// Returns the number of positions of the range `place` that lie in the deleted ranges `gone`.
 pub(super) fn gone_within(gone: &[Range<usize>], place: &Range<usize>) -> usize {
     gone_before(gone, place.end) - gone_before(gone, place.start)
 }
 
-/// The new position of `at` after the ranges `gone` are deleted.
+/// Returns the new position of `at` after the ranges `gone` are deleted.
 pub(super) fn moved(gone: &[Range<usize>], at: usize) -> usize {
     at - gone_before(gone, at)
 }
 
-/// The new place of a range after the ranges `gone` are deleted.
+/// Returns the new place of a range after the ranges `gone` are deleted.
 pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<usize> {
     moved(gone, place.start)..moved(gone, place.end)
 }

@@ -7,24 +7,26 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::field::Form;
 use crate::{Comparison, Edit, Outcome, Replacement};
 
-/// Largest number of corrections of one candidate while the fields are unknown.
+/// Maximum number of corrections of one candidate as long as no field is known that needs
+/// correction.
 const LEARNING: usize = 4;
-/// Largest difference between a compared operand and the number in the text; the difference is
+/// Maximum difference between a compared operand and the number in the text; the difference is
 /// mostly the size of a header.
 const OFFSET: i64 = 16;
-/// Fields are searched for in this many bytes at each end of the text.
+/// Number of bytes at each end of the text in which fields are searched for.
 const NEAR: usize = 64;
 
-/// A field that was found by a successful correction.
+/// A number in the text, such as a length, that was found because a candidate failed again after
+/// its correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownField {
     at: usize,
     form: Form,
-    /// Whether the field is a length: each deleted byte lowers it by one.
+    /// True if the field is a length: each deleted byte lowers it by one.
     length: bool,
 }
 
-/// A correction: the number `old` at offset `at` becomes `new`.
+/// A correction in the text: the number `old` at offset `at` becomes `new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rewrite {
     at: usize,
@@ -33,7 +35,8 @@ struct Rewrite {
     new: u64,
 }
 
-/// The fields found so far, and the search for more.
+/// Finds and corrects numbers in the text, such as lengths and checksums, that a deletion makes
+/// wrong.
 ///
 /// After a run that does not fail, the last comparisons are examined, newest first. If one operand
 /// stands in the text, it is replaced by the other operand, and the text runs again. Once fields
@@ -41,13 +44,13 @@ struct Rewrite {
 #[derive(Debug, Default)]
 pub(super) struct Repair {
     known: Vec<KnownField>,
-    /// Whether any run reported comparisons.
+    /// True once a run has reported comparisons.
     told: bool,
 }
 
 impl Repair {
-    /// Deletes one byte in the middle of the text, and learns which corrections make the text fail
-    /// again; `None` if there are none.
+    /// Deletes one byte in the middle of the current best text, and learns which corrections of
+    /// numbers make the text fail again; `None` if there are none.
     pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {
@@ -65,7 +68,8 @@ impl Repair {
         None
     }
 
-    /// The range between the known fields at the front and those at the end.
+    /// Returns the range of a text of `len` bytes between the known fields at its front and those
+    /// at its end.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -75,8 +79,8 @@ impl Repair {
         from..to.unwrap_or(len).max(from)
     }
 
-    /// Tests an edit. If the text does not fail, corrects numbers by the reported comparisons, and
-    /// tests again.
+    /// Tests an edit of the current best text. If the text does not fail, corrects numbers by the
+    /// comparisons that the run reported, and tests again.
     pub async fn test(
         &mut self,
         work: &mut CurrentBest,
@@ -125,7 +129,8 @@ impl Repair {
         Outcome::Unresolved
     }
 
-    /// Records the corrected numbers of a failing candidate as fields.
+    /// Records the corrected numbers of a candidate that failed as fields, which are corrected in
+    /// later candidates.
     fn remember(&mut self, before: &[u8], edits: &[Replacement], done: &[Rewrite]) {
         let gone = bytes_gone(edits);
         for rewrite in done {
@@ -148,7 +153,8 @@ impl Repair {
         }
     }
 
-    /// Finds a correction of the text that makes both operands of a comparison equal.
+    /// Finds a correction of a number in the text that makes both operands of a comparison equal;
+    /// `None` if the text has neither operand.
     fn propose(&self, text: &[u8], pair: &Comparison, done: &[Rewrite]) -> Option<Rewrite> {
         let sides = [(&pair.left, &pair.right), (&pair.right, &pair.left)];
         let offsets = std::iter::once(0).chain((1..=OFFSET).flat_map(|by| [by, -by]));
@@ -169,8 +175,9 @@ impl Repair {
         })
     }
 
-    /// Finds the places where the number `old` stands and may be replaced by `new`. `exact` says
-    /// that the operand stands in the text without an offset.
+    /// Finds the offsets, each with the encoding, at which the number `old` stands in the text and
+    /// may be replaced by `new`. `exact` says that the compared operand stands in the text as it
+    /// is, without a constant added.
     fn places(&self, text: &[u8], old: u64, new: u64, exact: bool) -> Vec<(usize, Form)> {
         if old == new {
             return Vec::new();
@@ -198,7 +205,7 @@ impl Repair {
     }
 }
 
-/// Decodes an operand of 1 to 8 bytes.
+/// Decodes an operand of 1 to 8 bytes in little-endian order; `None` for other sizes.
 fn number(operand: &[u8]) -> Option<u64> {
     let width = operand.len();
     let form = Form { width, big: false };
@@ -226,8 +233,8 @@ fn bytes_gone(edits: &[Replacement]) -> u64 {
         .sum()
 }
 
-/// Adds a correction to the edits, unless its bytes are deleted; it replaces an earlier correction
-/// of the same bytes.
+/// Adds the correction of a number to the edits of a candidate, unless its bytes are deleted; it
+/// replaces an earlier correction of the same bytes.
 fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     let place = rewrite.at..rewrite.at + rewrite.form.width;
     edits.retain(|edit| {
@@ -245,7 +252,7 @@ fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     }
 }
 
-/// The position, in the text before the edits, of a position in the text after them.
+/// Converts a position in the text after the edits into the position in the text before them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();

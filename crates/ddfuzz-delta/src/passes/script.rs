@@ -17,10 +17,10 @@ use crate::passes::units::{Bytes, Lines, Units};
 pub struct Subset(Coroutine);
 
 impl Subset {
-    /// Name of this search for command lines and logs.
+    /// Name of the search by deletions alone on command lines and in logs.
     pub const NAME: &'static str = "subset";
 
-    /// Starts with the bytes of `text`, whose test the caller has seen FAIL. The appearance of the
+    /// Creates a search over the bytes of `text`, which must have given FAIL. The appearance of the
     /// text decides which passes run: lines, brackets, runs of equal bytes.
     pub fn new(text: &[u8]) -> Subset {
         let text: Arc<[u8]> = text.into();
@@ -30,7 +30,7 @@ impl Subset {
         }))
     }
 
-    /// Starts with `units` units of any kind, whose test the caller has seen FAIL.
+    /// Creates a search over `units` units of any kind, which together must have given FAIL.
     ///
     /// ```
     /// use ddfuzz_delta::{Outcome, Subset, minimize};
@@ -61,16 +61,16 @@ is_search!(Subset);
 pub struct Full(Coroutine);
 
 impl Full {
-    /// Name of this search for command lines and logs.
+    /// Name of the search by deletions and replacements on command lines and in logs.
     pub const NAME: &'static str = "full";
 
-    /// In results larger than this, in bytes, values that may be irrelevant are not all replaced.
+    /// Maximum size, in bytes, of results in which `0` is tried in place of every byte.
     pub const SMALL: usize = SMALL;
 
     /// The byte that replaces bytes whose values do not matter: `0`.
     pub const LEAST: u8 = LEAST;
 
-    /// Starts with the bytes of `text`, whose test the caller has seen FAIL.
+    /// Creates a search over the bytes of `text`, which must have given FAIL.
     pub fn new(text: &[u8]) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
@@ -82,37 +82,39 @@ impl Full {
 
 is_search!(Full);
 
-/// In texts shorter than this, in bytes, the values of bytes are not tested.
+/// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Texts with more lines than this are reduced by lines first.
+/// Number of lines above which a text is reduced by lines first.
 const MANY_LINES: usize = 8;
-/// In larger texts, in bytes, values are tested only after the sweep if nothing at the front is
-/// needed.
+/// Size, in bytes, above which `0` is written over bytes only after unneeded bytes were deleted, if
+/// no byte at the front is needed.
 const MEDIUM: usize = 4096;
-/// Number of UNRESOLVED tests after which the reduction of plain bytes gives up.
+/// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
 const PROOF_TIME_FACTOR: usize = 2;
-/// Budget of the extra passes: none up to `CHEAP` tests; then one of `SHARE` further tests for each
-/// pass, but at most `MOST` without success.
+/// Number of tests up to which the extra passes (pairs of bytes, values of bytes) get no tests;
+/// then each gets one test per `SHARE` further tests, but at most `MOST` without success.
 const CHEAP: usize = 24;
 const SHARE: usize = 32;
 const MOST: usize = 2;
-/// Results of at most this many bytes have their values tested one by one.
+/// Maximum size, in bytes, of results in which `0` is tried in place of single bytes by an extra
+/// pass.
 const SHORT: usize = 16;
-/// Up to this number, all pairs of bytes are tried.
+/// Number of pairs of bytes up to which the deletion of every pair is tried.
 const CHEAP_PAIRS: usize = 6;
-/// In results of at most this many bytes, pairs of bytes are tried.
+/// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
 const FEW: usize = 32;
 
-/// What a search may do to bytes.
+/// Which changes a search may make to the bytes of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Delete bytes only.
+    /// The search may delete bytes only.
     Delete,
-    /// Delete and replace bytes.
+    /// The search may delete and replace bytes.
     Rewrite,
 }
 
-/// Runs all passes in order, until a whole round changes nothing.
+/// Runs all passes (kinds of deletions and replacements) in order, until a whole round changes
+/// nothing.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan) {
     cut_unread(&mut work).await;
     // A binary frame may contain a text.
@@ -140,7 +142,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan) {
     }
 }
 
-/// Reduces units of unknown kind, until a whole round changes nothing.
+/// Deletes units of unknown kind, until a whole round changes nothing.
 pub(super) async fn reduce_units(mut work: CurrentBest) {
     loop {
         let mut all = Bytes::all(&work, "units", 1, 0);
@@ -153,7 +155,8 @@ pub(super) async fn reduce_units(mut work: CurrentBest) {
     }
 }
 
-/// Tries pairs of bytes and values of single bytes, within a small share of the tests so far.
+/// Tries to delete pairs of bytes and to write `0` over single bytes, within a small share of the
+/// tests so far.
 async fn extras(work: &mut CurrentBest, plan: Plan) {
     let budget = (work.asked().saturating_sub(CHEAP) / SHARE).min(MOST);
     if work.len() <= FEW {
@@ -166,7 +169,7 @@ async fn extras(work: &mut CurrentBest, plan: Plan) {
     }
 }
 
-/// Deletes the bytes that the run of the input did not read, in one test.
+/// Deletes the bytes that the run of the whole input did not read, in one test.
 async fn cut_unread(work: &mut CurrentBest) {
     if let Some(read) = work
         .hints()
@@ -178,7 +181,7 @@ async fn cut_unread(work: &mut CurrentBest) {
     }
 }
 
-/// Reduces single bytes; if too many tests are UNRESOLVED, first in groups of two.
+/// Deletes single bytes; if too many tests are UNRESOLVED, deletes groups of two bytes first.
 async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
     if reduce_plain(work, plan, structured).await {
         return;
@@ -189,8 +192,8 @@ async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
     list.reduce().await;
 }
 
-/// Reduces lines, both ends, the middle, values, and the rest. Returns false if it gave up because
-/// of UNRESOLVED tests.
+/// Deletes lines, then bytes at both ends and in the middle, writes `0` over bytes if `plan` allows
+/// it, and deletes the rest. Returns false if it gave up because of UNRESOLVED tests.
 async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
     // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
     let patience = if structured {
@@ -225,7 +228,8 @@ async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> b
     !list.has_given_up()
 }
 
-/// Deletes two bytes at a time, for inputs in which the parity of a size or position matters.
+/// Deletes two neighboring bytes at a time, for inputs in which the parity of a size or position
+/// matters.
 async fn reduce_groups(work: &mut CurrentBest) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);
@@ -236,7 +240,7 @@ async fn reduce_groups(work: &mut CurrentBest) {
     }
 }
 
-/// Reduces lines, if the text has many.
+/// Deletes unneeded lines, if the text has many lines.
 async fn reduce_lines(work: &mut CurrentBest) {
     // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {

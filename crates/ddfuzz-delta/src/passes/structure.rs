@@ -10,14 +10,15 @@ use crate::passes::ranges::{moved_range, union};
 use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
-/// Texts with fewer pairs of brackets are not treated as structured.
+/// Minimum number of pairs of brackets in a text that is treated as structured.
 const FEWEST_PAIRS: usize = 3;
 
-/// Number of consecutive needed units after which a sweep over the structure ends; later passes try
-/// the bytes anyway.
+/// Number of consecutive needed units after which a sweep over brackets and strings ends; later
+/// passes try the bytes anyway.
 const FRUITLESS: usize = 16;
 
-/// Reduces a text by the tree of its brackets; returns whether the text has such a tree.
+/// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
+/// has such a tree.
 ///
 /// Invariant: matching brackets stay matched, and items stay separated.
 pub(super) async fn structure(work: &mut CurrentBest) -> bool {
@@ -46,12 +47,12 @@ pub(super) async fn structure(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Whether the tree has enough pairs of brackets to be useful.
+/// Returns true if the tree of brackets has enough pairs to be useful.
 fn is_worth_it(tree: &Tree) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS
 }
 
-/// Shortens chains of nested pairs, outermost first, until no chain becomes shorter.
+/// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter.
 async fn hoist(work: &mut CurrentBest) {
     let mut done = 0;
     while let Some(tree) = parse(&work.text()) {
@@ -67,18 +68,18 @@ async fn hoist(work: &mut CurrentBest) {
     }
 }
 
-/// The body of one node of a chain, as a range of the text.
+/// The body of one node in a chain of nested brackets, as a range of the text.
 type Level = Range<usize>;
 
-/// A chain of nodes, each the only child of the one before it. Its units are all levels except the
-/// innermost. To delete levels is to replace the body of the first deleted level by the body of the
-/// level that follows the last one.
+/// A chain of nodes in the tree of brackets, each the only child of the one before it. Its units
+/// are all levels except the innermost. To delete levels is to replace the body of the first
+/// deleted level by the body of the level that follows the last one.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }
 
 impl Chain {
-    /// The chain of the given nodes of a tree, outermost first.
+    /// Builds the chain of the given nodes of a tree of brackets, outermost first.
     pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
         let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;
         Chain {

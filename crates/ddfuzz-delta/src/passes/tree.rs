@@ -7,24 +7,25 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{moved, union};
 use crate::passes::units::Units;
 
-/// A node: a leaf or a pair of brackets with its content. Its fields are offsets in the text.
+/// A node of the tree of brackets: a leaf or a pair of brackets with its content. Its positions are
+/// offsets in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Start of the node, including its name (such as `"key":`).
+    /// Start of the node in the text, including its name (such as `"key":`).
     pub start: usize,
-    /// Start of the body; for a pair, its opening bracket.
+    /// Start of the node's body in the text; for a pair, its opening bracket.
     pub open: usize,
-    /// Start of the closing bracket with the blanks before it; for a leaf, its end.
+    /// Start of the node's closing bracket with the blanks before it; for a leaf, its end.
     pub close: usize,
-    /// End of the node.
+    /// End of the node in the text.
     pub end: usize,
-    /// End of the separator that follows the node; equals `end` without a separator.
+    /// End of the separator that follows the node in the text; equals `end` without a separator.
     pub separated: usize,
-    /// Index of the enclosing pair of brackets.
+    /// Index of the enclosing pair of brackets; `None` outside of all brackets.
     pub parent: Option<usize>,
-    /// Index after the last descendant of the node.
+    /// Index after the last descendant of the node, in the list of all nodes.
     pub last: usize,
-    /// Whether the node is a pair of brackets.
+    /// True for a pair of brackets, false for a leaf.
     pub pair: bool,
 }
 
@@ -42,15 +43,16 @@ impl Node {
     }
 }
 
-/// The nodes of a text in pre-order. As units of a list search, a pair is deleted only with its
-/// whole content.
+/// The nodes that brackets and separators make of a text, in pre-order. As units of a list search,
+/// a pair of brackets is deleted only with its whole content.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// Indices of the nodes that `cuts` delete, without nodes inside of other deleted ones.
+    /// Returns the indices of the nodes that `cuts` delete, without nodes inside of other deleted
+    /// ones.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -68,7 +70,7 @@ impl Tree {
         gone
     }
 
-    /// Index of the preceding sibling of a node.
+    /// Returns the index of the preceding sibling of a node; `None` for the first sibling.
     fn previous(&self, node: usize) -> Option<usize> {
         let parent = self.nodes[node].parent;
         let mut at = node.checked_sub(1)?;
@@ -78,8 +80,8 @@ impl Tree {
         (Some(at) != parent).then_some(at)
     }
 
-    /// The ranges of the text to delete for the nodes `gone`: each node with the separator after
-    /// it, or with the separator before it if it is the last sibling.
+    /// Returns the ranges of the text to delete for the nodes `gone`: each node with the separator
+    /// after it, or with the separator before it if it is the last sibling.
     fn places(&self, gone: &[usize]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for node in gone {
@@ -105,8 +107,8 @@ impl Tree {
         union(places)
     }
 
-    /// All chains of at least two nodes in which each node is the only child of the one before it.
-    /// The first node of a chain is not an only child itself.
+    /// Returns all chains of at least two nodes in which each node is the only child of the one
+    /// before it. The first node of a chain is not an only child itself.
     pub fn chains(&self) -> Vec<Vec<usize>> {
         let only_child = |node: usize| {
             let Node { last, pair, .. } = self.nodes[node];
@@ -173,16 +175,16 @@ impl Units for Tree {
     }
 }
 
-/// Parses a text into a tree; `None` if its brackets do not match. Quoted strings are opaque,
-/// unless a quote is not closed.
+/// Parses a text into the tree that its brackets and separators make; `None` if its brackets do not
+/// match. Quoted strings are opaque, unless a quote is not closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
     Parser::new(text, true)
         .run()
         .or_else(|| Parser::new(text, false).run())
 }
 
-/// The contents of all quoted strings of a text, as ranges in ascending order; none if a quote is
-/// not closed.
+/// Returns the contents of all quoted strings of a text, as ranges in ascending order; none if a
+/// quote is not closed.
 pub(super) fn strings(text: &[u8]) -> Vec<Range<usize>> {
     let mut strings = Vec::new();
     let mut at = 0;
@@ -199,7 +201,8 @@ pub(super) fn strings(text: &[u8]) -> Vec<Range<usize>> {
     strings
 }
 
-/// Position of the quote that closes the string which begins at `open`.
+/// Returns the position of the quote that closes the string which begins at `open`; `None` without
+/// such a quote.
 fn closing_quote(text: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < text.len() {
@@ -226,9 +229,9 @@ struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
     nodes: Vec<Node>,
-    /// Indices of the pairs that are open, outermost first.
+    /// Indices of the pairs of brackets that are open, outermost first.
     open: Vec<usize>,
-    /// Start of the text that belongs to no node yet.
+    /// Start of the text that belongs to no node of the tree yet.
     from: usize,
 }
 
@@ -274,7 +277,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Makes a leaf of the text since the last node.
+    /// Makes a leaf of the text from the end of the last node up to `end`.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]
@@ -313,8 +316,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Ends an item at the separator at `at`. Returns the position of the last character of the
-    /// separator, including blanks that follow it.
+    /// Ends an item of a bracketed list at the separator at position `at`. Returns the position of
+    /// the last character of the separator, including blanks that follow it.
     fn separate(&mut self, at: usize) -> usize {
         if !self.text[self.from..at].trim_ascii().is_empty() {
             self.leaf(at);
@@ -342,7 +345,8 @@ impl<'a> Parser<'a> {
         behind - 1
     }
 
-    /// Index of the last child of the open pair, if it is a closed pair without a separator.
+    /// Returns the index of the last child of the open pair of brackets, if that child is a closed
+    /// pair without a separator after it.
     fn closed_child(&self, parent: Option<usize>) -> Option<usize> {
         let mut at = self.nodes.len().checked_sub(1)?;
         while self.nodes[at].parent != parent {

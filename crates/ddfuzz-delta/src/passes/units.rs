@@ -8,52 +8,53 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{moved_range, union};
 use crate::passes::tree::Tree;
 
-/// A list of units of the current best, from which a list search deletes.
+/// A list of units (bytes, lines or others) of the current best text, from which a list search
+/// deletes.
 pub(super) trait Units: Send {
-    /// Name of the pass in logs.
+    /// Returns the name, in logs, of the pass that deletes the units of this list.
     fn rule(&self) -> &'static str;
 
-    /// Number of units that remain.
+    /// Returns the number of units (bytes, lines or others) of the list that remain.
     fn len(&self) -> usize;
 
-    /// The edit that deletes the units in `cuts`, which ascend and do not overlap; `None` if it
-    /// would change nothing.
+    /// Builds the edit that deletes the units in `cuts`, which ascend and do not overlap; `None` if
+    /// it would change nothing.
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
-    /// Updates the list after the edit for `cuts` was accepted. Returns, for each cut, how many of
-    /// its units remain because something inside of them does.
+    /// Updates the list after the text without the units in `cuts` became the current best.
+    /// Returns, for each cut, how many of its units remain because something inside of them does.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
-    /// Index of the first unit up to `index` whose deletion gives the same text as the deletion of
-    /// `index`.
+    /// Returns the index of the first unit up to `index` whose deletion gives the same text as the
+    /// deletion of the unit at `index`.
     fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
 
-    /// Whether a later pass tests each remaining unit alone.
+    /// Returns true if a later pass of the search tests the deletion of each remaining unit alone.
     fn are_retried(&self) -> bool {
         false
     }
 
-    /// Whether the text without all units has not been tested yet.
+    /// Returns true if the text without all units of the list has not been tested yet.
     fn is_all_untested(&self) -> bool {
         true
     }
 }
 
-/// The bytes of the current best, one by one or in groups of a fixed size; the last group may be
-/// larger.
+/// The bytes of the current best text as units, one by one or in groups of a fixed size; the last
+/// group may be larger.
 pub(super) struct Bytes {
     rule: &'static str,
     at: Range<usize>,
     group: usize,
-    /// Whether a later pass tests each byte alone.
+    /// True if a later pass of the search tests the deletion of each byte alone.
     judged: bool,
 }
 
 impl Bytes {
-    /// All bytes of the current best in groups of `group` bytes, except for the first `skipped`
-    /// bytes.
+    /// Lists all bytes of the current best text in groups of `group` bytes, except for the first
+    /// `skipped` bytes.
     pub fn all(work: &CurrentBest, rule: &'static str, group: usize, skipped: usize) -> Bytes {
         Bytes {
             rule,
@@ -63,7 +64,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes of a range, one by one, for a pass whose edits no later pass repeats.
+    /// Lists the bytes of a range, one by one, for a pass whose edits no later pass repeats.
     pub fn within(rule: &'static str, at: Range<usize>) -> Bytes {
         Bytes {
             rule,
@@ -121,14 +122,14 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best, each with its newline.
+/// The lines of the current best text as units, each with its newline.
 pub(super) struct Lines {
-    /// Start of each line, followed by the end of the text.
+    /// Start offset of each line, followed by the end of the text.
     starts: Vec<usize>,
 }
 
 impl Lines {
-    /// Splits the current best into lines.
+    /// Splits the current best text into lines.
     pub fn of(work: &mut CurrentBest) -> Lines {
         let text = work.text();
         let behind = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -175,15 +176,16 @@ impl Units for Lines {
     }
 }
 
-/// Places of the current best that are deleted one by one, each consisting of one or more ranges:
-/// pairs of brackets, or contents of strings.
+/// Places of the current best text that are deleted one by one, each consisting of one or more
+/// ranges: pairs of brackets, or contents of strings.
 pub(super) struct Positions {
     rule: &'static str,
     spots: Vec<Vec<Range<usize>>>,
 }
 
 impl Positions {
-    /// The brackets of all pairs, with their names; their contents stay.
+    /// Lists the brackets of all pairs of a tree, with their names, as units to delete; their
+    /// contents stay.
     pub fn brackets(tree: &Tree) -> Positions {
         let pairs = tree.nodes.iter().filter(|node| node.pair);
         Positions {
@@ -194,7 +196,7 @@ impl Positions {
         }
     }
 
-    /// The contents of all strings that are not empty.
+    /// Lists the contents of all strings that are not empty, as units to delete.
     pub fn strings(strings: Vec<Range<usize>>) -> Positions {
         let inside = strings.into_iter().filter(|inside| !inside.is_empty());
         Positions {

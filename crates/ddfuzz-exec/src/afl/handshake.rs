@@ -7,22 +7,24 @@ use std::time::{Duration, Instant};
 use crate::protocol::{HELLO_SIZE, MAGIC, Trouble, read_hello};
 use crate::server::read_within;
 
-/// The word of older versions: a set of flags (AFL++'s `FS_OPT_…`). Zero means no options.
+/// Constants of the one-word handshake up to AFL++ 4.09: a set of flags (AFL++'s `FS_OPT_…`). Zero
+/// means no options.
 mod old {
     pub(super) const ENABLED: u32 = 0x8000_0001;
     pub(super) const MAP_SIZE: u32 = 0x4000_0000;
     pub(super) const SHARED_INPUT: u32 = 0x0100_0000;
     pub(super) const ERROR: u32 = 0xf800_008f;
-    /// Some versions set these four bits to report no options.
+    /// Four bits that some AFL++ versions set to report no options.
     pub(super) const WORKAROUND: u32 = 0x0f00_0000;
 
-    /// Size of the map in bytes, from the word's middle bits, which hold the size minus one.
+    /// Returns the size of the coverage map in bytes, from the handshake word's middle bits, which
+    /// hold the size minus one.
     pub(super) fn map_size(word: u32) -> usize {
         ((word & 0x00ff_fffe) >> 1) as usize + 1
     }
 }
 
-/// The words of newer versions (AFL++'s `FS_NEW_…`).
+/// Constants of the handshake messages since AFL++ 4.10 (AFL++'s `FS_NEW_…`).
 mod new {
     pub(super) const VERSION: u32 = 0x4146_4c00;
     pub(super) const KNOWN: u32 = 1;
@@ -30,14 +32,14 @@ mod new {
     pub(super) const SHARED_INPUT: u32 = 0x0000_0002;
     pub(super) const DICTIONARY: u32 = 0x0000_0800;
     pub(super) const ERROR: u32 = 0xeffe_0000;
-    /// Allowed size of a dictionary, in bytes.
+    /// Allowed size of the dictionary that a fork server sends in its handshake, in bytes.
     pub(super) const DICTIONARIES: std::ops::RangeInclusive<u32> = 2..=0x00ff_ffff;
 }
 
-/// AFL++'s error number for a map that is too small (`FS_ERROR_MAP_SIZE`).
+/// AFL++'s error number for a coverage map that is too small (`FS_ERROR_MAP_SIZE`).
 pub(super) const MAP_TOO_SMALL: u32 = 1;
 
-/// The result of a handshake: what the server reports.
+/// The options that an AFL++ fork server reports in its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handshake {
     /// Size of the program's coverage map, in bytes; `None` if it is not reported.
@@ -46,7 +48,7 @@ pub(super) struct Handshake {
     pub(super) shares_input: bool,
 }
 
-/// Why a handshake has failed.
+/// Why a handshake with an AFL++ fork server has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     #[error(
@@ -55,7 +57,7 @@ pub(super) enum HandshakeError {
     Ended,
     #[error("its fork server did not start within {} s", .0.as_secs())]
     Late(Duration),
-    /// The launcher could not start the program.
+    /// The launcher, which starts the target, could not execute the program.
     #[error("it cannot be started")]
     Launch(Trouble),
     #[error("its fork server reports: {}", meaning(*.0))]
@@ -70,7 +72,7 @@ pub(super) enum HandshakeError {
     Nonsense { what: &'static str, word: u32 },
 }
 
-/// Describes AFL++'s error numbers (`FS_ERROR_…`).
+/// Describes an error number of AFL++ (`FS_ERROR_…`) in words for users.
 fn meaning(error: u32) -> String {
     let known = match error {
         MAP_TOO_SMALL => "the coverage map is too small for it",
@@ -86,7 +88,7 @@ fn meaning(error: u32) -> String {
 pub(super) struct HandshakePipes<'a> {
     pub(super) control: &'a mut File,
     pub(super) status: &'a mut File,
-    /// Whether ddfuzz offers inputs in shared memory.
+    /// True if ddfuzz offers inputs in shared memory.
     pub(super) shared: bool,
     /// How long the whole handshake may take.
     pub(super) timeout: Duration,
@@ -94,7 +96,8 @@ pub(super) struct HandshakePipes<'a> {
 }
 
 impl HandshakePipes<'_> {
-    /// Performs the handshake, with old or new servers.
+    /// Performs the handshake with an AFL++ fork server of any version, and returns the options
+    /// that the server reports.
     pub(super) fn perform(mut self) -> Result<Handshake, HandshakeError> {
         let word = self.word()?;
         if word == MAGIC {
@@ -172,7 +175,7 @@ impl HandshakePipes<'_> {
         })
     }
 
-    /// Reads a word, which may report an error.
+    /// Reads a word of four bytes from the fork server; `Err` if the word reports an error.
     fn word_or_error(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
             word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),
@@ -202,7 +205,8 @@ impl HandshakePipes<'_> {
         self.shared.then_some(()).ok_or(HandshakeError::Unoffered)
     }
 
-    /// Reads the launcher's hello, which says why the program could not be executed.
+    /// Reads the launcher's first message, which says why the program could not be executed, and
+    /// returns it as an error.
     fn launcher_error(&mut self, magic: u32) -> HandshakeError {
         let mut hello = [0; HELLO_SIZE];
         hello[..4].copy_from_slice(&magic.to_ne_bytes());

@@ -26,7 +26,7 @@ use crate::{
 /// The longest input that is passed in shared memory, in bytes (AFL++'s `MAX_FILE`); longer ones
 /// are passed in a file.
 const LONGEST: usize = 1 << 20;
-/// Size of the length field before the input, in bytes.
+/// Size of the length field before an input in shared memory, in bytes.
 const LENGTH: usize = 4;
 
 /// A target with a fork server that AFL++ compiled into it.
@@ -38,7 +38,7 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of the user's variables in `launch`.
+    /// Number of environment variables in `launch` before those for AFL++'s runtime are added.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,
@@ -48,14 +48,15 @@ pub(crate) struct Forkserver {
     /// Shared memory for inputs, if the target reads them there.
     shared: Option<Segment>,
     takes_shared: bool,
-    /// Whether the process ends after the next run.
+    /// True if the target's process is to be ended after the next run.
     last: bool,
     input: Input,
     scratch: Scratch,
 }
 
 impl Forkserver {
-    /// Starts the server at once, so that a target without a fork server fails here.
+    /// Creates the executor and starts the target's fork server at once, so that a target without a
+    /// fork server fails here.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -116,7 +117,8 @@ impl Forkserver {
         Ok(self.server.insert(server))
     }
 
-    /// Starts a server, and once more with a larger map if it needs one.
+    /// Starts a fork server, and starts it again with a larger coverage map if the program needs
+    /// one.
     fn start_server(&mut self) -> Result<AflServer, ExecError> {
         loop {
             self.set_variables();
@@ -144,7 +146,7 @@ impl Forkserver {
         }
     }
 
-    /// Stores the coverage of a run that returned normally, if it is to be reported.
+    /// Stores the coverage counters of a run that exited normally, if coverage is to be reported.
     fn store_coverage(&mut self) {
         let counters = self.coverage.read();
         let told = match self.reporting {
@@ -170,7 +172,7 @@ impl Forkserver {
         }
     }
 
-    /// Sets the variables that AFL++'s runtime reads.
+    /// Sets the environment variables that AFL++'s runtime reads.
     fn set_variables(&mut self) {
         let env = &mut self.launch.env;
         env.truncate(self.own_variables);
@@ -329,22 +331,23 @@ impl Executor for Forkserver {
     }
 }
 
-/// Signature of programs with `__AFL_LOOP` (AFL++'s `PERSIST_SIG`).
+/// Text that AFL++'s compiler puts into programs with `__AFL_LOOP` (AFL++'s `PERSIST_SIG`).
 const PERSISTENT: &[u8] = b"##SIG_AFL_PERSISTENT##";
-/// Signature of programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
+/// Text that AFL++'s compiler puts into programs with `__AFL_INIT` (AFL++'s `DEFER_SIG`).
 const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 
-/// Features of a program, by the signatures that AFL++'s compilers put into it.
+/// Features of a program, recognized by texts that AFL++'s compilers put into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AflSignatures {
-    /// Whether one process can run many inputs.
+    /// Whether one process of the program can run many inputs.
     pub(super) persistent: bool,
-    /// Whether the fork server starts where the program calls it, not before `main`.
+    /// True if the fork server starts where the program calls it, not before `main`.
     deferred: bool,
 }
 
 impl AflSignatures {
-    /// Searches the program at `path` for the signatures; finds none if it cannot be read.
+    /// Searches the program file at `path` for the signatures of AFL++'s compilers; finds none if
+    /// the file cannot be read.
     pub(super) fn of(path: &Path) -> AflSignatures {
         let data = std::fs::read(path).unwrap_or_default();
         AflSignatures {

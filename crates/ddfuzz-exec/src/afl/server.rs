@@ -18,38 +18,43 @@ use crate::{
     Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree, supervisor::Supervisor,
 };
 
-/// Number of runs of one process after which ddfuzz looks for leftover child processes.
+/// Number of runs of one target process after which ddfuzz looks for leftover child processes.
 const SWEPT_EACH: u32 = 64;
 
 pub(super) struct AflServer {
     pipes: ServerPipes,
     pid: Pid,
     persistent: bool,
-    /// The process that waits for the next run; `None` if the next run gets a new process.
+    /// The target's process that waits for the next run; `None` if the next run gets a new process.
     waiting: Option<Pid>,
-    /// Whether the last run was killed while the server may believe that its process waits.
+    /// True if the last run was killed while the fork server may believe that its process waits for
+    /// the next input.
     killed: bool,
     child_processes: ChildProcesses,
     runs: u32,
     // Dropped last: kills what did not end when the pipes closed.
     supervisor: Supervisor,
-    /// The scratch directory, if ddfuzz must check its size; `None` if the kernel limits it.
+    /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
+    /// the size.
     watched: Option<PathBuf>,
-    /// The scratch directory, opened, if only the server's mount namespace shows it.
+    /// A descriptor of the scratch directory, if only the server's mount namespace shows the
+    /// directory.
     pub(super) scratch: Option<OwnedFd>,
 }
 
-/// Why a server could not be started.
+/// Why an AFL++ fork server could not be started.
 pub(super) enum AflStartError {
     Error(ExecError),
     Handshake(HandshakeError),
 }
 
-/// The wait status of a run that ended before the first look; `None` if it still runs.
+/// The wait status of a run that ended before ddfuzz looked at it for the first time; `None` if the
+/// run goes on.
 type EarlyStatus = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and performs the handshake. `shared`: offers inputs in shared memory.
+    /// Starts the program and performs the handshake with its fork server. `shared`: offers inputs
+    /// in shared memory.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,
@@ -88,13 +93,14 @@ impl AflServer {
         Ok((server, handshake))
     }
 
-    /// Fails if /proc does not show the server. Not for a server whose map is too small, which may
-    /// have exited.
+    /// Fails if /proc does not show the fork server's process. Not to be called for a server whose
+    /// coverage map is too small, which may have exited.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
         check_descent(launch, &self.supervisor, self.pid)
     }
 
-    /// Requests one run on the input in place. Returns how it ended and what processes it left.
+    /// Lets the fork server run the target once on the input in place (in shared memory, on stdin
+    /// or in a file). Returns how the run ended and what processes it left.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
@@ -140,7 +146,8 @@ impl AflServer {
         Ok((answer, left))
     }
 
-    /// Kills the process that waits for the next run, so that the next run gets a new one.
+    /// Kills the target's process that waits for the next run, so that the next run gets a new
+    /// process.
     pub(super) fn end_process(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             // If the process is gone already, the server will notice.
@@ -149,15 +156,15 @@ impl AflServer {
         }
     }
 
-    /// Whether another process may have killed this one before it read the input; the run is then
-    /// repeated.
+    /// Returns true if another process may have killed the run's process before it read the input;
+    /// the run is then repeated.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run, and its status if the run ends within a slice of time, or
-    /// within `early`.
+    /// Reads the process id of the run from the fork server, and the wait status if the run ends
+    /// within a slice of time (10 ms), or within `early`.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
@@ -182,8 +189,8 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a long run. Returns why it was killed (if it was), its status and its
-    /// CPU time.
+    /// Waits for the end of a run that did not end before ddfuzz looked at it for the first time.
+    /// Returns why it was killed (if it was), its wait status and its CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -226,7 +233,7 @@ impl AflServer {
     }
 
     /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
-    /// runs.
+    /// runs. Returns what is left.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -235,8 +242,8 @@ impl AflServer {
         self.child_processes.sweep(self.waiting)
     }
 
-    /// Reads bytes into `words` until it is full or a slice of time has passed. Returns how many
-    /// bytes arrived.
+    /// Reads bytes from the fork server into `words` until it is full or a slice of time (10 ms)
+    /// has passed. Returns how many bytes arrived.
     fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
@@ -254,7 +261,7 @@ impl AflServer {
     }
 }
 
-/// The process of a run, as hang detection observes it.
+/// The process of a run of a fork server, as hang detection observes it.
 struct ForkedProcess<'a> {
     child: Pid,
     coverage: &'a Coverage,
@@ -279,17 +286,20 @@ impl ObservedProcess for ForkedProcess<'_> {
     }
 }
 
-/// CPU times of server and process, read before and after a run (docs/decisions/0033).
+/// CPU times of a fork server's ended children and of the target's process, read before and after a
+/// run (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
-    /// CPU time of all children that the server has reaped, in clock ticks.
+    /// CPU time of all children that the fork server has reaped, which the kernel counts in clock
+    /// ticks.
     dead: Duration,
-    /// CPU time of the process, if it is alive and serves many runs; else `None`.
+    /// CPU time of the target's process, if it is alive and serves many runs; else `None`.
     served: Option<Duration>,
 }
 
 impl Clocks {
-    /// CPU time of the run between the two readings; the first one was taken after a slice of time.
+    /// Returns the CPU time of the run between two readings; `before` was read when the run had
+    /// already lasted a slice of time (10 ms).
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {
@@ -309,31 +319,32 @@ fn first(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// Runs between two searches for children, on kernels that do not list a process's children.
+/// Number of runs between two searches for leftover processes, on kernels that do not list a
+/// process's children.
 const RUNS_PER_SEARCH: u32 = 256;
-/// How often the list is read until all killed processes are dead, and the pause between. The
-/// supervisors kill what takes longer.
+/// Number of times that the list of child processes is read until all killed ones are dead; `PAUSE`
+/// is the time between. The supervisors kill what takes longer.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
-/// Maximum number of zombies. Killed processes stay in the list as zombies, because the server
-/// reaps only the child of its run; a server with more zombies is replaced.
+/// Maximum number of zombies of a fork server. Killed processes stay in its list of children as
+/// zombies, because it reaps only the child of its run; a server with more zombies is replaced.
 const MOST_DEAD: usize = 16;
 
-/// The children of a server. The server is a child subreaper, so orphans among its descendants are
-/// its children, too.
+/// The child processes of a fork server. The server is a child subreaper, so orphans among its
+/// descendants are its children, too.
 struct ChildProcesses {
     server: Pid,
-    /// The kernel's list of the children, kept open so that a look is one system call.
+    /// The kernel's list of the server's children, kept open so that a look is one system call.
     list: Option<File>,
     looks: u32,
-    /// The server's zombies at the last look.
+    /// The server's zombies when its children were last looked at.
     dead: Vec<Pid>,
 }
 
-/// What is left after leftover processes of runs have been killed.
+/// Which processes are left after leftover processes of a fork server's runs have been killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// No living process is left.
+    /// No living process of a run is left.
     Nothing,
     /// More processes are left than can be killed one by one.
     TooMuch,
@@ -349,7 +360,8 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills leftover processes of runs. `own`: the process that serves further runs.
+    /// Kills child processes that runs left behind, and returns what is still left. `own`: the
+    /// process that serves further runs.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
         if !self.has_leftovers(own) {
             return Leftovers::Nothing;
@@ -374,7 +386,8 @@ impl ChildProcesses {
         Leftovers::TooMuch
     }
 
-    /// Whether the list has processes other than `own` and the zombies of earlier looks.
+    /// Returns true if the kernel's list of the server's children has processes other than `own`
+    /// and the zombies of earlier looks.
     fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];

@@ -4,25 +4,28 @@ use std::{io, mem::MaybeUninit, ptr::NonNull};
 
 use crate::prepared_target::Identity;
 
-/// Size of the map in bytes until the program reports its own: the largest that the old handshake
-/// can report (AFL++'s `FS_OPT_MAX_MAPSIZE`). Untouched pages cost nothing.
+/// Size of the coverage map in bytes until the program reports its own: the largest that the
+/// handshake up to AFL++ 4.09 can report (AFL++'s `FS_OPT_MAX_MAPSIZE`). Untouched pages cost
+/// nothing.
 const FIRST: usize = 1 << 23;
-/// Size of the map in bytes for a program that needs more without saying how much.
+/// Size of the coverage map in bytes for a program that needs a larger one without saying how
+/// large.
 const LARGEST: usize = 1 << 28;
-/// Size of AFL++'s map in bytes, if the program reports none.
+/// Size of the coverage map in bytes, if the program reports none.
 const DEFAULT_SIZE: usize = 1 << 16;
 
-/// The coverage map shared with the target, and a copy.
+/// The coverage map that an AFL++ fork server shares, and a copy of its counters.
 pub(super) struct Coverage {
     map: Segment,
-    /// Number of bytes that the program uses.
+    /// Number of bytes of the coverage map that the program uses.
     used: usize,
     copy: Vec<u8>,
     owner: Option<Identity>,
 }
 
 impl Coverage {
-    /// Creates a map that is large enough for usual programs, for a target that runs as `owner`.
+    /// Creates a coverage map that is large enough for usual programs, for a target that runs as
+    /// `owner`.
     pub(super) fn create(owner: Option<Identity>) -> io::Result<Coverage> {
         Ok(Coverage {
             map: Segment::create(FIRST, owner)?,
@@ -36,20 +39,21 @@ impl Coverage {
         self.map.id()
     }
 
-    /// Size of the whole map in bytes, which the program may use.
+    /// Returns the size of the whole coverage map in bytes, which the program may use.
     pub(super) fn room(&self) -> usize {
         self.map.len()
     }
 
-    /// Sets the size that the program reports. False if the map is smaller.
+    /// Sets the number of bytes of the coverage map to the size that the program reports. Returns
+    /// false if the shared map is smaller.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
 
-    /// Enlarges the map to `wanted` bytes, or to the maximum. False if it is already that large, or
-    /// cannot be.
+    /// Enlarges the coverage map to `wanted` bytes, or to the maximum. Returns false if it is
+    /// already that large, or cannot be.
     pub(super) fn grow(&mut self, wanted: Option<usize>) -> io::Result<bool> {
         let wanted = wanted.unwrap_or(LARGEST);
         if wanted <= self.room() || wanted > LARGEST {
@@ -59,7 +63,7 @@ impl Coverage {
         Ok(true)
     }
 
-    /// Number of counters of the program.
+    /// Returns the number of coverage counters (bytes) of the program.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -68,13 +72,13 @@ impl Coverage {
         self.map.clear(self.used);
     }
 
-    /// Copies the counters of the current run to `to`.
+    /// Copies the coverage counters of the current run to `to`.
     pub(super) fn look(&self, to: &mut Vec<u8>) {
         to.resize(self.used, 0);
         self.map.read(to);
     }
 
-    /// The counters after the last run.
+    /// Returns the coverage counters after the last run.
     pub fn read(&mut self) -> &[u8] {
         self.copy.resize(self.used, 0);
         self.map.read(&mut self.copy);
@@ -83,7 +87,8 @@ impl Coverage {
 }
 
 /// A segment of System V shared memory, to which AFL++'s runtime attaches. It is marked for removal
-/// at once: processes can attach while others are attached, and it is gone with the last one.
+/// at once: processes can attach while others are attached, and the segment is gone with the last
+/// one.
 pub(super) struct Segment {
     id: i32,
     at: NonNull<u8>,
@@ -94,8 +99,8 @@ pub(super) struct Segment {
 unsafe impl Send for Segment {}
 
 impl Segment {
-    /// Creates a segment of `length` zero bytes that `owner` may attach, too. Pages take memory
-    /// only when written.
+    /// Creates a segment of `length` zero bytes that the user `owner` may attach, too. Pages take
+    /// memory only when written.
     pub(super) fn create(length: usize, owner: Option<Identity>) -> io::Result<Segment> {
         let flags = libc::IPC_CREAT | libc::IPC_EXCL | libc::SHM_NORESERVE | 0o600;
         // SAFETY: takes numbers only.
@@ -126,14 +131,14 @@ impl Segment {
         self.length
     }
 
-    /// Sets the first `count` bytes to zero, between runs.
+    /// Sets the first `count` bytes of the segment to zero, between runs.
     pub(super) fn clear(&mut self, count: usize) {
         let count = count.min(self.length);
         // SAFETY: within the segment.
         unsafe { self.at.as_ptr().write_bytes(0, count) };
     }
 
-    /// Writes `bytes` at `offset`; bytes beyond the end are dropped.
+    /// Writes `bytes` at `offset` of the segment; bytes beyond its end are dropped.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let offset = offset.min(self.length);
         let count = bytes.len().min(self.length - offset);
@@ -144,7 +149,7 @@ impl Segment {
         }
     }
 
-    /// Copies the first bytes of the segment into `to`.
+    /// Copies the first bytes of the segment into `to`, as many as `to` holds.
     pub fn read(&self, to: &mut [u8]) {
         let count = to.len().min(self.length);
         // SAFETY: within the segment; by address, since a process of the target may still write.

@@ -6,23 +6,25 @@ use std::collections::BTreeSet;
 use crate::facts::words::{Ranges, within};
 use crate::observe::image::Image;
 
-/// Maximum number of code bytes that are read.
+/// Maximum number of bytes of a program's code that are read.
 const MOST_CODE: u64 = 32 << 20;
-/// Maximum number of constants; each is listed in two byte orders.
+/// Maximum number of constants that are collected from a program; each is listed in two byte
+/// orders.
 const MOST_CONSTANTS: usize = 512;
 const MOST_REFERENCES: usize = 1 << 20;
 
-/// Constants and references found in a program's code.
+/// Constants that a program's code compares with, and addresses of texts that it refers to.
 #[derive(Debug, Default)]
 pub(super) struct CodeWords {
-    /// Addresses of texts that the code refers to.
+    /// Addresses of texts in read-only data that the code refers to.
     pub(super) references: BTreeSet<u64>,
     /// Constants of 2, 4 and 8 bytes, in the order of the code, in both byte orders.
     pub(super) constants: Vec<Vec<u8>>,
 }
 
 impl CodeWords {
-    /// Reads all functions except those of runtimes; all code if no functions are known.
+    /// Reads all functions of a program except those of runtimes (such as sanitizers); all code if
+    /// no functions are known.
     pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
@@ -64,7 +66,8 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// Loaded address ranges. In a program with fixed addresses, a constant in them is an address.
+    /// Address ranges into which the program is loaded. In a program with fixed addresses, a
+    /// constant in them is an address.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,
@@ -83,8 +86,8 @@ impl CodeReader<'_> {
         }
     }
 
-    /// Adds the references of an instruction to texts: relative ones, and in programs with fixed
-    /// addresses absolute ones.
+    /// Adds the addresses of texts that an instruction refers to: relative ones, and in programs
+    /// with fixed addresses absolute ones.
     fn refer(&mut self, instruction: &Instruction) {
         if instruction.is_ip_rel_memory_operand() {
             self.reference(instruction.ip_rel_memory_address());
@@ -121,9 +124,9 @@ impl CodeReader<'_> {
     }
 }
 
-/// Returns the constant that an instruction compares with, or prepares for a comparison: it
-/// subtracts the first case of a `switch`, or loads eight bytes, which no comparison has as an
-/// operand.
+/// Returns the constant, with its width in bytes, that an instruction compares with, or prepares
+/// for a comparison: it subtracts the first case of a `switch`, or loads eight bytes, which no
+/// comparison has as an operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);
@@ -169,8 +172,9 @@ fn is_stack(register: Register) -> bool {
     matches!(register.full_register(), Register::RSP | Register::RBP)
 }
 
-/// Whether these bytes may be a word, not a small number, size, mask or divisor: half of the bytes,
-/// and three of four unless they are letters, are neither 0 nor 255, and half of them differ.
+/// Returns true if these bytes may be a word, not a small number, size, mask or divisor: half of
+/// the bytes, and three of four unless they are letters, are neither 0 nor 255, and half of them
+/// differ.
 fn is_significant(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));

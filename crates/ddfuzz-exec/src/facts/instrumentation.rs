@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::facts::{Libc, TargetFacts};
 use crate::{Sanitizer, elf::Elf};
 
-/// Functions that only programs at terminals use.
+/// Names of library functions that only programs at terminals call.
 const TERMINAL: [&str; 8] = [
     "isatty",
     "tcgetattr",
@@ -34,7 +34,8 @@ const PROCESSES: [&str; 10] = [
 ];
 const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
 
-/// Reads the facts that symbols show.
+/// Fills in the facts that a program's symbols show: C library, sanitizers, and calls of functions
+/// for terminals, processes and threads.
 pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.stripped = file.symbols().next().is_none();
     if let Some(linker) = &facts.linker
@@ -89,9 +90,9 @@ fn note_symbol(name: &str, facts: &mut TargetFacts) {
     }
 }
 
-/// Prefixes of handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. The first
-/// two stand for the group `undefined`, whose most frequent handlers they are. Handlers of control
-/// flow integrity are left out, because runtimes call them.
+/// Prefixes of UBSan handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. The
+/// first two stand for the group `undefined`, whose most frequent handlers they are. Handlers of
+/// control flow integrity are left out, because runtimes call them.
 const HANDLERS: [(&str, &str); 23] = [
     ("type_mismatch", "undefined"),
     ("pointer_overflow", "undefined"),
@@ -118,9 +119,9 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// The UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it has the most
-/// frequent ones, or nothing to check, else each check. `alone`: no other runtime contains the
-/// handlers.
+/// Returns the UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it has the
+/// most frequent ones, or nothing to check, else each check. `alone`: no other runtime contains
+/// UBSan's handlers.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -146,14 +147,15 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Whether the program is linked with gcc's UBSan library.
+/// Returns true if the program is linked with gcc's UBSan library.
 fn needs_library(file: &Elf<'_>) -> bool {
     let names = file.section_by_name(".dynstr");
     let names = names.and_then(|section| section.data().ok());
     crate::elf::holds(names.unwrap_or_default(), b"libubsan.so")
 }
 
-/// Names of the functions among `known` (by address) that the program's code calls or jumps to.
+/// Returns the names of the functions among `known` (by address) that the program's code calls or
+/// jumps to.
 fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     if known.is_empty() {
@@ -173,8 +175,8 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
     found
 }
 
-/// Offsets in x86-64 code that could be a relative call or jump, with the distance. Random bytes
-/// rarely lead to a handler.
+/// Returns the offsets in x86-64 code of what could be a relative call or jump, with the distance.
+/// Random bytes rarely lead to a handler.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();
@@ -185,7 +187,7 @@ fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     })
 }
 
-/// Offsets in AArch64 code of the instructions `bl` and `b`, with the distance.
+/// Returns the offsets in AArch64 code of the instructions `bl` and `b`, with the distance.
 #[cfg(target_arch = "aarch64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.chunks_exact(4).enumerate();

@@ -81,11 +81,11 @@ pub struct TargetFacts {
     pub target_main: bool,
     /// Whether the program has an entry function and inline 8-bit coverage counters.
     pub counters: bool,
-    /// Terminal functions that the program calls.
+    /// Names of the C library's and ncurses' functions for terminals that the program calls.
     pub terminal_calls: Vec<&'static str>,
-    /// Functions that may start processes and that the program calls.
+    /// Names of the functions that the program calls and that may start processes.
     pub process_calls: Vec<&'static str>,
-    /// Functions that may start threads and that the program calls.
+    /// Names of the functions that the program calls and that may start threads.
     pub thread_calls: Vec<&'static str>,
     /// Whether the program will run as root, because the user nobody cannot reach it.
     pub as_root: bool,
@@ -167,7 +167,7 @@ impl TargetFacts {
         Some(all.map(str::to_owned).collect())
     }
 
-    /// Whether the program is an ELF program without a dynamic linker.
+    /// Returns true if the program is an ELF program without a dynamic linker.
     pub fn is_static(&self) -> bool {
         self.kind == Kind::Elf && self.linker.is_none()
     }
@@ -177,9 +177,9 @@ fn is_setuid(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o6000 != 0)
 }
 
-/// Name of the section with debug information.
+/// Name of the ELF section with debug information.
 const DEBUG: &str = ".debug_info";
-/// Name of the section with compiler versions, and the prefix of Rust's version.
+/// Name of the ELF section with compiler versions. There `RUSTC` begins Rust's version.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
@@ -196,7 +196,7 @@ pub const ASSERTIONS: [&str; 7] = [
     "attempt to shift right with overflow",
 ];
 
-/// Whether a Rust program was compiled with overflow checks or debug assertions.
+/// Returns true if a Rust program was compiled with overflow checks or debug assertions.
 fn asserts(file: &Elf<'_>) -> bool {
     let texts = file.section_by_name(".rodata");
     let texts = texts.and_then(|section| section.data().ok());
@@ -204,7 +204,7 @@ fn asserts(file: &Elf<'_>) -> bool {
     ASSERTIONS.iter().any(says)
 }
 
-/// Reads the facts that headers and sections show.
+/// Fills in the facts that ELF header and sections show: load address, debug information, Rust, Go.
 fn read_headers(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.position_independent = file.elf_header().e_type(file.endian()) == object::elf::ET_DYN;
     facts.debug_info = file.section_by_name(DEBUG).is_some();

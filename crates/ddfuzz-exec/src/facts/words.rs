@@ -13,17 +13,17 @@ use crate::{
     private_dir::PrivateDir, program,
 };
 
-/// Maximum number of words of one program.
+/// Maximum number of dictionary words that are taken from one program.
 const MOST: usize = 512;
-/// Maximum number of constants among the words, if there are enough texts.
+/// Maximum number of constants among the dictionary words of a program, if there are enough texts.
 const MOST_CONSTANTS: usize = 192;
 
-/// Address ranges before loading, each with start and end.
+/// Address ranges of a program before loading, each with start and end.
 pub(super) type Ranges = Vec<(u64, u64)>;
 
-/// Returns at most 512 words of a target's program, without those of libraries: texts of 3 to 32
-/// bytes, constants of 2, 4 and 8 bytes. Empty if the program is no ELF file for this machine.
-/// Fails when the program does not exist or cannot be executed.
+/// Returns at most 512 dictionary words of a target's program, without those of libraries: texts of
+/// 3 to 32 bytes, constants of 2, 4 and 8 bytes. Empty if the program is no ELF file for this
+/// machine. Fails when the program does not exist or cannot be executed.
 pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     let private = PrivateDir::get()?;
     let path = program::locate(&target.program, &private)?;
@@ -42,7 +42,7 @@ pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     ))
 }
 
-/// Chooses at most [`MOST`] of both kinds, each word once.
+/// Chooses at most [`MOST`] dictionary words from texts and constants, each word once.
 fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let some = constants.len().min(MOST_CONSTANTS);
     let room = (MOST - some).min(texts.len());
@@ -55,32 +55,32 @@ fn chosen(texts: Vec<Vec<u8>>, constants: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     words
 }
 
-/// Whether `address` is in one of the sorted ranges.
+/// Returns true if `address` is in one of the sorted ranges.
 pub(super) fn within(ranges: &Ranges, address: u64) -> bool {
     let behind = ranges.partition_point(|(start, _)| *start <= address);
     behind > 0 && address < ranges[behind - 1].1
 }
 
-/// Allowed length of a text, in bytes.
+/// Allowed length, in bytes, of a text that becomes a dictionary word.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=32;
-/// Maximum number of read-only bytes that are searched.
+/// Maximum number of bytes of a program's read-only data that are searched for texts.
 const MOST_DATA: usize = 32 << 20;
-/// Maximum number of texts that are ranked.
+/// Maximum number of texts of a program that are ranked for its dictionary.
 const MOST_TEXTS: usize = 1 << 16;
-/// Maximum number of pointers to texts that are read.
+/// Maximum number of pointers to texts that are read from a program's data.
 const MOST_POINTERS: usize = 1 << 20;
 
 /// A program's read-only data, and the pointers into that data.
 struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
-    /// Sorted address ranges of the data.
+    /// Sorted address ranges of the read-only data.
     ranges: Ranges,
-    /// Addresses that tables of pointers contain.
+    /// Addresses in the read-only data that the program's tables of pointers contain.
     pointers: BTreeSet<u64>,
 }
 
 impl<'data> Texts<'data> {
-    /// Finds the read-only data of an ELF file.
+    /// Finds the read-only data of an ELF file, and the pointers into that data.
     fn of(file: &Elf<'data>) -> Texts<'data> {
         let mut room = MOST_DATA;
         let mut sections = Vec::new();
@@ -107,8 +107,8 @@ impl<'data> Texts<'data> {
         }
     }
 
-    /// Lists the texts: first those that code refers to, then those in pointer tables, then, unless
-    /// `only_named`, the others; in each group by address.
+    /// Lists the texts in a program's read-only data: first those that code refers to, then those
+    /// in pointer tables, then, unless `only_named`, the others; in each group by address.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
@@ -127,8 +127,9 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Splits data into runs of printable characters. Runs are split at addresses that are referred
-    /// to. A short run before a NUL stays whole: it is one C string, which code copies in halves.
+    /// Splits read-only data into runs of printable characters. Runs are split at addresses that
+    /// are referred to. A short run before a NUL stays whole: it is one C string, which code copies
+    /// in halves.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -169,11 +170,12 @@ impl<'data> Texts<'data> {
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// Whether a NUL follows the run.
+    /// True if a NUL follows the run of printable characters.
     ends: bool,
 }
 
-/// Whether a run is a word and not a number that happens to be printable.
+/// Returns true if a run of printable characters is a word and not a number that happens to be
+/// printable.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()
@@ -190,7 +192,8 @@ fn is_text(byte: &u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
-/// Finds pointers in data into `ranges`, also those that relocation creates.
+/// Finds pointers in a program's data into the address ranges `ranges`, also those that relocation
+/// creates.
 fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     let relocations = file.dynamic_relocations().into_iter().flatten();
     let added = relocations.map(|(_, relocation)| relocation.addend().cast_unsigned());
@@ -220,15 +223,15 @@ fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     pointers
 }
 
-/// Beginnings of texts of compilers and libraries.
+/// Beginnings of texts that come from compilers and libraries and are no dictionary words.
 const BANNERS: [&str; 9] = [
     "GCC: ", "clang", "GNU C", "rustc ", "GLIBC_", "GLIBCXX_", "__", "_Z", "_ITM",
 ];
-/// Endings of names of source files and libraries.
+/// Endings of the names of source files and libraries, which are no dictionary words.
 const FILES: [&str; 11] = [
     ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".so", ".S", ".mo", ".cxx",
 ];
-/// Tables of characters, which are not words.
+/// Parts of tables of characters, which are no dictionary words.
 const TABLES: [&str; 5] = [
     "0123456789",
     "abcdefghij",
@@ -236,7 +239,8 @@ const TABLES: [&str; 5] = [
     "ABCDEFabcdef",
     "(null)",
 ];
-/// Beginnings of the C library's short messages about errors and signals.
+/// Beginnings of the C library's short messages about errors and signals, which are no dictionary
+/// words.
 const MESSAGES: [&str; 10] = [
     "Success",
     "Unknown ",
@@ -249,10 +253,11 @@ const MESSAGES: [&str; 10] = [
     "Permission denied",
     "Interrupted",
 ];
-/// Maximum number of spaces in a word; a text with more is a sentence.
+/// Maximum number of spaces in a dictionary word; a text with more is a sentence.
 const MOST_BLANKS: usize = 2;
 
-/// Whether a text is a message, a format or a path, which no program looks for in its input.
+/// Returns true if a text is a message, a format or a path, which no program looks for in its
+/// input.
 fn is_noise(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return true;
@@ -273,7 +278,7 @@ fn is_noise(bytes: &[u8]) -> bool {
         || TABLES.iter().any(|table| trimmed.contains(table))
 }
 
-/// Whether a text has a conversion of `printf`, such as `%5d`.
+/// Returns true if a text has a conversion of `printf`, such as `%5d`.
 fn has_conversion(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
@@ -290,7 +295,7 @@ fn has_conversion(text: &[u8]) -> bool {
     false
 }
 
-/// Whether a text is a sentence, a label before a value, or the condition of an `assert`.
+/// Returns true if a text is a sentence, a label before a value, or the condition of an `assert`.
 fn is_sentence(text: &str) -> bool {
     let blanks = text.split_whitespace().count().saturating_sub(1);
     let is_told = text.ends_with(':') && blanks > 0;

@@ -9,13 +9,14 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 use crate::{input::memory_file, observe::image::Hook};
 
-/// Maximum number of comparisons in a history.
+/// Maximum number of comparisons in the history of one run.
 const KEPT: usize = 256;
-/// Maximum number of comparisons of one site: a loop must not displace everything before it.
+/// Maximum number of comparisons that are kept of one address in the code: a loop must not displace
+/// everything before it.
 const KEPT_OF_A_SITE: usize = 16;
 const MOST_SITES: usize = 1 << 16;
 
-/// The last comparisons of a run.
+/// The last comparisons that a run made, with a limit for each address in the code.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,
@@ -23,8 +24,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds a comparison made at the address `site`, if its operands differ and are not both
-    /// addresses.
+    /// Adds a comparison made at the address `site` to the history, if its operands differ and are
+    /// not both addresses.
     pub(crate) fn push(&mut self, site: u64, left: &[u8], right: &[u8]) {
         let many = self.sites.len() >= MOST_SITES && !self.sites.contains_key(&site);
         if left == right || many || (is_address(left) && is_address(right)) {
@@ -42,8 +43,8 @@ impl History {
         self.count += 1;
     }
 
-    /// Returns the last comparisons, oldest first. A pair of operands, in either order, is listed
-    /// once, at its last position.
+    /// Returns the last comparisons of the run, oldest first. A pair of operands, in either order,
+    /// is listed once, at its last position.
     pub(crate) fn into_comparisons(self) -> Vec<Comparison> {
         let mut all: Vec<(u64, Comparison)> = self.sites.into_values().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
@@ -63,8 +64,8 @@ impl History {
     }
 }
 
-/// Whether these bytes are an address of a position-independent program, a library or a stack: from
-/// `0x5500_0000_0000` to `0x7fff_ffff_ffff`.
+/// Returns true if these bytes are an address of a position-independent program, a library or a
+/// stack: from `0x5500_0000_0000` to `0x7fff_ffff_ffff`.
 fn is_address(bytes: &[u8]) -> bool {
     let Ok(word) = bytes.try_into().map(u64::from_le_bytes) else {
         return false;
@@ -83,7 +84,7 @@ const HOOKS_AT: usize = 24;
 const PAIRS_AT: u64 = (HOOKS_AT + 16 * HOOKS) as u64;
 const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
 
-/// Maximum number of comparisons read of one run: a target may claim any number.
+/// Maximum number of comparisons that are read of one run: a target may claim any number.
 const MOST: u64 = 1 << 20;
 
 /// The memory file to which the preloaded library writes comparisons, and how far it was read.
@@ -94,7 +95,7 @@ pub(crate) struct ComparisonRing {
 }
 
 impl ComparisonRing {
-    /// Creates the memory file of the ring.
+    /// Creates the memory file to which the preloaded library writes comparisons.
     pub(crate) fn create() -> io::Result<ComparisonRing> {
         let file = File::from(memory_file(c"ddfuzz-observed")?);
         Ok(ComparisonRing {
@@ -108,8 +109,8 @@ impl ComparisonRing {
         self.file.try_clone()
     }
 
-    /// Clears the ring for the next run, and lists the callbacks that the library patches with
-    /// jumps.
+    /// Clears the ring of comparisons for the next run, and lists in it the callbacks that the
+    /// preloaded library patches with jumps.
     pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
         let mut header = Vec::with_capacity(PAIRS_AT as usize);
         header.extend_from_slice(&MAGIC.to_ne_bytes());
@@ -129,7 +130,8 @@ impl ComparisonRing {
         Ok(())
     }
 
-    /// Skips all comparisons so far, before another run in the same process.
+    /// Skips all comparisons that earlier runs wrote to the ring, before another run in the same
+    /// process.
     pub(crate) fn skip(&mut self) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
@@ -138,8 +140,8 @@ impl ComparisonRing {
         self.left = MOST;
     }
 
-    /// Appends the comparisons since the last call to `history`. Incomplete and invalid pairs are
-    /// skipped.
+    /// Appends the comparisons that were written to the ring since the last call to `history`.
+    /// Incomplete and invalid pairs are skipped.
     pub(crate) fn drain(&mut self, history: &mut History) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {
@@ -176,8 +178,8 @@ impl ComparisonRing {
     }
 }
 
-/// Parses pair `number` into site and operands; `None` if the pair is incomplete or has another
-/// number.
+/// Parses pair `number` of the ring into the comparing address and both operands; `None` if the
+/// pair is incomplete or has another number.
 fn read_pair(bytes: &[u8], number: u64) -> Option<(u64, &[u8], &[u8])> {
     let word = |index: usize| {
         let word = bytes.get(8 * index..8 * index + 8)?;

@@ -9,32 +9,33 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind, elf};
 use std::{collections::BTreeMap, path::Path};
 
-/// Maximum number of code bytes. Segments beyond it are not observed.
+/// Maximum number of bytes of a program's code and read-only data that are read. Segments beyond it
+/// are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
-/// A loadable segment of a program.
+/// A loadable segment of a program, with its content.
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Content of the segment in the file.
+    /// Content of the segment in the program's file.
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
 }
 
-/// A program as its ELF file describes it.
+/// A program as its ELF file describes it: its code, functions and comparison callbacks.
 pub(crate) struct Image {
-    /// Address of its entry point before loading.
+    /// Address of the program's entry point before loading.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) entry: u64,
-    /// Read-only segments: code and unwind tables.
+    /// Read-only segments of the program: code and unwind tables.
     pub(crate) segments: Vec<Segment>,
-    /// Functions of the program, without those of runtimes.
+    /// Address ranges of the program's functions, without those of runtimes such as sanitizers.
     pub(crate) functions: Functions,
     /// Comparison callbacks that the program defines.
     pub(crate) hooks: Vec<Hook>,
 }
 
 impl Image {
-    /// Reads the program at `path`; `None` if it is not a 64-bit ELF file.
+    /// Reads the program file at `path`; `None` if it is not a 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Image> {
         let data = crate::elf::read(path).ok()?;
         let header = elf::FileHeader64::<Endianness>::parse(data.as_slice()).ok()?;
@@ -89,7 +90,8 @@ impl Image {
             .any(|segment| segment.executable && segment.part(address, 1).is_some())
     }
 
-    /// The bytes at `address` before loading; `None` if no segment contains them all.
+    /// Returns the bytes of the program at `address` before loading; `None` if no segment contains
+    /// them all.
     pub(crate) fn at(&self, address: u64, length: usize) -> Option<&[u8]> {
         let mut segments = self.segments.iter();
         segments.find_map(|segment| segment.part(address, length))
@@ -97,7 +99,8 @@ impl Image {
 }
 
 impl Segment {
-    /// The range of `length` bytes at `address` in the segment; `None` if it is not inside.
+    /// Returns where the `length` bytes at `address` are in the segment, as a range of its bytes;
+    /// `None` if they are not all inside.
     pub(crate) fn place(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
         let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
         let end = start.checked_add(length)?;
@@ -133,16 +136,17 @@ fn segments(file: &object::File) -> Vec<Segment> {
 /// The kind of a comparison callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
-    /// Gets two operands of `width` bytes; `constant`: the first one is a constant.
+    /// A callback with two operands of `width` bytes; `constant`: the first one is a constant.
     Compare { width: usize, constant: bool },
-    /// Gets a value and a list of `switch` cases.
+    /// A callback with a value and a list of `switch` cases.
     Switch,
-    /// A sanitizer reports a call of a comparing function to libFuzzer by this hook. Only a jump
-    /// can observe it.
+    /// A hook, of this name, by which a sanitizer reports a call of a comparing function to
+    /// libFuzzer. It can be observed only by a jump, not by a breakpoint.
     Function(&'static str),
 }
 
-/// Names of the callbacks. The index is the number in `enum hook_kind` of `runtime/observe.h`.
+/// Names of the comparison callbacks. The index is the number in `enum hook_kind` of
+/// `runtime/observe.h`.
 const NAMES: [(&str, HookKind); 17] = [
     ("__sanitizer_cov_trace_cmp1", compare(1, false)),
     ("__sanitizer_cov_trace_cmp2", compare(2, false)),
@@ -179,30 +183,31 @@ const JUMP: u64 = 5;
 pub(crate) struct Hook {
     pub(crate) address: u64,
     pub(crate) kind: HookKind,
-    /// Number of bytes up to the next function.
+    /// Number of bytes from the start of the callback to the next function.
     room: u64,
 }
 
 impl Hook {
-    /// Number of the callback's kind in `enum hook_kind`.
+    /// Returns the number of the callback's kind in `enum hook_kind` of `runtime/observe.h`.
     pub(crate) fn number(&self) -> u64 {
         let place = NAMES.iter().position(|(_, kind)| *kind == self.kind);
         place.unwrap_or_default() as u64
     }
 
-    /// Whether a jump fits into the function.
+    /// Returns true if the callback's code has room for the jump that replaces its start.
     pub(crate) fn takes_jump(&self) -> bool {
         self.room >= JUMP
     }
 
-    /// Whether a breakpoint at the start shows what is compared.
+    /// Returns true if a breakpoint at the start of the callback shows what is compared.
     pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }
 }
 
-/// Finds the callbacks among the functions (name and address) of a program. Callbacks at the same
-/// address are left out: a linker has folded them, so that their calls cannot be distinguished.
+/// Finds the comparison callbacks among the functions (name and address) of a program. Callbacks at
+/// the same address are left out: a linker has folded them, so that their calls cannot be
+/// distinguished.
 fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     let kind_of = |name: &str| NAMES.iter().find(|(known, _)| *known == name);
     let mut found: Vec<(&'a str, Hook)> = Vec::new();
@@ -231,20 +236,21 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     all.iter().filter(|hook| !folded(hook)).copied().collect()
 }
 
-/// Maximum number of functions that are read.
+/// Maximum number of functions that are read from an unwind table.
 const MOST: u32 = 1 << 20;
-/// The encodings that every linker writes: a 4-byte count, and a table of pairs of 4-byte offsets
-/// from the start of the section.
+/// The encodings in an unwind table that every linker writes: a 4-byte count, and a table of pairs
+/// of 4-byte offsets from the start of the section.
 const COUNT: u8 = 0x03;
 const TABLE: u8 = 0x3b;
 const POINTER: u8 = 0x1b;
 
-/// Address ranges of functions before loading, without overlaps.
+/// Address ranges of a program's functions before loading, without overlaps.
 #[derive(Debug, Default)]
 pub(crate) struct Functions(BTreeMap<u64, u64>);
 
 impl Functions {
-    /// Adds the function from `start` to `end`, unless it overlaps a known function.
+    /// Adds the address range of a function, from `start` to `end`, unless it overlaps the range of
+    /// a known function.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         let before = self.0.range(..end).next_back();
         if start < end && before.is_none_or(|(_, known_end)| *known_end <= start) {
@@ -256,15 +262,15 @@ impl Functions {
         self.0.remove(&start);
     }
 
-    /// All functions as start and end, by address.
+    /// Returns the start and end address of each function, in ascending order.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(start, end)| (*start, *end))
     }
 }
 
-/// Reads the functions of the unwind table at address `header`, before loading. Entries with
-/// unusual encodings are left out.
+/// Reads the address ranges of functions from the unwind table at address `header`, before loading.
+/// Entries with unusual encodings are left out.
 fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     let usual = image.at(header, 12).is_some_and(|bytes| {
         let forms: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
@@ -278,7 +284,8 @@ fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     entries.filter_map(|at| range(image, header, at)).collect()
 }
 
-/// Reads the function of the unwind table's entry at `at`.
+/// Reads the address range of the function in the unwind table's entry at address `at`; `None` if
+/// the entry is invalid.
 fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     let start = relative(image, header, at)?;
     let description = relative(image, header, at.checked_add(4)?)?;
@@ -293,7 +300,8 @@ fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     Some((start, start.checked_add(u64::from(size))?))
 }
 
-/// Adds the signed 4-byte offset at address `at` to `base`.
+/// Returns `base` plus the signed 4-byte offset that the program has at address `at`; `None` if it
+/// has none there.
 fn relative(image: &Image, base: u64, at: u64) -> Option<u64> {
     let distance = word(image, at)?.cast_signed();
     base.checked_add_signed(i64::from(distance))
@@ -304,8 +312,8 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Prefixes of function names in runtimes (sanitizers, libFuzzer, AFL++), after C++'s prefix. At
-/// start-up these functions compare more than most programs do.
+/// Prefixes of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), without the
+/// prefix of C++ symbols. At start-up these functions compare more than most programs do.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",
@@ -330,7 +338,8 @@ const PREFIXES: [&str; 21] = [
     "__ubsan_",
 ];
 
-/// Whether a function of this name belongs to a runtime.
+/// Returns true if a function with the symbol `name` belongs to a runtime: sanitizer, libFuzzer or
+/// AFL++.
 fn is_of_runtime(name: &str) -> bool {
     let plain = ["_ZNK", "_ZN", "_ZThn"]
         .iter()

@@ -73,14 +73,15 @@ pub trait Observer: Send {
     /// breaks its protocol.
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError>;
 
-    /// The number of observed functions, callbacks and instructions.
+    /// Returns the number of observed functions, callbacks and instructions of the target.
     fn sources(&self) -> Sources;
 }
 
-/// The places in a target whose comparisons are observed.
+/// Which comparisons of a target are observed: those of library functions, callbacks and compare
+/// instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Whether library functions that compare bytes, and callbacks in libraries, are observed.
+    /// True if library functions that compare bytes, and callbacks in libraries, are observed.
     pub functions: bool,
     /// Number of observed callbacks in the program.
     pub callbacks: usize,
@@ -89,7 +90,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Whether nothing of the target can be observed.
+    /// Returns true if no comparison of the target can be observed.
     pub fn is_empty(&self) -> bool {
         *self == Sources::default()
     }
@@ -106,25 +107,26 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time added to the limit: breakpoints make a run slower.
+/// CPU time that is added to the limit of an observed run, because breakpoints make it slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
-/// A target whose runs report comparisons.
+/// A started target whose runs report the comparisons that they make.
 struct ComparisonObserver {
     target: Traceable,
     /// The ring to which the preloaded library writes comparisons; `None` if nothing can be
     /// preloaded.
     ring: Option<ComparisonRing>,
-    /// The callbacks that the library patches with jumps.
+    /// The program's comparison callbacks that the preloaded library patches with jumps.
     jumping: Vec<Hook>,
-    /// The breakpoints; `None` if there are none, or the system has refused to trace.
+    /// The breakpoints to set in the program; `None` if there are none, or the system has refused
+    /// to trace.
     plan: Option<BreakpointPlan>,
     sources: Sources,
 }
 
 impl ComparisonObserver {
-    /// Finds what can be observed of `target`; possibly nothing.
+    /// Prepares `target` and finds which of its comparisons can be observed; possibly none.
     pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
         let mut patient = target.clone();
         let limits = &mut patient.limits;
@@ -170,8 +172,8 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs the process, which waits before its `execve`, with breakpoints; `None` if the system
-    /// refuses to trace.
+    /// Runs a process, which waits before its `execve`, under a tracer with breakpoints; `None` if
+    /// the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,
@@ -248,7 +250,8 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing a run that is observed")(errno.into())
 }
 
-/// Observes comparisons in the runs of a loop: functions and callbacks, without breakpoints.
+/// Observes comparisons in the runs of a harness loop, which runs many inputs in one process:
+/// functions and callbacks, without breakpoints.
 pub(crate) struct LoopObserver {
     ring: ComparisonRing,
     hooks: Vec<Hook>,
@@ -268,13 +271,13 @@ impl LoopObserver {
         self.ring.file()
     }
 
-    /// Forgets earlier comparisons before a run begins.
+    /// Forgets the comparisons of earlier runs before a run begins.
     pub(crate) fn begin(&mut self) {
         self.ring.skip();
     }
 
-    /// The comparisons of the run: the last ones (at most 256, each pair of operands once) whose
-    /// operands differed, oldest first.
+    /// Returns the comparisons of the present run: the last ones (at most 256, each pair of
+    /// operands once) whose operands differed, oldest first.
     pub(crate) fn comparisons(&mut self) -> Vec<Comparison> {
         let mut history = History::default();
         self.ring.drain(&mut history);

@@ -10,7 +10,7 @@ use landlock::{
 use std::os::fd::{AsFd, OwnedFd};
 use std::{fs::File, io};
 
-/// Devices that a target may write.
+/// Devices that a sandboxed target may write.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
@@ -20,13 +20,13 @@ const DEVICES: [&str; 6] = [
     "/dev/ptmx",
 ];
 
-/// A ruleset, and the access rights that it grants in directories that the launcher adds.
+/// A Landlock ruleset, and the access rights that it grants in directories that the launcher adds.
 pub(super) struct Rules {
     pub(super) ruleset: OwnedFd,
     pub(super) access: u64,
 }
 
-/// Version of the kernel's Landlock interface; `None` if it is missing or disabled.
+/// Returns the version of the kernel's Landlock interface; `None` if it is missing or disabled.
 pub(crate) fn version() -> Option<i32> {
     const VERSION: libc::c_ulong = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: asked for the version alone, the call makes nothing and reads no memory.
@@ -41,14 +41,14 @@ pub(crate) fn version() -> Option<i32> {
     i32::try_from(version).ok().filter(|version| *version > 0)
 }
 
-/// All access rights of this version that change files. Reading, executing and `ioctl`s of devices
-/// are not restricted.
+/// Returns all access rights of a Landlock version that change files. Reading, executing and
+/// `ioctl`s of devices are not restricted.
 fn writing(version: i32) -> BitFlags<AccessFs> {
     AccessFs::from_write(ABI::from(version)) & !AccessFs::IoctlDev
 }
 
-/// Makes a ruleset that allows writing only to devices and to the target's terminal. `None` if the
-/// kernel has no Landlock.
+/// Makes a Landlock ruleset that allows writing only to devices and to the target's terminal.
+/// `None` if the kernel has no Landlock.
 pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let Some(version) = version() else {
         return Ok(None);

@@ -31,7 +31,7 @@ pub enum Sandbox {
 }
 
 impl Sandbox {
-    /// Whether this is the default, which is not recorded.
+    /// Returns true if the sandbox is off. This is the default, which is not recorded.
     pub fn is_off(&self) -> bool {
         *self == Sandbox::Off
     }
@@ -45,14 +45,14 @@ const FILES: u64 = 10_000;
 /// The parts of the sandbox that are applied to a target, limited to what this kernel supports.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxPolicy {
-    /// Flags `CLONE_NEW*` of the namespaces to create.
+    /// Flags `CLONE_NEW*` of the Linux namespaces to create.
     namespaces: i32,
     read_only: bool,
     filtered: bool,
 }
 
-/// What a launcher gets from the policy: descriptors, each with the number that it has in the
-/// launcher, and options.
+/// Descriptors and options that the launcher gets from the sandbox policy. Each descriptor has the
+/// number that it is to have in the launcher.
 #[derive(Default)]
 pub(crate) struct Handover {
     pub(crate) descriptors: Vec<(OwnedFd, i32)>,
@@ -60,7 +60,8 @@ pub(crate) struct Handover {
 }
 
 impl SandboxPolicy {
-    /// The policy for a target that is started for `role`; `None` without a sandbox.
+    /// Chooses the sandbox policy for a target whose process is started for `role`; `None` without
+    /// a sandbox.
     pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;
@@ -82,19 +83,21 @@ impl SandboxPolicy {
         })
     }
 
-    /// Whether the target has a PID namespace, so that process ids differ outside.
+    /// Returns true if the target has a PID namespace, so that its process ids differ from those
+    /// outside.
     pub(crate) fn numbers_processes(&self) -> bool {
         self.namespaces & libc::CLONE_NEWPID != 0
     }
 
-    /// Whether the scratch directory is a mount that only processes in the sandbox see.
+    /// Returns true if the scratch directory is a mount that only processes in the sandbox see.
     pub(crate) fn hides_scratch(&self) -> bool {
         self.namespaces & libc::CLONE_NEWNS != 0
     }
 
-    /// Makes descriptors and options for one launcher, which adds rules to the ruleset. `open`:
-    /// other directories in which the target may write; `covered`: directories that its scratch
-    /// directory replaces; `terminal`: the target's terminal.
+    /// Makes the descriptors and options with which one launcher applies the sandbox policy; the
+    /// launcher adds rules to the Landlock ruleset. `open`: other directories in which the target
+    /// may write; `covered`: directories that its scratch directory replaces; `terminal`: the
+    /// target's terminal.
     pub(crate) fn handover(
         &self,
         scratch: &Path,
@@ -139,7 +142,7 @@ impl SandboxPolicy {
 }
 
 /// Directories for temporary files with fixed names. In a sandbox the scratch directory replaces
-/// them.
+/// them, unless a run needs a file there.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Chooses the directories of `TEMPORARY` that the scratch directory may replace: those without
@@ -164,8 +167,9 @@ pub(crate) fn replaceable_directories<'a>(
         .collect()
 }
 
-/// Whether the files below `directory` exceed the limits of a scratch directory. Deleted open
-/// files, and files deeper than a path can be, are not counted.
+/// Returns true if the files below `directory` exceed the limits of a sandboxed target's scratch
+/// directory (64 MiB, 10,000 files). Deleted open files, and files deeper than a path can be, are
+/// not counted.
 pub(crate) fn is_overfull(directory: &Path) -> bool {
     let (mut bytes, mut files) = (0u64, 0u64);
     let mut left: Vec<PathBuf> = vec![directory.to_owned()];

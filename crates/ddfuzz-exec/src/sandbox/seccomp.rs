@@ -12,8 +12,9 @@ use std::{collections::BTreeMap, io, io::Write, os::fd::OwnedFd};
 
 use crate::input::memory_file;
 
-/// Calls that no target needs: mounts, modules, namespaces, tracing of the system, keys (which
-/// outlive processes), and interfaces that filters cannot inspect.
+/// System calls that no target needs, and that the sandbox refuses: mounts, modules, namespaces,
+/// tracing of the system, keys (which outlive processes), and interfaces that filters cannot
+/// inspect.
 const REFUSED: [i64; 37] = [
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -54,7 +55,7 @@ const REFUSED: [i64; 37] = [
     libc::SYS_userfaultfd,
 ];
 
-/// Flags of `clone` that create namespaces.
+/// Flags of the system call `clone` that create namespaces.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWIPC,
@@ -68,13 +69,14 @@ const NAMESPACES: [i32; 7] = [
 /// `ioctl`s that simulate typing at a terminal.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
 
-/// The bit that marks the x32 interface in call numbers.
+/// The bit that marks calls by the x32 interface in the numbers of system calls.
 const X32: u32 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// Makes the filters; `None` for processors that `seccompiler` does not support.
+/// Makes the seccomp filters of the sandbox; `None` for processors that `seccompiler` does not
+/// support.
 fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(None);
@@ -109,7 +111,7 @@ fn rights() -> Built<Rules> {
     Ok(rules)
 }
 
-/// Rules that refuse all address families except AF_UNIX.
+/// Makes the rules that refuse sockets of all address families except AF_UNIX.
 fn sockets() -> Built<Rules> {
     let family = u64::from(libc::AF_UNIX.unsigned_abs());
     let others = || rule(0, Length::Dword, Is::Ne, family).map(|rule| vec![rule]);
@@ -119,7 +121,8 @@ fn sockets() -> Built<Rules> {
     ]))
 }
 
-/// A rule about the argument with the index `argument`, from 0.
+/// Makes a rule that applies if the argument with the index `argument`, from 0, of a system call
+/// compares with `value` as `is` says.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -133,8 +136,8 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Makes calls by other interfaces (32-bit, x32) fail. The original filter kills at 32-bit calls,
-/// and misreads x32 calls, whose numbers have other meanings.
+/// Changes a filter so that system calls by other interfaces (32-bit, x32) fail. The original
+/// filter kills at 32-bit calls, and misreads x32 calls, whose numbers have other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
@@ -160,8 +163,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// Writes the filters to a file for the launcher: each after the number of its instructions. `None`
-/// where there are no filters for this processor.
+/// Writes the seccomp filters to a memory file for the launcher: each after the number of its
+/// instructions. `None` where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

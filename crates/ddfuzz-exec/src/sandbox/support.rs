@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::{private_dir::PrivateDir, sandbox::landlock};
 
-/// A part of the sandbox.
+/// A part of the sandbox, which the system may or may not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SandboxPart {
     User,
@@ -34,8 +34,8 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// The part's name in the launcher's output, its name for users, and its `clone` flag (0 if it
-    /// is no namespace).
+    /// Returns the part's name in the launcher's output, its name for users, and its `clone` flag
+    /// (0 if it is no namespace).
     fn row(self) -> (&'static str, &'static str, i32) {
         match self {
             SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
@@ -57,23 +57,24 @@ impl SandboxPart {
         self.row().1
     }
 
-    /// The part's `clone` flag; 0 if the part is no namespace.
+    /// Returns the flag of `clone` that creates the namespace; 0 if the part of the sandbox is no
+    /// namespace.
     pub(crate) fn flag(self) -> i32 {
         self.row().2
     }
 }
 
-/// The name of Landlock for users.
+/// Name of Landlock in messages for users.
 const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
-    /// Name of the part, for users.
+    /// Name of the part of the sandbox, for users.
     pub what: &'static str,
-    /// Whether the part works on this system.
+    /// Whether the part of the sandbox works on this system.
     pub works: bool,
-    /// Why the part does not work, in a few words; `None` if it works.
+    /// Why the part of the sandbox does not work, in a few words; `None` if it works.
     pub why_not: Option<String>,
 }
 
@@ -110,15 +111,15 @@ pub fn supported_parts() -> Vec<SandboxSupport> {
     all
 }
 
-/// Whether the working parts among `parts` protect the user's files from a target that runs as the
-/// same user. A mount namespace alone does not.
+/// Returns true if the working parts of the sandbox among `parts` protect the user's files from a
+/// target that runs as the same user. A mount namespace alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
         |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();
     parts.iter().any(|part| part.works && keeps(part))
 }
 
-/// Whether a part works and is used.
+/// Returns true if a part of the sandbox works on this system and is used.
 pub(super) fn works(part: SandboxPart) -> bool {
     // Root runs targets as another user, who does not exist in a user namespace with one user.
     let wanted = part != SandboxPart::User || !Uid::effective().is_root();
@@ -133,7 +134,8 @@ fn why_not(part: SandboxPart) -> Option<String> {
     }
 }
 
-/// Why a part does not work, according to the launcher's output; `None` if it works.
+/// Returns why a part of the sandbox does not work, according to the launcher's output; `None` if
+/// it works.
 fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());

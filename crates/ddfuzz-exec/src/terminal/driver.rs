@@ -17,18 +17,19 @@ use crate::{proc_tree, terminal::pty::Pty};
 const END_OF_FILE: &[u8] = b"\x04";
 /// CPU time that a program may spend on one key before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);
-/// Longest wall time that a program may spend on one key.
+/// Longest wall time that a program may spend on one key before the next one is typed.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
-/// How long to wait for a program that sleeps and does not read the typed bytes.
+/// How long to wait for a program that sleeps and does not read the typed bytes, before the next
+/// key is typed.
 const UNREAD: Duration = Duration::from_millis(20);
-/// How long a program may sleep after its terminal was hung up.
+/// How long a program may sleep after its terminal was hung up, before it is killed.
 const GRACE: Duration = Duration::from_millis(20);
-/// A stop up to this long may be a tracer's; a longer stop is caused by the target.
+/// Longest stop of a process that may be a tracer's; a longer stop is caused by the target.
 const TRACED: Duration = Duration::from_millis(50);
-/// The shortest and the longest pause between two looks at the processes.
+/// The shortest and the longest pause between two looks at the target's processes.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Types an input at a terminal during one run.
+/// Types an input at a target's terminal during one run, in its own thread.
 pub(super) struct Driver {
     pub(super) pty: Pty,
     /// Becomes readable when the run has ended.
@@ -36,30 +37,30 @@ pub(super) struct Driver {
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
     pub(super) run: TerminalRun,
-    /// Bytes that the program left unread while it slept.
+    /// Number of typed bytes that the program left unread while it slept.
     pub(super) unread: usize,
 }
 
 /// The result of a run at a terminal.
 #[derive(Default)]
 pub(super) struct TerminalRun {
-    /// Beginning and end of the output on the terminal.
+    /// Beginning and end of the output that the target wrote to its terminal.
     pub(super) output: Excerpt,
-    /// Whether the terminal was hung up, because the run did not exit by itself.
+    /// True if the driver hung up the terminal, because the run did not exit by itself.
     pub(super) hung_up: bool,
 }
 
-/// How long to wait until the program reads a key.
+/// How long the driver waits, at most, until the program has processed a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitLimit {
-    /// At most [`WORK`] of CPU time.
+    /// At most [`WORK`] of CPU time of the program.
     Bounded,
-    /// Until the limits of the run: a program that computes without end hangs.
+    /// Any time within the limits of the run: a program that computes without end hangs.
     Limits,
 }
 
 impl Driver {
-    /// Types the input and reads the output until the run has ended.
+    /// Types the input and reads the output until the run has ended; returns the result of the run.
     pub(super) fn drive(mut self) -> TerminalRun {
         let _ = self.work(); // over, or nothing left to do
         while !self.is_stopped(PAUSES.1 * 10) {
@@ -69,8 +70,8 @@ impl Driver {
         self.run
     }
 
-    /// Types the whole input and then ends the program; returns `None` as soon as the run has
-    /// ended.
+    /// Types the whole input and then ends the program; returns `None` as soon as the run has ended
+    /// before that.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
         self.settle(&session, WaitLimit::Bounded)?;
@@ -117,8 +118,8 @@ impl Driver {
         }
     }
 
-    /// Waits until all processes of the session sleep and no output is left to read; `None` when
-    /// the run has ended.
+    /// Waits until all processes of the terminal's session sleep and no output is left to read, but
+    /// not longer than `limit`; `None` when the run has ended.
     fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -148,8 +149,8 @@ impl Driver {
         }
     }
 
-    /// Whether a sleeping program seems not to read what was typed. Such a program is not waited
-    /// for again until it has read something.
+    /// Returns true if a sleeping program seems not to read what was typed. Such a program is not
+    /// waited for again until it has read something.
     fn ignores_keys(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
@@ -160,7 +161,8 @@ impl Driver {
         unheeded
     }
 
-    /// Waits for the end of a program whose terminal was hung up; `None` when it has ended.
+    /// Waits until a program whose terminal was hung up has slept for some time; `None` when the
+    /// run has ended.
     fn await_death(&mut self, session: &Session) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -180,13 +182,13 @@ impl Driver {
         }
     }
 
-    /// Reads output from the terminal; returns whether there was any.
+    /// Reads the target's output from the terminal; returns whether there was any.
     fn listen(&mut self) -> bool {
         let output = &mut self.run.output;
         self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for `pause` or for output; `None` when the run has ended.
+    /// Waits for `pause` or for output on the terminal; `None` when the run has ended.
     fn await_output(&self, session: &Session, pause: Duration) -> Option<()> {
         let mut fds = [&*self.stop as &dyn AsFd, &session.leader, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -195,7 +197,7 @@ impl Driver {
         (!is_over).then_some(())
     }
 
-    /// Waits for `pause` or for output; returns whether the run has ended.
+    /// Waits for `pause` or for output on the terminal; returns whether the run has ended.
     fn is_stopped(&self, pause: Duration) -> bool {
         let mut fds = [&*self.stop as &dyn AsFd, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -204,14 +206,14 @@ impl Driver {
     }
 }
 
-/// Measures how long the program has been waited for.
+/// Measures how long the driver has waited for the program to process a key.
 struct Wait {
     began: Instant,
     pause: Duration,
-    /// Since when the program sleeps; `None` while it works.
+    /// Time since which the program sleeps; `None` while it works.
     slept: Option<Instant>,
     traced: Option<Instant>,
-    /// CPU time of the program at the first look.
+    /// CPU time of the program when it was first looked at.
     cpu: Option<Duration>,
 }
 
@@ -226,15 +228,15 @@ impl Wait {
         }
     }
 
-    /// Returns the pause before the next look, longer each time.
+    /// Returns the pause before the next look at the program's processes, longer each time.
     fn pause(&mut self) -> Duration {
         let pause = self.pause;
         self.pause = longer(pause);
         pause
     }
 
-    /// Whether a stop has lasted so long that the process must have stopped itself, not a tracer.
-    /// Returns true once.
+    /// Returns true if a stop has lasted so long that the process must have stopped itself, not a
+    /// tracer. Returns true once for each stop.
     fn since_traced(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
@@ -243,7 +245,7 @@ impl Wait {
         over
     }
 
-    /// Whether the program has worked longer than it may on one key.
+    /// Returns true if the program has worked longer than it may on one key.
     fn too_long(&mut self, session: &Session) -> bool {
         let elapsed = self.began.elapsed();
         if elapsed < PAUSES.1 {
@@ -259,7 +261,8 @@ fn longer(pause: Duration) -> Duration {
     (pause * 3 / 2).min(PAUSES.1)
 }
 
-/// A terminal session: its leader, and all descendants of the server.
+/// The session of a target's terminal: its leader, and all descendants of the server that runs the
+/// target.
 struct Session {
     /// A pidfd of the leader, which never refers to a later process with the same id.
     leader: OwnedFd,
@@ -298,7 +301,8 @@ impl Session {
         })
     }
 
-    /// Determines what the processes do; several threads are looked at twice.
+    /// Determines what the processes of the session do; if they have several threads, it looks
+    /// twice.
     fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
@@ -314,7 +318,8 @@ impl Session {
         }
     }
 
-    /// Looks at the processes one after the other; also returns the number of threads.
+    /// Looks at the processes of the session one after the other; also returns the number of
+    /// threads.
     fn seen(&self) -> (Activity, usize) {
         let states = proc_tree::states_below(self.server);
         let mut activity = Activity::Sleep;
@@ -353,7 +358,7 @@ impl Session {
         self.signal(libc::SIGCONT);
     }
 
-    /// Kills the session's leader. The server ends the other processes.
+    /// Kills the session's leader. The server that runs the target ends the other processes.
     fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
@@ -373,7 +378,7 @@ impl Session {
 }
 
 impl TerminalRun {
-    /// The beginning and the end of the output, with `\n` as line ends.
+    /// Returns the beginning and the end of the output on the terminal, with `\n` as line ends.
     pub(super) fn text(&self) -> Vec<u8> {
         let all = self.output.bytes();
         let next = all.iter().skip(1).map(Some).chain([None]);

@@ -10,9 +10,10 @@ use std::{fmt::Write, fs::File, io, thread::JoinHandle, time::Duration};
 use crate::terminal::driver::{Driver, TerminalRun};
 use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, terminal::pty::Pty};
 
-/// Time by which each key extends the wall limit of a run: a program may sleep after each key.
+/// Time by which each key extends the wall limit of a run at a terminal: a program may sleep after
+/// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
-/// Number of keys that are typed after the input and the ending.
+/// Number of end-of-file keys that are typed after the input and the keys that end the program.
 const LAST_KEYS: u32 = 2;
 
 /// The terminal of a target, used by one run at a time.
@@ -31,7 +32,7 @@ struct TypingThread {
 }
 
 impl Console {
-    /// Makes the terminal of `target`, which runs as `owner`; `None` if the target reads no keys.
+    /// Creates the terminal of `target`, which runs as `owner`; `None` if the target reads no keys.
     pub(crate) fn of(target: &Target, owner: Option<Identity>) -> Option<Console> {
         let Channel::Terminal(terminal) = &target.channel else {
             return None;
@@ -45,7 +46,7 @@ impl Console {
         })
     }
 
-    /// Opens a new terminal for a new server; returns the target's side.
+    /// Opens a new terminal for a new server; returns the target's side of it.
     pub(crate) fn renew(&mut self) -> io::Result<File> {
         self.finish();
         let pty = Pty::open(self.owner)?;
@@ -54,8 +55,8 @@ impl Console {
         theirs
     }
 
-    /// Resets the terminal, and starts typing `keys` as soon as the next run has the terminal.
-    /// Fails when the terminal cannot be reset, or no thread can be started.
+    /// Resets the terminal, and starts a thread that types `keys` as soon as the next run has the
+    /// terminal. Fails when the terminal cannot be reset, or no thread can be started.
     pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();
@@ -77,7 +78,7 @@ impl Console {
         Ok(())
     }
 
-    /// Stops typing, after the run has ended.
+    /// Stops the thread that types, after the run has ended, and stores what it recorded.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
@@ -85,8 +86,8 @@ impl Console {
         }
     }
 
-    /// Corrects how the last run ended: a run that was ended by hanging up its terminal exited
-    /// normally.
+    /// Corrects how the last run ended: a run that was ended by hanging up its terminal counts as a
+    /// normal exit.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {
@@ -95,13 +96,13 @@ impl Console {
         }
     }
 
-    /// What the last run wrote to its terminal: the first 4 KiB and the last 64 KiB.
+    /// Returns what the last run wrote to its terminal: the first 4 KiB and the last 64 KiB.
     pub(crate) fn output(&mut self) -> Vec<u8> {
         self.finish();
         self.run.text()
     }
 
-    /// Time by which `keys` extend the wall limit of a run.
+    /// Returns the wall time by which the keys `keys` extend the limit of a run.
     pub(crate) fn extra_wall_time(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
         let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);
@@ -115,14 +116,14 @@ impl Drop for Console {
     }
 }
 
-/// Number of ordinary lines of the sample text.
+/// Number of ordinary lines of the sample text that targets at terminals get.
 const LINES: usize = 240;
-/// Length of the sample text's long line, in characters.
+/// Length, in characters, of the one long line of the sample text that targets at terminals get.
 const LONG: usize = 1200;
 
-/// A text that `@@` stands for in the arguments of a target at a terminal. It is constant, and has
-/// words, numbers, tabs, brackets, empty lines, a very long line, all widths of UTF-8, invalid
-/// UTF-8 and control characters.
+/// Returns the sample text of the file that `@@` stands for in the arguments of a target at a
+/// terminal. It is constant, and has words, numbers, tabs, brackets, empty lines, a very long line,
+/// all widths of UTF-8, invalid UTF-8 and control characters.
 pub fn sample_text() -> &'static [u8] {
     static TEXT: LazyLock<Vec<u8>> = LazyLock::new(make);
     &TEXT
@@ -169,19 +170,19 @@ fn sentence(text: &mut String, line: usize) {
 /// One action at a terminal: a key, or a new window size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stroke<'a> {
-    /// Types these bytes of one key.
+    /// Types the bytes of one key.
     Key(&'a [u8]),
-    /// Changes the size of the window.
+    /// Changes the size of the terminal's window.
     Resize {
-        /// Number of lines.
+        /// Height of the window in lines.
         rows: u16,
-        /// Number of characters per line.
+        /// Width of the window in characters.
         columns: u16,
     },
 }
 
 const ESC: u8 = 0x1b;
-/// Maximum size of a window, in lines or characters.
+/// Maximum size of a terminal's window, in lines or characters.
 const LARGEST: u16 = 500;
 
 /// Splits bytes into keystrokes. A key is an escape sequence (`ESC [` up to its final byte, `ESC O`
@@ -198,7 +199,7 @@ pub(super) fn strokes(bytes: &[u8]) -> impl Iterator<Item = Stroke<'_>> {
     })
 }
 
-/// Length of the first key in bytes; 0 if `bytes` is empty.
+/// Returns the length of the first key in bytes; 0 if `bytes` is empty.
 fn length(bytes: &[u8]) -> usize {
     match bytes {
         [ESC, b'[', b'M', report @ ..] => 3 + report.len().min(3), // of a mouse
@@ -210,7 +211,8 @@ fn length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Length of a control sequence's parameters, intermediate bytes and final byte.
+/// Returns the length, in bytes, of a control sequence's parameters, intermediate bytes and final
+/// byte.
 fn control_sequence(bytes: &[u8]) -> usize {
     let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte));
     let length = parameters.count();
@@ -218,7 +220,7 @@ fn control_sequence(bytes: &[u8]) -> usize {
     length + usize::from(bytes.get(length).is_some_and(is_final))
 }
 
-/// Length of the first character in bytes; 1 for invalid UTF-8.
+/// Returns the length of the first character in bytes; 1 for invalid UTF-8.
 fn character(bytes: &[u8]) -> usize {
     let width = match bytes.first() {
         None => 0,

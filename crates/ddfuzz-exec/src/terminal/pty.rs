@@ -14,21 +14,23 @@ use std::{io, os::unix::fs::PermissionsExt};
 
 use crate::prepared_target::Identity;
 
-/// The mode that login programs give a terminal: only its user may read it.
+/// The file mode that login programs give a terminal: only its user may read it.
 const MODE: u32 = 0o620;
-/// Maximum number of output blocks read at once, for a program that writes without end.
+/// Maximum number of output blocks (16 KiB each) that are read at once, for a program that writes
+/// without end.
 const MOST_BLOCKS: usize = 64;
 
-/// A pair of pseudo terminals.
+/// A pair of connected pseudo terminals: ddfuzz's side and the target's side.
 pub(super) struct Pty {
     pub(super) ours: File,
     theirs: File,
-    /// The settings of a new terminal, which `reset` restores.
+    /// The settings of a new terminal, which are restored before each run.
     fresh: Termios,
 }
 
 impl Pty {
-    /// Opens a pair. `owner`: the user that the target runs as; `None` for the current user.
+    /// Opens a pair of pseudo terminals. `owner`: the user that the target runs as; `None` for the
+    /// current user.
     pub(super) fn open(owner: Option<Identity>) -> io::Result<Pty> {
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let master = posix_openpt(flags)?;
@@ -46,7 +48,7 @@ impl Pty {
         })
     }
 
-    /// Duplicates the target's side, for the server.
+    /// Duplicates the descriptor of the target's side, for the server that runs the target.
     pub(super) fn theirs(&self) -> io::Result<File> {
         self.theirs.try_clone()
     }
@@ -59,8 +61,8 @@ impl Pty {
         })
     }
 
-    /// Undoes the changes of a run: settings, window size, and bytes left in the queues. Fails when
-    /// the terminal cannot be reset, because a process has hung it up.
+    /// Undoes the changes of a run to the terminal: settings, window size, and bytes left in the
+    /// queues. Fails when the terminal cannot be reset, because a process has hung it up.
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
         // The flags are shared with all processes that had the terminal as stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
@@ -79,7 +81,7 @@ impl Pty {
         self.resize(rows, columns)
     }
 
-    /// Changes the window size; the foreground processes get SIGWINCH.
+    /// Changes the window size of the terminal; the foreground processes get SIGWINCH.
     pub(super) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         let mut size = libc::winsize {
             ws_row: rows,
@@ -93,7 +95,7 @@ impl Pty {
         Ok(())
     }
 
-    /// The leader of the terminal's session; `None` if the terminal has no session.
+    /// Returns the leader of the terminal's session; `None` if the terminal has no session.
     pub(super) fn leader(&self) -> Option<Pid> {
         tcgetsid(&self.ours).ok().filter(|pid| pid.as_raw() > 0)
     }
@@ -104,7 +106,7 @@ impl Pty {
         Some(Pid::from_raw(group)).filter(|pid| pid.as_raw() > 0)
     }
 
-    /// Types `bytes`; returns how many the terminal's queue took.
+    /// Types `bytes` at the terminal; returns how many bytes the terminal's queue took.
     pub(super) fn type_in(&self, bytes: &[u8]) -> usize {
         let mut typed = 0;
         while let Some(rest) = bytes.get(typed..).filter(|rest| !rest.is_empty()) {
@@ -117,7 +119,8 @@ impl Pty {
         typed
     }
 
-    /// Number of typed bytes that nobody has read; in line mode only those of complete lines.
+    /// Returns the number of typed bytes that nobody has read; in line mode only those of complete
+    /// lines.
     pub(super) fn unread(&self) -> usize {
         // Polling moves typed bytes to the queue at once.
         polled(&self.theirs);
@@ -126,7 +129,8 @@ impl Pty {
         asked.map_or(0, |()| usize::try_from(count).unwrap_or(0))
     }
 
-    /// Reads output of the target; returns whether there was any.
+    /// Reads output of the target from the terminal and passes it to `take`; returns whether there
+    /// was any.
     pub(super) fn take_output(&self, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut block = [0; 1 << 14];
         for taken in 0..MOST_BLOCKS {
@@ -140,7 +144,7 @@ impl Pty {
     }
 }
 
-/// Opens the target's side without its path.
+/// Opens the target's side of a pair of pseudo terminals without its path.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.
@@ -150,7 +154,7 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes an `ioctl` request that reads or writes one number.
+/// Makes an `ioctl` request on a terminal that reads or writes one number.
 fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };

@@ -12,18 +12,19 @@ use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLin
 use crate::question::Reply;
 use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
 
-/// Callback that stores the new text of one side.
+/// Callback that stores the new text of the passing or the failing side.
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Maximizes or isolates between the two inputs of `subject`, by the answers of `oracle`; the first
 /// line of `journal` names the goal.
 ///
 /// The steps are: run the failing input three times and the passing input once; run the search
-/// until it ends or a budget is used up; prove in fresh processes what the search left open; and
-/// confirm both sides three times in fresh processes. Each run is a line of the log. Lines that the
-/// journal already has are used as answers first. If they end because of a smaller budget, the
-/// search continues. `on_side` is called with each new text of a side after its `reduce` line is
-/// synced, and with both sides once after a resume. [`Options::on_reduce`] is not called.
+/// until it ends or a budget is used up; test in fresh processes the single deltas that the search
+/// left open; and confirm both sides three times in fresh processes. Each run is a line of the log.
+/// Lines that the journal already has are used as answers first. If they end because of a smaller
+/// budget, the search continues. `on_side` is called with each new text of a side after its
+/// `reduce` line is synced, and with both sides once after a resume. [`Options::on_reduce`] is not
+/// called.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] if no run of the failing input fails;
@@ -62,9 +63,11 @@ struct Driver<'a, 'o, 's> {
     options: &'a mut Options<'o>,
     on_side: OnSide<'s>,
     begin: Instant,
-    /// Time spent in tests that were logged before this call.
+    /// Time of the tests that the log had before this call (after a resume); it counts for the time
+    /// budget.
     earlier: Duration,
-    /// Slips passed to the caller now or before, and whether the crash record was included.
+    /// Keys of the slips (crashes of other bugs) passed to the caller now or before, each with
+    /// whether its crash record was included.
     reported: HashSet<(SlipKeys, bool)>,
 }
 
@@ -116,8 +119,8 @@ impl Lines for Driver<'_, '_, '_> {
 }
 
 impl Driver<'_, '_, '_> {
-    /// Feeds the lines that the log already has, and reports both sides to the caller if they have
-    /// changed.
+    /// Feeds the lines that the log already has to the state of the search, and passes both sides
+    /// (texts) to the caller if they have changed.
     fn feed_past(&mut self, past: Vec<(u64, Line)>) -> Result<(), MinimizeError> {
         for (number, line) in &past {
             self.earlier += Duration::from_micros(match line {
@@ -137,8 +140,8 @@ impl Driver<'_, '_, '_> {
         Ok(())
     }
 
-    /// Feeds a line. If a side changes with it and `report` is true, reports that side to the
-    /// caller.
+    /// Feeds a log line to the state of the search. If the passing or the failing side changes with
+    /// it and `report` is true, passes the text of that side to the caller.
     fn feed(&mut self, line: &Line, number: u64, report: bool) -> Result<(), MinimizeError> {
         let fed = self.progress.feed(line);
         let moved = fed.map_err(|why| LogError::Disagrees { line: number, why })?;
@@ -153,7 +156,7 @@ impl Driver<'_, '_, '_> {
         (self.on_side)(side, &text).map_err(callback_failed("a result"))
     }
 
-    /// Whether the budget of tests or of time is used up.
+    /// Checks whether the caller's budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.sides().counts.executed;
         let time = self.earlier + self.options.worked(self.begin);
@@ -173,7 +176,8 @@ impl Driver<'_, '_, '_> {
         self.progress.test_line(&reply).map(Line::Test)
     }
 
-    /// Passes a slip to the caller before its log line is written, once for its keys.
+    /// Passes a slip (a crash of another bug) to the caller before the log line of its run is
+    /// written, once per pair of crash keys.
     fn report_slip(&mut self, slip: &Slip, what: Option<What>) -> Result<(), MinimizeError> {
         let new = !self.reported.contains(&(slip.keys, true))
             && self.reported.insert((slip.keys, slip.crash.is_some()));
@@ -185,13 +189,14 @@ impl Driver<'_, '_, '_> {
     }
 }
 
-/// An error about the first line of a log.
+/// Makes the error that the first line of a log is inconsistent, for the reason `why`.
 fn at_start(why: &str) -> LogError {
     let why = why.to_owned();
     LogError::Disagrees { line: 1, why }
 }
 
-/// The difference record of a start line, if the line belongs to `subject`.
+/// Returns the record of a `diff` or `max` search in a log's start line. `Err` if the line belongs
+/// to other inputs than those of `subject`, or to another search.
 pub(super) fn record_of<'a>(
     subject: &Subject,
     start: &'a StartLine,
@@ -207,13 +212,13 @@ pub(super) fn record_of<'a>(
     Ok(record)
 }
 
-/// The difference record of a start line; an error in a log of `min`.
+/// Returns the record of a `diff` or `max` search in a log's start line; `Err` for a log of `min`.
 pub(super) fn difference_of(start: &StartLine) -> Result<&DifferenceRecord, LogError> {
     let record = start.difference.as_ref();
     record.ok_or_else(|| at_start("it is not of a difference"))
 }
 
-/// Checks that a start line belongs to these inputs.
+/// Checks that a log's start line belongs to the inputs `passing` and `failing`, by their hashes.
 pub(super) fn check_inputs(
     passing: &[u8],
     failing: &[u8],

@@ -59,11 +59,12 @@ pub struct Isolated {
     pub passing: Vec<u8>,
     /// The failing side; for `max`, the whole failing input.
     pub failing: Vec<u8>,
-    /// The places in which both sides differ, ascending.
+    /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<Differing>,
-    /// Number of deltas in the difference.
+    /// Number of deltas in which the passing and the failing side differ.
     pub deltas_left: u64,
-    /// What is proven about both sides.
+    /// Property of both sides that the log proves, such as that no single delta can leave their
+    /// difference.
     pub claim: Claim,
     /// Number of tests that the claim needs, and how many of them prove it.
     pub proved: Proved,
@@ -76,21 +77,21 @@ pub struct Isolated {
     /// How often the failing side failed, in its confirmations in fresh processes; no runs if the
     /// side is the failing input itself.
     pub confirmed_failing: Rate,
-    /// Keys of the other crashes that candidates had, in the order of discovery.
+    /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
     /// Warnings for the user.
     pub warnings: Vec<IsolationWarning>,
 }
 
-/// A place in which both sides differ, for JSON.
+/// A place in which the passing and the failing side differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
     /// Start and end offset in bytes, in the passing input, or in the failing input if the passing
     /// one is empty.
     pub at: [u64; 2],
-    /// Bytes of this input at that place.
+    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
     pub removed: Base64,
-    /// Bytes of the other side at that place.
+    /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Base64,
 }
 
@@ -111,19 +112,20 @@ pub struct DifferenceResult {
     pub passing: Option<OsText>,
     /// File of the failing side; for `max`, the input.
     pub failing: Option<OsText>,
-    /// The places in which both sides differ, ascending.
+    /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<DifferingRecord>,
-    /// Number of deltas in the difference.
+    /// Number of deltas in which the passing and the failing side differ.
     pub deltas: u64,
-    /// Kind of the deltas; null if the log has no first line.
+    /// Kind of the deltas (bytes, edits, or bytes of edits); null if the log has no first line.
     pub units: Option<Units>,
     /// Whether the search maximized or isolated; null if the log has no first line.
     pub goal: Option<Goal>,
-    /// Whether PASS and FAIL were swapped.
+    /// Whether PASS and FAIL were swapped, so that an input without the crash counts as failing.
     pub inverted: bool,
     /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// What is proven about both sides.
+    /// Property of both sides that the log proves, such as that no single delta can leave their
+    /// difference.
     pub claim: Claim,
     /// Number of tests that the claim needs, and how many of them prove it.
     pub proved: Proved,
@@ -141,15 +143,15 @@ pub struct DifferenceResult {
     pub wall_ms: u64,
     /// The result file: the failing side, or for `max` the passing one.
     pub output: Option<OsText>,
-    /// Crashes with other keys that candidates had.
+    /// Crashes of other bugs (with other crash keys) that candidates had.
     pub slips: Vec<SlipRecord>,
     /// File of the log.
     pub log: Option<OsText>,
 }
 
 impl DifferenceResult {
-    /// The JSON result of a search. The caller fills in the files of both sides, the log and the
-    /// files of slips.
+    /// Makes the JSON result of a search. The caller fills in the files of both sides, the log and
+    /// the files of slips (crashes of other bugs).
     pub fn new(isolated: &Isolated, start: &StartLine, wall: Duration) -> DifferenceResult {
         let record = start.difference.as_ref();
         let (passing, failing) = (isolated.confirmed_passing, isolated.confirmed_failing);

@@ -16,15 +16,16 @@ use crate::question::Reply;
 use crate::steadiness::{AGREEING, agreeing};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
-/// The stage of a search between two sides.
+/// The stages of a search between a passing and a failing side, in their order; the last two are
+/// errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
     Axiom,
     Search,
-    /// Tests of single deltas that the claim needs.
+    /// Single deltas are tested, because the claim about the result needs their outcomes.
     Proof,
-    /// This side is run again.
+    /// This side is run again to confirm its outcome.
     Confirm(Side),
     End,
     Over,
@@ -34,16 +35,16 @@ enum Stage {
     NotPassing,
 }
 
-/// The next step of a search between two sides.
+/// The next step of a search between a passing and a failing side.
 pub(super) enum NextStep<'a> {
-    /// Test this candidate.
+    /// Test this candidate of the search or of the proof of the claim.
     Test {
         pending: &'a PendingCandidate,
         text: &'a [u8],
     },
     /// Run this text as a check, outside of the search.
     Check { what: What, text: &'a [u8] },
-    /// Write this line, which follows from earlier lines.
+    /// Write this line to the log. It follows from earlier lines without a run.
     Write(Line),
     /// Stop with an error: the failing input does not fail, or the passing one does.
     Stop(MinimizeError),
@@ -51,31 +52,33 @@ pub(super) enum NextStep<'a> {
     Nothing,
 }
 
-/// A search between two sides as a pure function of its log: it takes lines and returns the next
-/// line. It corresponds to `Progress` of a minimization.
+/// The state of a search between a passing and a failing side as a pure function of its log: it
+/// takes lines and returns the next line. It corresponds to `Progress` of a minimization.
 pub(super) struct Progress {
     sides: Sides,
     machine: Dd,
     goal: Goal,
     stage: Stage,
-    /// The side that has changed and its `reduce` line, which has to follow.
+    /// The side that has changed and the `reduce` line that therefore has to be next in the log;
+    /// `None` if no line is due.
     moved: Option<(Side, ReduceLine)>,
-    /// Tests of single deltas that the proof has not made, in reverse order; `None` before the
-    /// proof.
+    /// Tests of single deltas that still have to be made to prove a claim, in reverse order; `None`
+    /// in the search before.
     open: Option<Vec<(Rule, Config)>>,
-    /// Number of runs of the failing input that must fail.
+    /// Number of runs of the failing input that suffice if all of them fail.
     agreeing: u64,
     baseline: Rate,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     slips: Vec<SlipKeys>,
-    /// The stage that a budget ended; `None` if the search ended by itself.
+    /// The stage in which a budget was used up, which ended the search; `None` if it ended by
+    /// itself.
     ceased: Option<Stage>,
     end: Option<EndLine>,
 }
 
 impl Progress {
-    /// The state at the start of a log about the inputs of `subject`.
+    /// Makes the state at the start of a log about the inputs of `subject`.
     ///
     /// # Errors
     /// If the start line belongs to other inputs or to another search.
@@ -103,12 +106,13 @@ impl Progress {
         &self.sides
     }
 
-    /// Keys of all slips so far.
+    /// Returns the keys of all crashes of other bugs that candidates had so far.
     pub fn slips(&self) -> &[SlipKeys] {
         &self.slips
     }
 
-    /// Ends the search because a budget is used up; the present sides are the result.
+    /// Ends the search, or the proof of the claim after it, because a budget is used up. The
+    /// present sides are then the result, which is still confirmed.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
@@ -116,12 +120,12 @@ impl Progress {
         }
     }
 
-    /// Whether the log ended because of a budget.
+    /// Checks whether the log ended because a budget was used up.
     pub fn ended_by_budget(&self) -> bool {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues the search after an end because of a budget.
+    /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -132,12 +136,14 @@ impl Progress {
         }
     }
 
-    /// The first confirmation: of the failing side, unless it is the input itself.
+    /// Returns the stage that confirms the first side: the failing one for `diff`, the passing one
+    /// for `max`, where the failing side is the input itself.
     fn confirmation(&self) -> Stage {
         Stage::Confirm(self.sides.goal_side())
     }
 
-    /// Returns the next step. The texts of checks are built in `text`.
+    /// Returns the next step of the search: run a check, test a candidate, write a line, or stop.
+    /// The texts of checks are built in `text`.
     pub fn next_step<'a>(&'a mut self, text: &'a mut Vec<u8>) -> NextStep<'a> {
         self.advance_stages();
         if let Some((_, line)) = &self.moved {
@@ -175,8 +181,8 @@ impl Progress {
         NextStep::Check { what, text }
     }
 
-    /// Leaves the search and the proof when they have no further questions; else makes their next
-    /// candidate pending.
+    /// Makes the next candidate of the search, or of the proof of the claim after it, pending. If
+    /// there is none, the next stage begins.
     fn advance_stages(&mut self) {
         if self.moved.is_some() {
             return;
@@ -203,13 +209,15 @@ impl Progress {
         }
     }
 
-    /// The log line of the pending test with the answer `reply`.
+    /// Builds the log line of the pending candidate's test from the answer `reply`; `None` if no
+    /// candidate is pending.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         self.sides.test_line(reply)
     }
 
-    /// Processes the next line. Returns the side that has changed; `Err` explains why the line does
-    /// not follow from earlier lines.
+    /// Updates the state of the search by the next line of its log. Returns the side (passing or
+    /// failing) that has changed, if any; `Err` explains why the line does not follow from earlier
+    /// lines.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
             // The log ended because of a budget, and was continued with a larger one.
@@ -335,7 +343,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets both sides. If one has changed, its `reduce` line has to follow.
+    /// Sets the passing and the failing side. If one of them changes, its `reduce` line has to be
+    /// next in the log.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,
@@ -357,7 +366,8 @@ impl Progress {
     }
 }
 
-/// Counts a run; returns whether it was the last of `of` runs.
+/// Counts a run; `hit` says that it had the expected outcome. Returns `true` if it was the last of
+/// `of` runs.
 fn count_try(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);
@@ -365,8 +375,8 @@ fn count_try(rate: &mut Rate, hit: bool, of: u64) -> bool {
 }
 
 impl Progress {
-    /// Whether all checks of both sides had the expected outcome, and no text had contradictory
-    /// outcomes.
+    /// Checks whether all checks of both sides had the expected outcome, and no text had
+    /// contradictory outcomes.
     fn is_reproducible(&self) -> bool {
         let rates = [
             self.baseline,
@@ -376,8 +386,8 @@ impl Progress {
         !self.sides.contradicted && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
-    /// The end line. It makes a claim only if every test that the claim needs proves it and both
-    /// sides are reproducible.
+    /// Builds the end line of the log. It makes a claim only if every test that the claim needs
+    /// proves it and both sides are reproducible.
     pub(super) fn end_line(&self) -> EndLine {
         let proofs = self.sides.proofs();
         let proved = Proved {
@@ -405,7 +415,7 @@ impl Progress {
         }
     }
 
-    /// The result; `None` before the end line.
+    /// Returns the result of the search; `None` before the end line.
     pub fn isolated(&self) -> Option<Isolated> {
         let end = self.end.as_ref().filter(|_| self.stage == Stage::Over)?;
         let difference = self.sides.difference();

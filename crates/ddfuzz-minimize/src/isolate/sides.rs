@@ -49,22 +49,22 @@ impl Subject {
         }
     }
 
-    /// Kind of the deltas.
+    /// Returns the kind of the deltas: bytes, edits, or the single bytes of edits.
     pub fn units(&self) -> Units {
         self.units
     }
 
-    /// The passing input.
+    /// Returns the passing input that the search starts with.
     pub fn passing(&self) -> &[u8] {
         &self.passing
     }
 
-    /// The failing input.
+    /// Returns the failing input that the search starts with.
     pub fn failing(&self) -> &[u8] {
         &self.failing
     }
 
-    /// Number of deltas between the inputs.
+    /// Returns the number of deltas between the passing and the failing input.
     pub fn deltas(&self) -> usize {
         match &self.changes {
             Some(changes) => changes.len(),
@@ -84,15 +84,16 @@ impl Subject {
         }
     }
 
-    /// The text with the deltas in `config`.
+    /// Builds the text with the deltas in `config`. No deltas give the passing input, all deltas
+    /// the failing one.
     pub fn text(&self, config: &Config) -> Vec<u8> {
         let mut text = Vec::new();
         self.write_into(config, &mut text);
         text
     }
 
-    /// The places that these deltas change, as ranges of the passing input, or of the failing input
-    /// if the deltas are bytes.
+    /// Returns the places that `deltas` change, as ranges of the passing input, or of the failing
+    /// input if the deltas are bytes.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -116,19 +117,19 @@ impl Subject {
     }
 }
 
-/// A place in which both sides differ.
+/// A place in which the passing and the failing side differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the passing one
     /// is empty.
     pub at: Range<usize>,
-    /// Bytes of this input at that place.
+    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
     pub removed: Vec<u8>,
-    /// Bytes of the other side at that place.
+    /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Vec<u8>,
 }
 
-/// Joins adjacent changes.
+/// Joins changes that are adjacent in both inputs to one.
 fn joined(changes: &[Change]) -> Vec<Change> {
     let mut joined: Vec<Change> = Vec::new();
     for change in changes {
@@ -146,17 +147,17 @@ fn joined(changes: &[Change]) -> Vec<Change> {
 /// One side of a search between a passing and a failing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side that passes.
+    /// The side that passes; at first the passing input.
     Passing,
-    /// The side that fails.
+    /// The side that fails; at first the failing input.
     Failing,
 }
 
-/// An outcome that may prove something, and its place in the log; `None` after a contradicting run
-/// of the same text.
+/// Outcome of a text that can prove a claim, and the log line that shows it; `None` after another
+/// run of the text contradicted it.
 type ProvenOutcome = Option<(Outcome, ProofRef)>;
 
-/// Both sides, and the outcomes of all tested candidates.
+/// The passing and the failing side of a search, and the outcomes of all tested candidates.
 pub(super) struct Sides {
     pub subject: Subject,
     goal: Goal,
@@ -201,12 +202,13 @@ impl Sides {
         }
     }
 
-    /// Text of the pending candidate.
+    /// Returns the text of the candidate that is being tested.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The side that the goal is about: the passing one for `max`, the failing one for `diff`.
+    /// Returns the side that the search is about: the passing one for `max`, the failing one for
+    /// `diff`.
     pub fn goal_side(&self) -> Side {
         match self.goal {
             Goal::Maximize => Side::Passing,
@@ -214,7 +216,7 @@ impl Sides {
         }
     }
 
-    /// The text of one side.
+    /// Returns the present text of the passing or the failing side.
     pub fn end(&self, side: Side) -> Vec<u8> {
         self.subject.text(match side {
             Side::Passing => &self.pass,
@@ -222,7 +224,7 @@ impl Sides {
         })
     }
 
-    /// The deltas that only the failing side has.
+    /// Returns the deltas that only the failing side has.
     pub fn difference(&self) -> Config {
         self.fail.minus(&self.pass)
     }
@@ -253,8 +255,8 @@ impl Sides {
         }
     }
 
-    /// Makes a configuration the pending candidate, unless it is pending already. `phase` is `None`
-    /// in the search.
+    /// Makes the candidate with these deltas the one to test next and builds its text, unless it
+    /// already is. `phase` is `None` in the search, and `Proof` for tests of the proof after it.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         let candidate = Candidate::keep(rule, config);
         let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
@@ -283,13 +285,15 @@ impl Sides {
         });
     }
 
-    /// The log line of the pending test with the answer `reply`.
+    /// Builds the log line of the pending candidate's test from the answer `reply`; `None` if no
+    /// candidate is pending.
     pub fn test_line(&self, reply: &Reply) -> Option<TestLine> {
         let pending = self.pending.as_ref()?;
         Some(pending.test_line(self.tests, &self.text, reply))
     }
 
-    /// Records the outcome of the pending test, and returns the candidate.
+    /// Records `reply` as the outcome of the pending candidate, and returns the candidate; `None`
+    /// if none is pending.
     pub fn commit(&mut self, reply: &Reply) -> Option<PendingCandidate> {
         let pending = self.pending.take()?;
         let config = kept(&pending.candidate)?;
@@ -312,14 +316,14 @@ impl Sides {
         Some(pending)
     }
 
-    /// The tests that a claim rests on: for each delta of the difference, the passing side with it
-    /// and, for `diff`, the failing side without it.
+    /// Lists the tests that the claim rests on: for each delta in which the sides differ, the
+    /// passing side with it and, for `diff`, the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = (Rule, Config)> + '_ {
         neighbours(self.goal, &self.pass, &self.fail)
     }
 
-    /// For each of the [`neighbours`](Sides::neighbours), where the log proves the claim; `None` if
-    /// it does not.
+    /// Returns for each of the [`neighbours`](Sides::neighbours) the log line whose outcome
+    /// supports the claim; `None` if no line does.
     pub fn proofs(&self) -> Vec<Option<ProofRef>> {
         let mut hashed = 0;
         let proof = |(rule, config): (Rule, Config)| {
@@ -340,7 +344,8 @@ impl Sides {
     }
 }
 
-/// The configurations that differ from a side by one delta, with the rules that lead to them.
+/// Lists the configurations (sets of deltas) that differ from the passing side by one more delta,
+/// or for `diff` from the failing side by one less, each with the rule that leads to it.
 pub(super) fn neighbours<'a>(
     goal: Goal,
     pass: &'a Config,
@@ -359,7 +364,8 @@ pub(super) fn neighbours<'a>(
         })
 }
 
-/// The outcome of such a configuration that refutes the claim.
+/// Returns the outcome that refutes the claim in a test of one delta: FAIL if the failing side lost
+/// it (rule `Complement`), PASS if the passing side gained it.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,
@@ -367,7 +373,8 @@ pub(super) fn refuted_by(rule: Rule) -> Outcome {
     }
 }
 
-/// The configuration that a candidate keeps; `None` if it is not described by a configuration.
+/// Returns the configuration (set of deltas) that a candidate keeps; `None` if it is not described
+/// by a configuration.
 pub(super) fn kept(candidate: &Candidate) -> Option<&Config> {
     match &candidate.edit {
         Edit::Keep(config) => Some(config),

@@ -9,20 +9,20 @@ use crate::isolate::{Isolated, Side, Subject};
 use crate::log::{Log, LogError};
 use crate::{Claim, Counts, CutOff, Kind, MinimizeError, Oracle, Proved, VerifyError};
 
-/// A single delta that refutes a claim.
+/// A single delta that refutes the claim of a log of `diff` or `max`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FalseDelta {
     /// The side that was changed: the passing side still passes with the delta, or the failing side
     /// still fails without it.
     pub side: Side,
-    /// The text of the changed side.
+    /// The text of the changed side, which has the same outcome as before the change.
     pub text: Vec<u8>,
 }
 
 /// The result of a verification of `diff` or `max`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSides {
-    /// The claim of the log.
+    /// The claim in the end line of the log.
     pub claim: Claim,
     /// Outcome of the passing side in the new run.
     pub passing: Outcome,
@@ -33,12 +33,13 @@ pub struct VerifiedSides {
     pub proved: Proved,
     /// The first delta that refutes the claim; `None` if no delta does.
     pub refuted: Option<FalseDelta>,
-    /// Number of runs that exceeded their time limit, which prove nothing.
+    /// Number of the claim's tests whose run exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 
 impl VerifiedSides {
-    /// Whether the claim holds. For [`Claim::BestSoFar`], only the failing side must fail.
+    /// Checks whether the claim of the log holds. For [`Claim::BestSoFar`], only the failing side
+    /// must fail.
     pub fn holds(&self) -> bool {
         let passes = self.claim == Claim::BestSoFar || self.passing == Outcome::Pass;
         passes && self.failing == Outcome::Fail && self.proved.done == self.proved.of
@@ -92,12 +93,12 @@ pub fn verify_sides(
     Ok(verified)
 }
 
-/// The two sides that a log leads to, computed without the target.
+/// The passing and the failing side that a log leads to, computed without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedSides {
-    /// The passing side.
+    /// Text of the passing side after the last line of the log.
     pub passing: Vec<u8>,
-    /// The failing side.
+    /// Text of the failing side after the last line of the log.
     pub failing: Vec<u8>,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
@@ -125,7 +126,7 @@ pub fn replay_sides(
     )
 }
 
-/// The state after all lines of a log.
+/// Feeds all lines of a log of `diff` or `max` to a new state of its search, and returns the state.
 pub(super) fn feed_all(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
     let record = difference_of(start)?;

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Line, StartLine, VERSION};
 
-/// A log that was read: its complete lines with their numbers, counted from 1.
+/// A minimization log that was read from its file: its complete lines, with line numbers from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// The first line; `None` if even the first line is incomplete.
+    /// The first line, which describes the minimization; `None` if even this line is incomplete.
     pub start: Option<StartLine>,
-    /// The lines after the first, with their numbers.
+    /// The complete lines after the first, each with its line number, counted from 1.
     pub lines: Vec<(u64, Line)>,
-    /// Number of bytes in complete lines. An incomplete last line is ignored.
+    /// Length of all complete lines together, in bytes; an incomplete last line is not included.
     pub whole: u64,
 }
 
 impl Log {
-    /// Reads the log file at `path`.
+    /// Reads and parses the minimization log at `path`.
     ///
     /// # Errors
     /// If the file cannot be read, or as [`Log::parse`].
@@ -28,8 +28,8 @@ impl Log {
         Log::parse(&bytes)
     }
 
-    /// Reads only the first line of a log file; `None` if it cannot be read or is no start line of
-    /// this version.
+    /// Reads only the first line of a log file; `None` if it cannot be read or is not a start line
+    /// of this version of the log format.
     pub fn read_start(path: &Path) -> Option<StartLine> {
         let mut line = Vec::new();
         let file = std::fs::File::open(path).ok()?;
@@ -79,7 +79,7 @@ impl Log {
     }
 }
 
-/// The version number in the first line of a log.
+/// Returns the format version that the first line `json` of a log states; `None` if it states none.
 fn version(json: &[u8]) -> Option<u32> {
     let value: serde_json::Value = serde_json::from_slice(json).ok()?;
     value.get("v")?.as_u64()?.try_into().ok()
@@ -87,13 +87,13 @@ fn version(json: &[u8]) -> Option<u32> {
 
 /// A medium to which the lines of a log are appended, such as a file.
 pub trait Medium: Send {
-    /// Appends a line by one write.
+    /// Appends one log line, with its newline, by a single write.
     ///
     /// # Errors
     /// If the line cannot be written completely.
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
 
-    /// Writes the appended lines through to the device.
+    /// Makes the appended lines durable, as `fsync` does for a file.
     ///
     /// # Errors
     /// If the system cannot do so.
@@ -110,7 +110,8 @@ impl Medium for Appender {
     }
 }
 
-/// The system error without file and operation, which log errors state themselves.
+/// Converts a file error to the plain system error. Errors of the log state file and operation
+/// themselves.
 fn system_error(error: FileError) -> io::Error {
     match error.io().raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
@@ -125,7 +126,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates a log file.
+    /// Creates a new, empty log file at `path`.
     ///
     /// # Errors
     /// If the file exists or cannot be created.
@@ -149,7 +150,7 @@ impl LogWriter {
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// A writer on any medium; errors name `path`.
+    /// Makes a writer that appends lines to `medium`; its errors name `path` as the log.
     pub fn on(medium: Box<dyn Medium>, path: &Path) -> LogWriter {
         LogWriter {
             medium,
@@ -157,7 +158,7 @@ impl LogWriter {
         }
     }
 
-    /// Appends a line.
+    /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file.
     ///
     /// # Errors
     /// If the line cannot be written.
@@ -180,19 +181,19 @@ pub enum LogError {
     /// The file cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// The operation that failed.
+        /// The operation on the log that failed, such as "reading".
         what: &'static str,
         /// Path of the log.
         path: PathBuf,
-        /// The error of the system.
+        /// The I/O error of the operating system.
         source: io::Error,
     },
-    /// A line is not valid in this format.
+    /// A complete line of the log is not valid in the log format.
     #[error("line {line} is not a line of a minimization log: {why}")]
     Malformed {
-        /// Number of the line.
+        /// Number of the invalid line, counted from 1.
         line: u64,
-        /// What is wrong with the line.
+        /// Message that says what is wrong with the invalid line.
         why: String,
     },
     /// The log was written in another version of the format.
@@ -201,31 +202,31 @@ pub enum LogError {
         crate::log::VERSION
     )]
     Version {
-        /// Version of the log.
+        /// Version of the format that the log states.
         found: u32,
     },
     /// The log has no complete line.
     #[error("the log is empty")]
     Empty,
-    /// The log belongs to another minimization.
+    /// The log belongs to another minimization, for example to one of another input.
     #[error("the log was written with another {what}")]
     Mismatch {
-        /// What differs: `input`, `search`, `target`, `key`, `test`, `call`, `cache` or
-        /// `difference`.
+        /// Part of the start line that differs, such as `input`, `search`, `target` or `key`.
         what: &'static str,
     },
-    /// A line does not follow from earlier lines.
+    /// A line does not follow from earlier lines: the same search would have written another line.
     #[error("line {line} of the log is inconsistent: {why}")]
     Disagrees {
-        /// Number of the first such line.
+        /// Number of the first inconsistent line, counted from 1.
         line: u64,
-        /// What is inconsistent.
+        /// Message that says what is inconsistent.
         why: String,
     },
 }
 
 impl LogError {
-    /// Makes a log error of an I/O error: `what` is the operation ("reading") on the log at `path`.
+    /// Returns a function that turns an I/O error into a log error. `what` names the failed
+    /// operation ("reading"), `path` the log.
     pub fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {
         let path = path.to_owned();
         move |source| LogError::Io { what, path, source }

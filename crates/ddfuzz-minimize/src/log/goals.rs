@@ -32,8 +32,8 @@ pub struct CoverageRecord {
 }
 
 impl CoverageRecord {
-    /// Whether both records require the same coverage of the same build; `besides` may differ from
-    /// run to run.
+    /// Checks whether both records require the same coverage of the same build of the target.
+    /// Ignores `besides` (features tolerated in addition), which differs from run to run.
     pub fn same_coverage(&self, other: &CoverageRecord) -> bool {
         *self
             == CoverageRecord {
@@ -43,19 +43,20 @@ impl CoverageRecord {
     }
 }
 
-/// An ascending set of numbers. In JSON it is base64 of the differences between them, the first
-/// from 0. Each difference is written in groups of 7 bits, lowest first; the high bit is set if
-/// another group follows.
+/// A set of coverage feature numbers in ascending order. In JSON it is base64 of the differences
+/// between them, the first from 0. Each difference is written in groups of 7 bits, lowest first;
+/// the high bit is set if another group follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<u32>);
 
 impl Numbers {
-    /// Whether the set is empty.
+    /// Checks whether the set has no feature numbers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The binary form of the set: the differences between its numbers.
+    /// Encodes the set as the differences between its numbers, each in groups of 7 bits, lowest
+    /// first.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len());
         let mut last = 0;
@@ -71,7 +72,8 @@ impl Numbers {
         bytes
     }
 
-    /// Decodes the binary form of a set. `Err` explains why the bytes are invalid.
+    /// Decodes a set from the differences between its numbers, each in groups of 7 bits. `Err`
+    /// explains why the bytes are invalid.
     fn from_bytes(bytes: &[u8]) -> Result<Numbers, &'static str> {
         let mut numbers = Vec::new();
         let (mut last, mut rest, mut shift) = (0_u64, 0_u64, 0_u32);
@@ -138,7 +140,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The mode of `dd` that reaches this goal.
+    /// Returns the mode (maximize or isolate) in which the search `dd` reaches this goal.
     pub fn mode(self) -> Mode {
         match self {
             Goal::Maximize => Mode::Maximize,
@@ -195,7 +197,8 @@ pub struct DifferenceRecord {
 }
 
 impl DifferenceRecord {
-    /// Whether both records describe the same search of the same inputs; paths may differ.
+    /// Checks whether both records describe the same `diff` or `max` search of the same inputs; the
+    /// paths of the inputs may differ.
     pub fn same_search(&self, other: &DifferenceRecord) -> bool {
         let without_path = |record: &DifferenceRecord| DifferenceRecord {
             passing: record.passing.clone().map(|passing| PassingRecord {

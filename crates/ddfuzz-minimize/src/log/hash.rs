@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{borrow::Cow, fs::File, io, path::Path};
 
-/// The blake3 hash of a text, written as 64 hex digits.
+/// The blake3 hash of a byte string, such as a candidate, written as 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash(blake3::Hash);
 
@@ -29,19 +29,19 @@ impl ContentHash {
         Ok(ContentHash(hasher.finalize()))
     }
 
-    /// Makes a hash of its 32 bytes.
+    /// Wraps 32 bytes that already are a blake3 hash; hashes nothing.
     pub fn from_bytes(bytes: [u8; 32]) -> ContentHash {
         ContentHash(blake3::Hash::from_bytes(bytes))
     }
 
-    /// The first 8 bytes of the hash.
+    /// Returns the first 8 bytes of the hash.
     pub fn short(self) -> ShortHash {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0.as_bytes()[..8]);
         ShortHash(bytes)
     }
 
-    /// The first 16 bytes of the hash, by which the content cache identifies the text.
+    /// Returns the first 16 bytes of the hash, by which the content cache identifies a text.
     pub fn text_id(self) -> TextId {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.0.as_bytes()[..16]);

@@ -12,7 +12,7 @@ use crate::log::{
 };
 use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
 
-/// Version of the log format.
+/// Version of the log format that this code writes and reads.
 pub const VERSION: u32 = 1;
 
 /// One line of the log.
@@ -31,7 +31,7 @@ pub enum Line {
     End(EndLine),
 }
 
-/// A start line with its version as the first field.
+/// JSON form of a log's start line, with the format version `v` as the first field.
 #[derive(Serialize)]
 struct Versioned<'a> {
     v: u32,
@@ -40,7 +40,7 @@ struct Versioned<'a> {
 }
 
 impl Line {
-    /// The line as JSON, followed by a newline.
+    /// Returns the log line as JSON, followed by a newline.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut json = match self {
             Line::Start(start) => serde_json::to_vec(&Versioned {
@@ -53,7 +53,8 @@ impl Line {
         Ok(json)
     }
 
-    /// Kind of the line, as in its JSON field `kind`.
+    /// Returns the kind of the line (`start`, `test`, `check`, `reduce` or `end`), as in its JSON
+    /// field `kind`.
     pub fn kind(&self) -> &'static str {
         match self {
             Line::Start(_) => "start",
@@ -141,8 +142,8 @@ pub struct StartLine {
 }
 
 impl StartLine {
-    /// The start line of a minimization of `input` with the search of this name. Optional fields
-    /// are absent.
+    /// Makes the start line for the log of a minimization of `input` by the search named `search`.
+    /// Optional fields are absent.
     pub fn new(
         input: &[u8],
         search: &str,
@@ -240,7 +241,8 @@ pub struct TestLine {
 }
 
 impl TestLine {
-    /// Whether the outcome of the test is FAIL.
+    /// Checks whether the outcome of this logged test is FAIL, which means that its candidate kept
+    /// the failure.
     pub fn has_failed(&self) -> bool {
         self.outcome == Outcome::Fail
     }

@@ -21,7 +21,7 @@ pub use lines::{
     StartLine, TestLine, TestRecord, VERSION, What,
 };
 
-/// The JSON schema of one line of the log.
+/// Returns the JSON schema of one line of the minimization log.
 pub fn schema() -> Value {
     schema_for!(Line).to_value()
 }

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::question::{Manner, Question};
 use crate::{Answer, Slip};
 
-/// State of a job whose answer is needed.
+/// State of a job (the run of one text by a worker) whose answer is needed.
 #[derive(Debug)]
 enum JobState {
     /// The job waits in the queue or runs.
@@ -24,8 +24,8 @@ pub(super) struct Jobs {
     expected: HashMap<u64, JobState>,
     /// Running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of jobs that were given up last. They are needed soon if only the prediction was
-    /// wrong and the best has not changed.
+    /// Answers of the jobs that were given up last, by question. They are needed soon if only the
+    /// prediction was wrong and the best has not changed.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
     ran: u64,
@@ -33,7 +33,8 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Assigns a job number to a question, and returns whether the question needs a new run.
+    /// Assigns a job number to a question. The flag is `true` if a worker has to run it, and
+    /// `false` if an earlier job has run or is running it.
     pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
@@ -55,7 +56,7 @@ impl Jobs {
         }
     }
 
-    /// Records the answer of a worker to a job.
+    /// Records the answer of a worker to a job; `None` means that the oracle failed.
     pub fn record_answer(&mut self, id: u64, answer: Option<Answer>) {
         self.ran += u64::from(answer.is_some());
         match (self.expected.get_mut(&id), self.given_up.remove(&id)) {
@@ -66,7 +67,7 @@ impl Jobs {
     }
 
     /// Takes the answer of a job. `None` means that it has no answer yet, `Some(None)` that it will
-    /// never have one.
+    /// never have one, because the oracle failed or the job was given up.
     pub fn collect(&mut self, id: u64) -> Option<Option<Answer>> {
         match self.expected.remove(&id) {
             Some(JobState::Done(answer)) => {
@@ -81,7 +82,7 @@ impl Jobs {
         }
     }
 
-    /// Whether the answer of a job is known and makes later predictions wrong.
+    /// Checks whether the answer of a job is known and makes later predictions wrong.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -111,13 +112,14 @@ impl Jobs {
             .retain(|_, state| matches!(state, JobState::Done(_)));
     }
 
-    /// Whether a given-up job is still running.
+    /// Checks whether any job whose answer is no longer needed is still running.
     pub fn is_running(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    /// Keeps the answer of a given-up job for later, or only its slip if it has one. A question
-    /// with a slip is run again when it is due, so that the crash belongs to that test.
+    /// Keeps the answer of a given-up job for later, or only its slip (a crash of another bug) if
+    /// it has one. A question with a slip is run again when it is due, so that the crash belongs to
+    /// that test.
     fn keep_answer(&mut self, question: Question, answer: Option<Answer>) {
         let Some(mut answer) = answer else { return };
         match answer.slip.take() {
@@ -127,18 +129,19 @@ impl Jobs {
         }
     }
 
-    /// Takes the slips in answers of given-up jobs since the last call.
+    /// Takes the slips (crashes of other bugs) that given-up jobs have found since the last call.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }
 
-    /// Number of runs whose answers were not used.
+    /// Returns the number of runs by workers whose answers were not used.
     pub fn wasted(&self) -> u64 {
         self.ran - self.used
     }
 }
 
-/// Whether the answer holds whenever the question is asked; checks are run again each time.
+/// Checks whether one answer holds each time the question is asked: `true` for tests of a text,
+/// `false` for checks, which are run again each time.
 fn repeats(question: Question) -> bool {
     question.text.is_some()
 }
@@ -146,13 +149,13 @@ fn repeats(question: Question) -> bool {
 /// A text that a worker has to run.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Number of the job.
+    /// Number of the job, by which its answer is found.
     pub id: u64,
-    /// Number of the forecast that predicted the job.
+    /// Number of the forecast (a series of predicted questions) that the job belongs to.
     pub forecast: u64,
     pub manner: Manner,
     pub text: Vec<u8>,
-    /// Learned time limit of the run.
+    /// Learned time limit of the run; `None` if none is learned.
     pub limit: Option<TimeLimit>,
 }
 
@@ -160,8 +163,8 @@ pub(super) struct Job {
 struct QueueState {
     jobs: VecDeque<Job>,
     forecast: u64,
-    /// Whether an outcome made the rest of this forecast wrong, so that its waiting jobs must not
-    /// run.
+    /// Whether an outcome made the rest of the present forecast (series of predicted questions)
+    /// wrong, so that its waiting jobs must not run.
     invalid: bool,
     closed: bool,
     /// Learned time limit of jobs that are added from now on.
@@ -177,7 +180,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds a job to the present forecast.
+    /// Adds a job to the end of the queue, as part of the present forecast (series of predicted
+    /// questions), and wakes a worker.
     pub fn push(&self, id: u64, manner: Manner, text: Vec<u8>) {
         let mut state = self.lock();
         let (forecast, limit) = (state.forecast, state.limit);
@@ -192,12 +196,13 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Sets the time limit of jobs that are added from now on.
+    /// Sets the learned time limit of jobs that are added to the queue from now on.
     pub fn limit_time(&self, learned: TimeLimit) {
         self.lock().limit = Some(learned);
     }
 
-    /// Waits for a job; `None` after the queue was closed.
+    /// Removes the next job from the queue for a worker, and waits if there is none. `None` after
+    /// the queue was closed.
     pub fn take(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -214,14 +219,15 @@ impl Queue {
         }
     }
 
-    /// Marks a forecast as wrong after an unexpected outcome. Its waiting jobs stay in the queue
-    /// until they are withdrawn, but no worker takes them.
+    /// Marks a forecast (series of predicted questions) as wrong after an unexpected outcome. Its
+    /// waiting jobs stay in the queue until they are withdrawn, but no worker takes them.
     pub fn invalidate(&self, forecast: u64) {
         let mut state = self.lock();
         state.invalid |= state.forecast == forecast;
     }
 
-    /// Takes back all waiting jobs and begins a new forecast. Returns the numbers of the jobs.
+    /// Takes back all waiting jobs and begins a new forecast (series of predicted questions).
+    /// Returns the numbers of the jobs.
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;

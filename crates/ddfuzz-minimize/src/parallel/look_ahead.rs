@@ -5,13 +5,14 @@ use ddfuzz_delta::{Outcome, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Number of recent tests whose median cost decides.
+/// Number of recent tests whose median wall time decides whether tests are run ahead.
 const LAST: usize = 9;
-/// With fewer tests than this, a test must cost [`SURELY`] times as much to be run ahead.
+/// With fewer measured tests than this, a test must take [`SURELY`] times as long to be run ahead.
 const FEW: usize = 3;
 const SURELY: u32 = 10;
 
-/// The wall times of recent tests, separately for fresh processes.
+/// Decides by the wall times of recent tests whether tests are run ahead; tests in fresh processes
+/// are kept apart.
 #[derive(Debug)]
 pub(super) struct TestCost {
     worth: Duration,
@@ -22,7 +23,8 @@ pub(super) struct TestCost {
 }
 
 impl TestCost {
-    /// A cost model in which running ahead is worthwhile for tests that take at least `worth`.
+    /// Makes a cost model in which running ahead is worthwhile for tests whose median wall time is
+    /// at least `worth`.
     pub fn new(worth: Duration) -> TestCost {
         TestCost {
             worth,
@@ -32,7 +34,7 @@ impl TestCost {
         }
     }
 
-    /// Records the wall time of a test.
+    /// Records the wall time of a test; `fresh` says that it ran in a fresh process.
     pub fn note(&mut self, fresh: bool, cost: Duration) {
         let costs = match fresh {
             true => &mut self.fresh,
@@ -44,9 +46,9 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Whether tests should be run ahead now. Once begun, running ahead continues down to half the
-    /// cost, because each beginning takes a clone of the search. A single slow test is no reason to
-    /// begin, because it may have waited for a processor.
+    /// Checks whether tests should be run ahead now. Once begun, running ahead continues down to
+    /// half the cost, because each beginning takes a clone of the search. A single slow test is no
+    /// reason to begin, because it may have waited for a processor.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,
@@ -63,25 +65,26 @@ impl TestCost {
     }
 }
 
-/// The next prediction may begin after this many times the duration of the last one.
+/// A prediction of tests may begin after this many times the duration of the last prediction.
 const TIMES: u32 = 8;
 
-/// The duration of predictions. A prediction begins with a clone of the search, which may take as
-/// long as the search so far. If predictions are often wrong, cloning takes more time than workers
-/// save, so tests are then run one after another for a while.
+/// Measures the duration of predictions, and limits how often they begin. A prediction begins with
+/// a clone of the search, which may take as long as the search so far. If predictions are often
+/// wrong, cloning takes more time than workers save, so tests are then run one after another for a
+/// while.
 #[derive(Debug, Default)]
 pub(super) struct LookAheadCost {
     last: Option<(Instant, Duration)>,
 }
 
 impl LookAheadCost {
-    /// Whether enough time has passed since the last prediction.
+    /// Checks whether enough time has passed since the last prediction to begin another one.
     pub fn allows_next(&self) -> bool {
         self.last
             .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
     }
 
-    /// Makes a prediction and records its duration.
+    /// Calls `look`, which makes a prediction, and records its duration.
     pub fn measure<T>(&mut self, look: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let seen = look();
@@ -90,8 +93,9 @@ impl LookAheadCost {
     }
 }
 
-/// Predicts the outcome of a candidate that does not fail, from the last eight outcomes of its
-/// rule. Only `dd-plus` distinguishes PASS from UNRESOLVED.
+/// Predicts the outcome of a candidate that does not fail, from the last eight outcomes of
+/// candidates that the same rule of the search made. Only `dd-plus` distinguishes PASS from
+/// UNRESOLVED.
 #[derive(Debug, Default)]
 pub(super) struct OutcomePrediction {
     /// For each rule its recent outcomes, one bit each, set for UNRESOLVED; the last one is the
@@ -109,7 +113,8 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// The likely outcome of a candidate of this rule: PASS or UNRESOLVED.
+    /// Returns the likely outcome of a candidate that this rule of the search made: PASS or
+    /// UNRESOLVED.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,

@@ -32,7 +32,7 @@ pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Syn
 /// takes.
 const WORTH: Duration = Duration::from_micros(200);
 
-/// The workers of one minimization.
+/// The worker threads of one minimization: their number, and how they get their oracles.
 pub struct Workers<'a> {
     first: Mutex<BoxedOracle<'a>>,
     make: &'a MakeOracle<'a>,
@@ -41,9 +41,10 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// A pool of `jobs` workers; a single worker runs nothing ahead. `first` answers alone while
-    /// tests are cheap, and later is the oracle of the first worker. Other workers make their
-    /// oracles by `make`; a worker that fails to do so is missing, which is no error.
+    /// Describes `jobs` worker threads, which are started later; a single one runs nothing ahead.
+    /// `first` answers alone while tests are cheap, and later is the oracle of the first worker.
+    /// Other workers make their oracles by `make`; a worker that fails to do so is missing, which
+    /// is no error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),

@@ -18,10 +18,10 @@ use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
 use crate::{Answer, Oracle, OracleError, Slip};
 
-/// Number of jobs per worker that are handed out ahead.
+/// Number of jobs (runs of predicted tests) per worker that are handed out ahead.
 const AHEAD: usize = 2;
 
-/// The predicted questions, and the jobs that run them.
+/// A series of predicted questions of the minimization, and the jobs of workers that run them.
 struct Forecast {
     continuation: Continuation,
     jobs: VecDeque<(Question, u64)>,
@@ -44,7 +44,7 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
 }
 
 impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
-    /// A pool whose threads are started in `scope` when they are needed.
+    /// Makes a pool without workers; their threads are started in `scope` when they are needed.
     pub fn new(
         scope: &'scope Scope<'scope, 'env>,
         workers: &'env Workers<'o>,
@@ -67,8 +67,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker if allowed. Workers are started one at a time, so that a short
-    /// minimization does not start many targets.
+    /// Starts one more worker thread, up to the requested number. Workers are started one at a
+    /// time, so that a short minimization does not start many targets.
     fn start_worker(&mut self) {
         if self.started == self.workers.jobs {
             return;
@@ -118,7 +118,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Hands out predicted questions until `room` jobs are under way.
+    /// Gives predicted questions to the workers until `room` jobs wait or run.
     fn look_ahead(&mut self, progress: &Progress, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -143,14 +143,16 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Number of the job that answers this question, if the question was predicted.
+    /// Returns the number of the job that runs this question; `None` if it is not the next
+    /// predicted one.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
     }
 
-    /// Waits for the answer of a job; `None` if there will be none.
+    /// Waits for the answer of a job; `None` if there will be none, because the oracle or its
+    /// worker failed.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {
@@ -163,8 +165,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers the question that is due by a job, and hands out further jobs. `None` if no job can
-    /// answer it.
+    /// Answers `question`, which is due, by a worker's job, and gives predicted questions to
+    /// workers. `None` if no job can answer it.
     fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
@@ -187,13 +189,15 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         self.wait(id)
     }
 
-    /// Locks the first oracle, waiting while its worker uses it.
+    /// Locks the oracle that the first worker shares with the caller's thread, and waits while the
+    /// worker uses it.
     fn first_oracle(&self) -> MutexGuard<'env, BoxedOracle<'o>> {
         let first = self.workers.first.lock();
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers the question that is due by the first oracle, in the caller's thread.
+    /// Answers the question that is due by the first worker's oracle, but in the caller's thread;
+    /// `None` if no question is due.
     fn in_this_thread(
         &mut self,
         progress: &Progress,
@@ -291,7 +295,7 @@ impl Drop for WorkerPool<'_, '_, '_> {
     }
 }
 
-/// A message from a worker.
+/// A message from a worker thread to the pool.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
     /// A job has ended; `answer` is `None` if the oracle failed.
@@ -309,10 +313,10 @@ pub(super) enum WorkerReport {
 
 /// Where a worker gets its oracle.
 pub(super) enum OracleSource<'a, 'o> {
-    /// It shares the first oracle, which also answers in the caller's thread.
+    /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
-    /// It makes and drops an oracle in its own thread, because processes may be bound to the thread
-    /// that started them.
+    /// The worker makes and drops an oracle in its own thread, because processes may be bound to
+    /// the thread that started them.
     Made(&'a MakeOracle<'o>),
 }
 
@@ -346,15 +350,15 @@ impl WorkerOracle<'_, '_> {
 }
 
 impl Job {
-    /// Runs the text of the job.
+    /// Runs the text of the job with `oracle`, in the thread of a worker.
     fn run(&self, oracle: &mut dyn Oracle) -> Result<Answer, OracleError> {
         let (answer, _) = self.manner.put(oracle, &self.text)?;
         Ok(answer)
     }
 }
 
-/// Runs jobs until the queue is closed or the oracle fails. After a failure, the first oracle
-/// answers the question.
+/// Does the work of one worker thread: runs jobs until the queue is closed or the oracle fails.
+/// After a failure, the first oracle answers the question.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {

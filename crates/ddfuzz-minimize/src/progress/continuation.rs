@@ -11,15 +11,17 @@ use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Largest number of predicted tests of the proof.
+/// Largest number of tests of the proof of minimality (removals of single bytes) that are
+/// predicted.
 const PROOFS: usize = 1024;
-/// Number of consecutive tests with known outcomes after which the prediction pauses.
+/// Number of consecutive candidates with known outcomes after which a prediction pauses.
 const KNOWN: usize = 256;
-/// Number of assumed outcomes that are kept in any case.
+/// Number of the latest assumed outcomes that are always kept; older ones may be forgotten.
 const MOST_ASSUMED: usize = 4096;
 
 impl Progress {
-    /// The text that is due, and how to run it. Call [`next_step`](Progress::next_step) first.
+    /// Returns the text to run next, and how to run it; `None` if no run is due. Call
+    /// [`next_step`](Progress::next_step) first.
     pub fn due(&self) -> Option<(Manner, &[u8])> {
         let texts = &self.texts;
         Some(match self.stage {
@@ -34,7 +36,7 @@ impl Progress {
         })
     }
 
-    /// The question that is due.
+    /// Returns the next question to the oracle; `None` if no run is due.
     pub fn question(&self) -> Option<Question> {
         let (manner, _) = self.due()?;
         let text = match manner {
@@ -44,7 +46,8 @@ impl Progress {
         Some(Question { manner, text })
     }
 
-    /// The predicted questions, beginning with the one that is due.
+    /// Starts a prediction of the questions to the oracle, beginning with the one that is due. It
+    /// assumes that no test fails.
     pub fn continuation(&self) -> Continuation {
         let caching = self.texts.caching();
         let mut continuation = Continuation {
@@ -96,27 +99,28 @@ impl Progress {
     }
 }
 
-/// Predicted questions of a minimization as long as no test fails: a copy of the state that
+/// Predicts the questions of a minimization as long as no test fails, by a copy of its state that
 /// advances by itself. The caller compares each predicted question with the one that is due.
 pub(crate) struct Continuation {
-    /// Checks before the search, and confirmations of the original input after it.
+    /// Predicted checks: runs of the original and the empty input before the search, or
+    /// confirmations of the original input after it.
     checks: VecDeque<What>,
-    /// A clone of the search; `None` if the search has ended or has not begun.
+    /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Removals of single bytes that the proof tests, in reverse order.
+    /// Removals of single bytes that still have to be tested for the proof, in reverse order.
     open: Vec<Candidate>,
-    /// Number of confirmations of the best after the proof.
+    /// Number of predicted confirmations of the best after the proof.
     confirms: u64,
-    /// Number of runs of each candidate that does not fail.
+    /// Number of runs that each candidate takes if it does not fail.
     votes: u64,
-    /// Number of runs of the first candidate that were already made.
+    /// Number of runs of the first predicted candidate that were already made.
     cast: u64,
-    /// A question that has to be repeated.
+    /// The last predicted question, if it takes further runs because the input is flaky.
     again: Option<RepeatedQuestion>,
     assumed: AssumedOutcomes,
 }
 
-/// A question with the number of runs that are left.
+/// A predicted question that takes several runs, with the number of runs that are left.
 struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
@@ -124,9 +128,9 @@ struct RepeatedQuestion {
 }
 
 impl Continuation {
-    /// The next question that needs a run; its text is written into `text`. `None` if nothing more
-    /// can be predicted now. `likely` predicts the outcome of a candidate by its rule, and never
-    /// returns FAIL.
+    /// Returns the next predicted question that needs a run, and writes its text into `text`.
+    /// `None` if nothing more can be predicted now. `likely` predicts the outcome of a candidate by
+    /// its rule, and never returns FAIL.
     pub fn next(
         &mut self,
         texts: &CandidateTexts,
@@ -170,7 +174,8 @@ impl Continuation {
         None
     }
 
-    /// Plans as many repetitions of a question as a candidate that does not fail needs.
+    /// Returns `question` and plans its further runs: as many as a candidate needs to count as not
+    /// failing, more than one only if the input is flaky.
     fn several(&mut self, question: Question, text: &[u8]) -> Question {
         let left = self
             .votes

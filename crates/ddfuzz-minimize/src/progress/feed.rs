@@ -10,7 +10,8 @@ use crate::steadiness::{Baseline, judge};
 use crate::{CutOff, Process, SlipKeys};
 
 impl Progress {
-    /// Processes the next line. `Err` explains why the line does not follow from earlier lines.
+    /// Updates the state of the minimization by the next line of its log. `Err` explains why the
+    /// line does not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<(), String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
             // The log ended because of a budget, and was continued with a larger one.
@@ -79,9 +80,9 @@ impl Progress {
         Ok(())
     }
 
-    /// Returns the stage after the last confirmation. If the empty input fails only in some runs of
-    /// a script, there is no result. If the best failed in none of its confirmations, the original
-    /// input is confirmed in its place.
+    /// Returns the stage after the last run that confirms the result. If the empty input fails only
+    /// in some runs of a script, there is no result. If the best failed in none of its
+    /// confirmations, the original input is confirmed in its place.
     fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
         if self.by_script && self.empty_fails && !steady {
@@ -137,7 +138,7 @@ impl Progress {
         self.votes.shared |= check.process == Process::Shared;
     }
 
-    /// [`CutOff::Time`] if an earlier vote on the same question exceeded its time limit.
+    /// Returns [`CutOff::Time`] if an earlier run of the present candidate exceeded its time limit.
     fn cut_off_before(&self) -> Option<CutOff> {
         self.votes.cut_off.then_some(CutOff::Time)
     }
@@ -234,7 +235,7 @@ impl Progress {
     }
 }
 
-/// The hints for the search that a logged test contains.
+/// Converts the comparisons in the log line of a test to hints for the search.
 fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     let pair = |(left, right): &(Base64, Base64)| Comparison {
         left: left.0.clone(),
@@ -246,7 +247,8 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
-/// Checks that a logged end line is the one that follows from earlier lines.
+/// Checks that a logged end line is the one that follows from earlier lines. `Err` names the first
+/// difference.
 pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
     let mut tests = line.tests;
     tests.speculative = expected.tests.speculative;
@@ -265,7 +267,7 @@ pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> 
     }
 }
 
-/// Checks that a logged test is the one that the search asks for.
+/// Checks that a logged test is the one that the search asks for. `Err` names the first difference.
 pub(crate) fn agree(line: &TestLine, expected: &TestLine) -> Result<(), String> {
     let differs = [
         (line.i != expected.i, "index"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{FileError, folder};
 
-/// Number of bytes that are read at once when searching for the last line end.
+/// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
 /// An append-only file of lines. Each line is written by one `write`. If a writer was killed, the
@@ -18,9 +18,9 @@ const CHUNK: u64 = 64 * 1024;
 pub struct Appender {
     path: PathBuf,
     file: File,
-    /// Number of bytes in complete lines.
+    /// Number of bytes in the file's complete lines.
     len: u64,
-    /// Whether an incomplete line may follow the complete ones.
+    /// Whether an incomplete line, left by a failed write, may follow the complete lines.
     torn: bool,
 }
 
@@ -84,7 +84,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Writes all appended lines through to the device.
+    /// Writes all appended lines through to the storage device, so that they survive a power cut.
     ///
     /// # Errors
     /// If the system cannot do so.
@@ -94,23 +94,23 @@ impl Appender {
             .map_err(FileError::at("sync", &self.path))
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of bytes in the file.
+    /// Returns the number of bytes in the file.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the file has no line.
+    /// Returns whether the file has no line.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// Number of bytes up to and including the last line end of the file.
+/// Returns the number of bytes up to and including the last line end of the file.
 fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = vec![0; CHUNK as usize];

@@ -15,13 +15,15 @@ use crate::files::{FileError, folder};
 /// readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Whether a file of this name is a temporary file of this module.
+/// Returns whether a file name is that of a temporary file of an atomic write
+/// ([`TEMPORARY_PREFIX`]).
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
         .starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// Writes or replaces a file. Readers, and a power cut, see either all old bytes or all new ones.
+/// Writes or replaces a file atomically: readers, and a power cut, see either all old bytes or all
+/// new ones.
 ///
 /// # Errors
 /// If a step fails; the old file is then unchanged, and no temporary file remains.
@@ -29,7 +31,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
 
-/// Like [`write()`], and makes the file executable.
+/// Writes or replaces an executable file atomically, like [`write()`].
 ///
 /// # Errors
 /// As [`write()`].
@@ -45,7 +47,7 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o666)
 }
 
-/// Like [`create_new`], and makes the file executable.
+/// Writes a new executable file atomically; an existing file is never replaced.
 ///
 /// # Errors
 /// As [`create_new`].
@@ -53,7 +55,8 @@ pub fn create_new_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o777)
 }
 
-/// Like [`create_new`], for content that does not fit into memory: `fill` writes the bytes.
+/// Writes a new file atomically, for content that does not fit into memory: `fill` writes the bytes
+/// into the file. An existing file is never replaced.
 ///
 /// # Errors
 /// As [`create_new`], and errors of `fill`; no file is created then.

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Bytes that are a base64 string with padding in JSON.
+/// Bytes that are stored in JSON as a base64 string with padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base64(pub Vec<u8>);
 
 impl Base64 {
-    /// The base64 string.
+    /// Returns the bytes as a base64 string with padding.
     pub fn text(&self) -> String {
         STANDARD.encode(&self.0)
     }
@@ -44,8 +44,8 @@ impl JsonSchema for Base64 {
     }
 }
 
-/// An argument, variable or path. In JSON it is a string if it is UTF-8, else `{"base64": …}`, so
-/// that no byte is lost.
+/// A command-line argument, environment variable or path. In JSON it is a string if it is UTF-8,
+/// else `{"base64": …}`, so that no byte is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OsText(pub OsString);
 

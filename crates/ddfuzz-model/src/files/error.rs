@@ -13,8 +13,8 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Adds the operation `doing` ("read", "lock") and the path to an [`io::Error`], for use with
-    /// `map_err`.
+    /// Returns a closure for `map_err` that adds the operation `doing` ("read", "lock") and the
+    /// path to an [`io::Error`].
     pub fn at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
         move |source| FileError {
             doing,
@@ -23,17 +23,18 @@ impl FileError {
         }
     }
 
-    /// Path of the file.
+    /// Returns the path of the file or folder on which the operation failed.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Error of the system.
+    /// Returns the error of the system.
     pub fn io(&self) -> &io::Error {
         &self.source
     }
 
-    /// Whether the device, or the user's quota on it, is full (`ENOSPC`, `EDQUOT`).
+    /// Returns whether the operation failed because the device, or the user's quota on it, is full
+    /// (`ENOSPC`, `EDQUOT`).
     pub fn is_full(&self) -> bool {
         matches!(
             self.source.kind(),
@@ -41,17 +42,18 @@ impl FileError {
         )
     }
 
-    /// Whether the file system is mounted read-only (`EROFS`).
+    /// Returns whether the operation failed because the file system is mounted read-only (`EROFS`).
     pub fn is_read_only(&self) -> bool {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Whether the file does not exist.
+    /// Returns whether the operation failed because the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Whether the file exists although it must not ([`super::atomic::create_new`]).
+    /// Returns whether the operation failed because the file exists although it must not
+    /// ([`super::atomic::create_new`]).
     pub fn is_existing(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }

@@ -4,7 +4,8 @@ use std::{fs, fs::File, io, path::Path};
 
 use crate::files::FileError;
 
-/// Writes the entries of the folder (new names, renames) through to the device.
+/// Syncs the folder: writes its list of names (new files, renames) through to the storage device,
+/// so that it survives a power cut.
 ///
 /// # Errors
 /// If the folder cannot be opened or synced.
@@ -16,7 +17,8 @@ pub fn sync(folder: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Creates the folder and all missing parents, and syncs each into its parent.
+/// Creates the folder and all missing parents, and syncs the parents, so that the new folders
+/// survive a power cut.
 ///
 /// # Errors
 /// If a folder cannot be created, for example because a file has its name.
@@ -33,7 +35,7 @@ pub fn create_all(folder: &Path) -> Result<(), FileError> {
     }
 }
 
-/// The folder that contains `path`; `.` for a bare file name.
+/// Returns the folder that contains `path`: `.` for a bare file name, `path` itself for the root.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::FileError;
 
-/// Why a lock was not acquired.
+/// Error: a lock was not acquired, and why.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds the lock.

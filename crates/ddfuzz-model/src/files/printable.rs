@@ -1,7 +1,7 @@
 //! Makes text of unknown origin harmless for terminals and readers.
 
-/// Escapes control and format characters, which could move the cursor or change the writing
-/// direction.
+/// Returns the text with control and invisible format characters escaped, because they could move a
+/// terminal's cursor or change the writing direction.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -14,7 +14,8 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Whether a character is a control character, changes the writing direction, or has no width.
+/// Returns whether a character is a control character, changes the writing direction, or has no
+/// width.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(

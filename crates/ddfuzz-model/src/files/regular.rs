@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Why a file was not read. The message does not name the path.
+/// Reason why a file was not read. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// No file has this name.
@@ -48,8 +48,8 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
     }
 }
 
-/// Opens a file that a directory listed as a regular one, and returns its metadata. If a fifo or
-/// device has replaced it, the function does not wait for it.
+/// Opens a regular file for reading and returns it with its metadata. It never waits: if a fifo or
+/// device has taken the file's place, that is an error.
 ///
 /// # Errors
 /// Any [`Unread`] except [`Unread::TooLarge`].
@@ -77,7 +77,8 @@ fn check(facts: &std::fs::Metadata, limit: u64) -> Result<(), Unread> {
     }
 }
 
-/// Describes a file that is not a regular one ("a directory"); `None` for a regular file.
+/// Returns a description of a file type that is not a regular file ("a directory", "a fifo");
+/// `None` for a regular file.
 pub fn special(kind: std::fs::FileType) -> Option<&'static str> {
     if kind.is_file() {
         None

@@ -10,8 +10,9 @@ use std::{fs, io};
 use crate::files::atomic::TEMPORARY_PREFIX;
 use crate::files::{FileError, folder};
 
-/// A new folder that is filled next to the folder it will replace. If it is dropped before, it is
-/// removed. If the process is killed, the next one for the same place removes it.
+/// A temporary folder that is filled next to the folder it will replace. If it is dropped before it
+/// has replaced that folder, it is removed. If the process is killed, the next process that stages
+/// a folder for the same path removes it.
 #[derive(Debug)]
 pub struct StagedFolder {
     place: PathBuf,
@@ -20,7 +21,8 @@ pub struct StagedFolder {
 }
 
 impl StagedFolder {
-    /// Creates an empty folder next to `place`, on the same file system.
+    /// Creates an empty temporary folder next to `place`, the path of the folder that it will
+    /// replace, on the same file system.
     ///
     /// # Errors
     /// If the folder cannot be created.
@@ -45,12 +47,12 @@ impl StagedFolder {
         })
     }
 
-    /// Path of the new folder while it is filled.
+    /// Returns the path of the temporary folder, where it is until it replaces the other folder.
     pub fn path(&self) -> &Path {
         &self.at
     }
 
-    /// Writes a file into the new folder, and creates missing parents of the file.
+    /// Writes a file into the temporary folder, and creates missing parents of the file.
     ///
     /// # Errors
     /// If the file cannot be written or exists already.
@@ -61,12 +63,12 @@ impl StagedFolder {
         file.write_all(bytes).map_err(FileError::at("write", &path))
     }
 
-    /// Moves the new folder to its place. A folder that is there already is moved to `aside`, which
-    /// must not exist. At every moment one of the two folders is in the place. Returns whether a
-    /// folder was replaced.
+    /// Moves the temporary folder to the path of the folder it replaces. That folder, if there is
+    /// one, is moved to `aside`, which must not exist. At every moment one of the two folders is at
+    /// the path. Returns whether a folder was replaced.
     ///
     /// # Errors
-    /// If a step fails; the place is then unchanged.
+    /// If a step fails; what is at the path is then unchanged.
     pub fn take_place(mut self, aside: &Path) -> Result<bool, FileError> {
         self.sync()?;
         let parent = folder::parent(&self.place);

@@ -13,7 +13,7 @@ use crate::{Kind, Status};
 /// Result of `ddfuzz check`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckResult {
-    /// The checked groups.
+    /// Results for the checked groups.
     pub groups: Vec<CheckedGroup>,
     /// Number of groups that no longer fail.
     pub fixed: u64,
@@ -39,7 +39,7 @@ pub struct CheckedGroup {
     pub kind: Kind,
     /// Recorded class of the crash, such as `segv`.
     pub class: String,
-    /// Recorded location of the crash in the user's code.
+    /// Recorded location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
     /// Verdict: fixed, same, other, flaky or cannot tell.
     pub status: Status,
@@ -47,19 +47,19 @@ pub struct CheckedGroup {
     pub why: Option<String>,
     /// Advice how to get a verdict; null if there is one.
     pub hint: Option<String>,
-    /// The current failure; null if the group no longer fails.
+    /// How a group's input fails now; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
-    /// The input that decided the verdict; for a fixed group, the smallest input.
+    /// The input whose run decided the verdict; for a fixed group, the smallest input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Number of inputs that were run.
+    /// Number of the group's inputs that were run.
     pub inputs: u64,
     /// Utility that the input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
 }
 
-/// Failure of an input with the current program.
+/// Failure of a group's input with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentFailure {
     /// Class of the crash, such as `segv`.
@@ -68,12 +68,13 @@ pub struct CurrentFailure {
     pub major: String,
     /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
-    /// Location of the crash in the user's code.
+    /// Location of the current crash in the user's code; null if unknown.
     pub frame: Option<String>,
 }
 
 impl CheckResult {
-    /// Adds a group and counts its verdict.
+    /// Adds a checked group to the result and counts its verdict (fixed, same, other, flaky or
+    /// cannot tell).
     pub fn add(&mut self, group: CheckedGroup) {
         match group.status {
             Status::Fixed => self.fixed += 1,
@@ -86,7 +87,8 @@ impl CheckResult {
     }
 }
 
-/// Formats the groups as a table of at most `width` characters, with a summary line.
+/// Formats the checked groups as a table of at most `width` characters (`None`: no limit), with a
+/// summary line.
 pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "STATUS", "KIND", "GROUP", "CLASS", "WHERE", "NOW", "FILE",

@@ -13,66 +13,75 @@ use ddfuzz_model::files::OsText;
 /// Result of `ddfuzz clean`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanResult {
-    /// Files found in the corpus.
+    /// Number and total size of the files found in the corpus.
     pub before: Amount,
-    /// Files kept, as written.
+    /// Number and total size of the kept files, as written.
     pub after: Amount,
     /// Number of edges that the corpus covers in every run; null if the target reports no coverage.
     pub edges_before: Option<u64>,
     /// Number of edges that the kept files cover in every run, measured after writing them.
     pub edges_after: Option<u64>,
-    /// Number of features (an edge with a range of hit counts) that the corpus covers in every run.
+    /// Number of features (an edge with a range of hit counts) that the corpus covers in every run;
+    /// null if the target reports no coverage.
     pub features_before: Option<u64>,
-    /// Number of features that the kept files cover in every run.
+    /// Number of features (an edge with a range of hit counts) that the kept files cover in every
+    /// run, measured after writing them.
     pub features_after: Option<u64>,
-    /// Number of features that the corpus covers in some runs only; other counts omit them.
+    /// Number of features that the corpus covers in some runs only; the other counts of features
+    /// omit them.
     pub flaky_features: u64,
-    /// Number of files kept because they cover flaky features most often.
+    /// Number of files kept because they most often cover features that are not covered in every
+    /// run.
     #[serde(default)]
     pub flaky_files: u64,
-    /// Coverage as counted by the target's libFuzzer; null if there is none or it was not asked.
+    /// Coverage as counted by the target's libFuzzer; null if the target has no libFuzzer or the
+    /// user did not ask for the count.
     #[serde(default)]
     pub libfuzzer: Option<LibFuzzerCounts>,
-    /// Effect of each step of the cleanup, in order.
+    /// Numbers of files and bytes that each step of the cleanup removed, in order.
     pub steps: Vec<Step>,
-    /// Number of files with the same content as another file.
+    /// Number of files in the corpus with the same content as another file.
     pub duplicates: u64,
-    /// Number of different inputs that crashed, including flaky ones.
+    /// Number of different inputs of the corpus that crashed, including those that crash in some
+    /// runs only.
     pub crashes: u64,
-    /// Number of different inputs over the time limit.
+    /// Number of different inputs of the corpus that exceeded the time limit.
     pub hangs: u64,
-    /// Number of different inputs over the memory limit.
+    /// Number of different inputs of the corpus that exceeded the memory limit.
     pub ooms: u64,
     /// Number of bytes that trimming removed from the kept files.
     pub trimmed_bytes: u64,
-    /// The kept files, sorted by the size and name of their content.
+    /// The kept files, sorted by size and hash of their content.
     pub kept: Vec<KeptFile>,
     /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
     pub groups: Vec<CleanGroup>,
-    /// Quality of the chosen subset.
+    /// Weight of the chosen subset and a lower bound of it; null if no subset was chosen.
     pub cover: Option<Cover>,
-    /// Features that the kept files should cover, but did not when run again.
+    /// Coverage features that the kept files should cover, but did not when they were run again.
     pub missing: Vec<LostFeature>,
-    /// Features that the kept files cover in every run, but no run of the corpus covered.
+    /// Coverage features that the kept files cover in every run, but no run of the corpus covered.
     #[serde(default)]
     pub gained: Vec<GainedFeature>,
-    /// Some of the files that could not be read.
+    /// Examples of the files that could not be read or were too long, each with the reason.
     pub unread: Vec<UnreadFile>,
-    /// Sizes and run times of all inputs that ended normally and of the kept files.
+    /// Distributions of the sizes and run times of all inputs that ended normally, and of the kept
+    /// files.
     pub spread: Option<Distributions>,
     /// Number of runs of the target on inputs of the corpus.
     pub runs: u64,
-    /// Number of runs of the target for trimming.
+    /// Number of runs of the target on candidates for trimming (kept files with some bytes
+    /// removed).
     pub trim_runs: u64,
-    /// Number of inputs whose coverage was known from the journal of an earlier cleanup.
+    /// Number of inputs whose coverage was known from the journal of an earlier cleanup, without a
+    /// run.
     pub known: u64,
     /// Maximum size of an input, in bytes; longer files were left out.
     pub max_len: u64,
-    /// Way of execution.
+    /// Way in which the target was run: fork server, `execve` and so on.
     pub exec: Option<Way>,
-    /// Paths of the corpus.
+    /// Paths of the corpus as given: files and directories.
     pub corpus: Vec<OsText>,
-    /// Directory of the kept files.
+    /// Directory to which the kept files were written.
     pub out: OsText,
     /// Existing corpus to which the kept files add coverage (`--onto`).
     #[serde(default)]
@@ -83,13 +92,14 @@ pub struct CleanResult {
     /// Whether the kept files also replaced the corpus (`--in-place`).
     #[serde(default)]
     pub in_place: bool,
-    /// Where the old corpus was moved when it was replaced.
+    /// Path to which the old corpus was moved when the kept files replaced it; null if they did
+    /// not.
     pub old: Option<OsText>,
     /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
 }
 
-/// Effect of one step of the cleanup.
+/// Number of files and bytes that one step of a corpus cleanup removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Name of the step.
@@ -100,7 +110,7 @@ pub struct Step {
     pub bytes: u64,
 }
 
-/// Name of a step of the cleanup.
+/// Name of a step of a corpus cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {
@@ -108,7 +118,7 @@ pub enum StepName {
     Duplicates,
     /// Removes files that cannot be read.
     Unreadable,
-    /// Removes files longer than the maximum size.
+    /// Removes files longer than the maximum size of an input (`max_len`).
     Oversized,
     /// Moves crashing inputs to the output directory.
     Crashes,
@@ -116,16 +126,16 @@ pub enum StepName {
     Hangs,
     /// Moves inputs over the memory limit to the output directory.
     Ooms,
-    /// Removes files whose features other kept files cover.
+    /// Removes files whose coverage features (edges with hit counts) other kept files cover.
     Subset,
-    /// Removes files whose features the corpus of `--onto` covers.
+    /// Removes files whose coverage features (edges with hit counts) the corpus of `--onto` covers.
     Onto,
-    /// Removes bytes that a kept file does not need for its features.
+    /// Removes bytes that a kept file does not need to cover its features (edges with hit counts).
     Trimming,
 }
 
 impl StepName {
-    /// Returns the step's label in the table.
+    /// Returns the step's label in the table of steps for people.
     pub fn text(self) -> &'static str {
         match self {
             StepName::Duplicates => "duplicates",
@@ -148,19 +158,21 @@ pub struct KeptFile {
     pub file: OsText,
     /// Path of the original file in the corpus.
     pub from: OsText,
-    /// The blake3 hash of the original file, in hex digits.
+    /// The blake3 hash of the original file's content, in hex digits.
     pub content: String,
     /// Reason for keeping the file.
     pub why: String,
     /// Size of the written file, in bytes.
     pub size: u64,
-    /// Size before trimming, in bytes.
+    /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Time of a run, in µs: CPU time, or the share of the wall time if many runs share a process.
+    /// Time of a run on the file, in µs: CPU time, or the share of the wall time if many runs share
+    /// a process.
     pub us: u64,
-    /// Number of features that the file covers.
+    /// Number of features (an edge with a range of hit counts) that the file covers.
     pub features: u64,
-    /// Number of features that no other file of the whole corpus covers.
+    /// Number of features (an edge with a range of hit counts) that no other file of the whole
+    /// corpus covers.
     pub only_here: u64,
     /// Minimality that trimming has proved, such as `1-minimal`; null if the file was not trimmed.
     pub claim: Option<String>,
@@ -175,14 +187,16 @@ pub struct CleanGroup {
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Number of corpus inputs in the group; 0 if only candidates of trimming fail so.
+    /// Number of corpus inputs in the group; 0 if only candidates that trimming tried fail in this
+    /// way.
     pub count: u64,
 }
 
-/// Quality of the chosen subset, as an optimization result.
+/// Weight of the chosen subset of a corpus, and how near it is to the least possible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cover {
-    /// Total weight of the chosen files (docs: "The subset").
+    /// Total weight of the chosen files. A file weighs (its bytes + a fixed price) × a factor for
+    /// slow runs.
     pub weight: u64,
     /// Lower bound: every subset with the same coverage has at least this weight.
     pub lower_bound: u64,
@@ -191,7 +205,7 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Returns by how many percent the weight exceeds the lower bound.
+    /// Returns by how many percent the weight of the chosen subset exceeds the lower bound.
     pub fn gap_percent(&self) -> f64 {
         match self.lower_bound {
             0 => 0.0,
@@ -209,12 +223,13 @@ pub struct LibFuzzerCounts {
     pub after: Option<LibFuzzerCoverage>,
     /// Number of files that libFuzzer's own merge added so that the kept files count no less.
     pub added: u64,
-    /// Reason why libFuzzer could not count or merge.
+    /// Reason why libFuzzer could not count or merge; null if it could.
     pub why_not: Option<String>,
 }
 
 impl LibFuzzerCounts {
-    /// Returns whether the kept files have less coverage than the corpus.
+    /// Returns whether the kept files have less coverage than the corpus by libFuzzer's count
+    /// (fewer edges or features); `false` if a count is missing.
     pub fn is_less(&self) -> bool {
         let both = self.before.zip(self.after);
         both.is_some_and(|(before, after)| after.cov < before.cov || after.ft < before.ft)
@@ -226,18 +241,18 @@ impl LibFuzzerCounts {
 pub struct LibFuzzerCoverage {
     /// Number of covered edges: libFuzzer's `cov`.
     pub cov: u64,
-    /// Number of features: libFuzzer's `ft`.
+    /// Number of features (edges with ranges of hit counts and others): libFuzzer's `ft`.
     pub ft: u64,
 }
 
-/// A feature of the corpus that the kept files do not cover.
+/// A feature (an edge with a range of hit counts) of the corpus that the kept files do not cover.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostFeature {
-    /// Number of the edge.
+    /// Number of the edge in the target's coverage.
     pub edge: u32,
     /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
-    /// Kept file that should cover the feature, if known.
+    /// Kept file that should cover the feature; null if unknown.
     pub file: Option<OsText>,
 }
 
@@ -246,27 +261,27 @@ pub struct LostFeature {
 pub struct UnreadFile {
     /// Path of the file.
     pub file: OsText,
-    /// Why the file could not be read.
+    /// Reason why the file could not be read, or was left out.
     pub why: String,
 }
 
-/// A feature that the kept files cover and the corpus did not.
+/// A feature (an edge with a range of hit counts) that the kept files cover and the corpus did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GainedFeature {
-    /// Number of the edge.
+    /// Number of the edge in the target's coverage.
     pub edge: u32,
     /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
 }
 
-/// Distributions of sizes and run times before and after the cleanup.
+/// Distributions of file sizes and run times before and after a corpus cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distributions {
-    /// Sizes of all inputs that end normally, in bytes.
+    /// Sizes of all inputs of the corpus that end normally, in bytes.
     pub sizes_before: Distribution,
     /// Sizes of the kept files, in bytes.
     pub sizes_after: Distribution,
-    /// Run times of all inputs that end normally, in µs.
+    /// Run times of all inputs of the corpus that end normally, in µs.
     pub times_before: Distribution,
     /// Run times of the kept files, in µs.
     pub times_after: Distribution,
@@ -282,13 +297,13 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Adds one file of this size.
+    /// Counts one more file, of `bytes` bytes.
     pub fn add(&mut self, bytes: u64) {
         self.files += 1;
         self.bytes += bytes;
     }
 
-    /// Removes one file of this size.
+    /// Counts one file less, of `bytes` bytes.
     pub fn remove(&mut self, bytes: u64) {
         self.files -= 1;
         self.bytes -= bytes;
@@ -311,7 +326,7 @@ impl std::ops::Add for Amount {
 pub struct Distribution(Vec<u64>);
 
 impl Distribution {
-    /// Counts a value.
+    /// Adds one to the count of the range that contains `value`.
     pub fn add(&mut self, value: u64) {
         let range = (u64::BITS - value.leading_zeros()) as usize;
         if self.0.len() <= range {
@@ -320,12 +335,13 @@ impl Distribution {
         self.0[range] += 1;
     }
 
-    /// Returns the count of each range, from the lowest range to the last one that is not empty.
+    /// Returns the number of values in each range, from the lowest range to the last one that is
+    /// not empty.
     pub fn counts(&self) -> &[u64] {
         &self.0
     }
 
-    /// Returns the smallest value of the range with this index.
+    /// Returns the smallest value that the range with this index contains: 0, 1, 2, 4 and so on.
     pub fn least(range: usize) -> u64 {
         match range {
             0 => 0,
@@ -334,11 +350,12 @@ impl Distribution {
     }
 }
 
-/// Number of files in each list: the slowest, the largest, those with most unique features.
+/// Number of files in each list of notable files: the slowest, the largest, those with most unique
+/// features.
 const NAMED: usize = 3;
 
-/// Formats the result for a terminal: the table of steps, coverage before and after, and notable
-/// files. Lines have at most `width` characters (`None`: no limit).
+/// Formats the result of a cleanup for a terminal: the table of steps, coverage before and after,
+/// and notable files. Lines have at most `width` characters (`None`: no limit).
 pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
     let mut text = steps(result, width);
     text.push('\n');
@@ -496,7 +513,8 @@ fn gained(result: &CleanResult) -> Option<String> {
     })
 }
 
-/// Formats the notable files, one line each: the slowest, the largest, those with unique features.
+/// Formats the notable kept files, one line each: the slowest, the largest, those with unique
+/// features.
 fn outstanding(result: &CleanResult) -> String {
     type Key = fn(&KeptFile) -> u64;
     type Said = fn(u64) -> String;
@@ -521,23 +539,24 @@ fn outstanding(result: &CleanResult) -> String {
     text
 }
 
-/// Size of a histogram, in pixels.
+/// Width of a histogram on the HTML page, in pixels; its height follows.
 const WIDTH: usize = 640;
 const HEIGHT: usize = 220;
-/// Space below the columns for their names, and above them for the title, in pixels.
+/// Space below a histogram's columns for their names, in pixels; then that above them for the
+/// title.
 const BELOW: usize = 30;
 const ABOVE: usize = 24;
-/// Explanation of the columns in the table of kept files.
+/// Explanation of the columns in the HTML table of kept files.
 const LEGEND: &str = "<p>A feature is an edge of the program together with a range of how often a \
     run passes it (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, more). Unique features are those \
     that no other file of the corpus reaches. \u{201c}Bytes before\u{201d} is the size before \
     trimming; the last column says what trimming has proved of the file (1-minimal: no part of it \
     can be deleted alone), and is empty where the file was not trimmed.</p>\n";
-/// Maximum number of kept files on the page.
+/// Maximum number of kept files listed on the HTML page.
 const LISTED: usize = 5000;
 
-/// Formats the result as an HTML page: the table of steps, histograms of sizes and run times, and a
-/// sortable table of the kept files (at most 5,000).
+/// Formats the result of a cleanup as an HTML page: the table of steps, histograms of sizes and run
+/// times, and a sortable table of the kept files (at most 5,000).
 pub fn clean_html(result: &CleanResult) -> String {
     let mut page = head("Corpus cleanup");
     let text = clean_table(result, None);
@@ -579,7 +598,7 @@ fn kept(files: &[KeptFile]) -> String {
     table(heads, rows)
 }
 
-/// Draws two distributions as an SVG histogram with paired columns.
+/// Draws two distributions, before and after the cleanup, as an SVG histogram with paired columns.
 fn histogram(title: &str, before: &Distribution, after: &Distribution) -> String {
     let ranges = before.counts().len().max(after.counts().len()).max(1);
     let most = before.counts().iter().chain(after.counts()).max();

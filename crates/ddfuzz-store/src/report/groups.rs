@@ -8,13 +8,14 @@ use super::view::Finding;
 use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
 use ddfuzz_triage::Severity;
 
-/// Blanks between two columns.
+/// Blanks between two columns of a table.
 const GAP: &str = "  ";
 
-/// Columns that are dropped, in this order, if the terminal is too narrow.
+/// Columns of tables of groups that are dropped, in this order, if the terminal is too narrow.
 pub(super) const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
-/// Formats the groups of an output directory as a table of at most `width` characters.
+/// Formats the groups of an output directory as a table of at most `width` characters (`None`: no
+/// limit).
 pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     let mut header = vec![
         "UTILITY", "KIND", "GROUP", "CLASS", "SEVERITY", "SEEN", "SIZE", "CLAIM", "WHERE", "WHY",
@@ -40,7 +41,8 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// Formats the passes of a minimization as a table: tests, reductions and rules of each.
+/// Formats the passes of a minimization as a table: tests, reductions and rules of each. Lines have
+/// at most `width` characters (`None`: no limit).
 pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> String {
     let units = history.units().to_uppercase();
     let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
@@ -114,30 +116,33 @@ pub(super) fn render_columns(
     text
 }
 
-/// Number of reproducer bytes in a block.
+/// Number of reproducer bytes shown in the block of lines on one group.
 const SHOWN: usize = 16;
 
-/// Maximum number of lines, and of characters per line, of the reproducer as parsed by the harness.
+/// Maximum number of lines, and of characters per line, that the block of lines on one group shows
+/// of the reproducer as parsed by the harness.
 const DEBUG: (usize, usize) = (16, 100);
 
-/// Formats one group as a block of lines: class, message, location, sizes, claim, reproducer,
-/// script, file and log; variants and the reproducer as parsed by the harness follow.
+/// Formats one group as a block of lines: class, message, location, sizes, minimality, reproducer,
+/// script, file and log, then its other minor keys and the reproducer as parsed by the harness.
 pub fn block(view: &GroupView) -> String {
     head(&Finding::from(view)) + &figures(view, false)
 }
 
-/// Formats one group like [`block`], with stacks, source lines and the gdb command.
+/// Formats one group as a block of lines like [`block`], with stacks, source lines and the gdb
+/// command.
 pub fn block_in_full(view: &GroupView) -> String {
     let trace = view.trace.text(Extent::WHOLE);
     head(&Finding::from(view)) + &trace + &figures(view, true)
 }
 
-/// Formats what failed and where: class, message, location, the innermost frames and source lines.
+/// Formats what failed in a group and where: class, message, location, the innermost frames and
+/// source lines.
 pub fn cause(finding: &Finding) -> String {
     head(finding) + &finding.trace.text(Extent::SHORT)
 }
 
-/// Formats class, message and location of a failure.
+/// Formats class, severity, message and location of a failure as lines.
 fn head(finding: &Finding) -> String {
     let of = finding.utility.as_ref();
     let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));
@@ -185,7 +190,8 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     text + &debug.map_or_else(String::new, debug_lines)
 }
 
-/// Formats a variant as one line: its size, the caller of the crashing function, and its file.
+/// Formats the reproducer of a further minor key of a group as one line: its size, the caller of
+/// the crashing function, and its file.
 fn line_of(variant: &VariantView) -> String {
     let bytes = size::counted(variant.size_after, "byte");
     let caller = variant.caller.as_ref();
@@ -193,7 +199,7 @@ fn line_of(variant: &VariantView) -> String {
     format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
-/// Formats a line of a block: a label and a value.
+/// Formats a line of the block on one group: a label and a value.
 fn named(name: &str, value: &str) -> String {
     let line = format!("  {name:<7} {}", printable(value));
     format!("{}\n", line.trim_end())

@@ -3,7 +3,7 @@
 use super::size;
 use super::text::{entity, printable};
 
-/// Start of every page, with a policy that makes browsers load nothing. Its second line is a
+/// Start of every HTML page, with a policy that makes browsers load nothing. Its second line is a
 /// comment that marks the file as written by ddfuzz, so that a later call may overwrite it.
 const HEAD: &str = include_str!("head.html");
 
@@ -13,7 +13,7 @@ pub(super) fn head(title: &str) -> String {
     HEAD.replace("TITLE", &escaped(title))
 }
 
-/// A table cell: the text shown, and the key by which its column is sorted.
+/// A cell of an HTML table: the text shown, and the key by which its column is sorted.
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
@@ -32,7 +32,8 @@ impl Cell {
     }
 }
 
-/// Formats a table that is sorted by a click on a column head. `heads` are separated by `, `.
+/// Formats an HTML table that the reader of the page sorts by a click on a column head. `heads` are
+/// the column heads, separated by `, `.
 pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> String {
     let heads: String = heads
         .split(", ")

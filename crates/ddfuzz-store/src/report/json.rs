@@ -15,29 +15,29 @@ use ddfuzz_triage::Severity;
 /// Result of `ddfuzz run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
-    /// Number of fuzzing runs in this call.
+    /// Number of fuzzing runs in this call of `ddfuzz run`.
     pub runs: u64,
-    /// Fuzzing runs per second in this call.
+    /// Fuzzing runs per second in this call of `ddfuzz run`.
     pub runs_per_s: f64,
-    /// Duration of the fuzzing in this call, in seconds.
+    /// Duration of the fuzzing in this call of `ddfuzz run`, in seconds.
     pub seconds: f64,
-    /// Groups in the output directory's `crashes`.
+    /// Groups of crashes in the output directory (its folder `crashes`).
     pub groups: Vec<RunGroup>,
-    /// Number of crash groups that this call found first.
+    /// Number of crash groups that this call of `ddfuzz run` found first.
     pub new_groups: u64,
-    /// Number of groups of hangs.
+    /// Number of groups of hangs in the output directory.
     pub hangs: u64,
-    /// Number of groups of out-of-memory failures.
+    /// Number of groups of out-of-memory failures in the output directory.
     pub ooms: u64,
-    /// Number of groups of crashes that did not occur again.
+    /// Number of groups in the output directory of crashes that did not occur again.
     pub flaky: u64,
     /// Number of runs over the time limit that are stored under `flaky` because the time ended
     /// before their location was determined; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub unnamed_hangs: u64,
-    /// Way of execution.
+    /// Way in which the target was run: fork server, `execve` and so on.
     pub exec: Way,
-    /// Whether this call continued an earlier call's campaign.
+    /// Whether this call of `ddfuzz run` continued the campaign of an earlier one.
     pub resumed: bool,
     /// Reason why the campaign ended.
     pub ended_by: EndedBy,
@@ -60,7 +60,7 @@ pub enum EndedBy {
     Time,
     /// The requested number of findings was reached, or nothing new was found for long enough.
     Until,
-    /// The fuzzer that was watched has ended.
+    /// The other fuzzer that `ddfuzz watch` observed has ended.
     Fuzzer,
     /// The user stopped the campaign.
     Interrupted,
@@ -75,7 +75,7 @@ pub struct RunGroup {
     pub minor: String,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Number of runs of all campaigns that ended in the group.
+    /// Number of runs, over all campaigns of the output directory, that ended in the group.
     pub runs_seen: u64,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
@@ -83,7 +83,8 @@ pub struct RunGroup {
     pub size_after: u64,
     /// Proved minimality, such as `1-minimal`; null until the minimization has ended.
     pub claim: Option<String>,
-    /// Numbers of tests by how they were answered; null until the minimization has ended.
+    /// Numbers of tests by how they were answered (by a run, a cache, …); null until the
+    /// minimization has ended.
     pub tests: Option<Value>,
     /// Path of the smallest known failing input.
     #[serde(serialize_with = "lossy")]
@@ -91,7 +92,8 @@ pub struct RunGroup {
     /// Path of the minimization log; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
-    /// The reproducer in Rust's `Debug` format; null if the harness does not print it.
+    /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
+    /// not print it.
     pub debug: Option<String>,
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
@@ -115,7 +117,8 @@ pub struct RunGroup {
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// Reproducers of the group's other minor keys, by size; omitted if there are none.
+    /// Reproducers of the group's other minor keys (call paths to the bug), sorted by size; omitted
+    /// if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<VariantView>,
 }
@@ -153,21 +156,21 @@ impl From<&GroupView> for RunGroup {
 /// An error as JSON: `{"error":{"kind","message","path","hint"}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorReport {
-    /// The error's fields.
+    /// Kind, message, path and hint of the error.
     pub error: ErrorBody,
 }
 
-/// The fields of an [`ErrorReport`].
+/// Kind, message, path and hint of an error, for its JSON form ([`ErrorReport`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorBody {
     /// Name of the error for scripts, such as `disk-full`.
     pub kind: String,
     /// Error message, a sentence for people.
     pub message: String,
-    /// Path that the error is about.
+    /// Path of the file or directory that the error is about; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub path: Option<PathBuf>,
-    /// Advice how to solve the problem.
+    /// Advice how to solve the problem; null if there is none.
     pub hint: Option<String>,
 }
 

@@ -9,44 +9,47 @@ use super::{size, text::printable};
 use ddfuzz_minimize::Claim;
 use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
 
-/// One reduction: a candidate that failed and became the new best input.
+/// One reduction in a minimization: a candidate that failed and became the new best input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reduction {
-    /// Index of the reduction's test in the log.
+    /// Index of the reduction's test in the minimization log, from 0.
     pub i: u64,
-    /// Number of tests executed up to the reduction, inclusive.
+    /// Number of tests that ran the target up to the reduction, inclusive.
     pub executed: u64,
     /// Name of the transformation that made the candidate.
     pub rule: String,
-    /// Size of the new best input, in bytes (parts of a call: units; isolation: remaining deltas).
+    /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
+    /// command line are minimized; for `max` and `diff`, the number of deltas left.
     pub size: u64,
 }
 
-/// An executed test, as a point in the drawing.
+/// A test of a minimization that ran the target, as a point in the drawing of sizes over tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestPoint {
-    /// Number of the test among the executed tests, from 1.
+    /// Number of the test among the tests that ran the target, from 1.
     pub executed: u64,
-    /// Size of the candidate: in bytes, for parts of a call in units.
+    /// Size of the candidate, in bytes; in units (such as arguments) where parts of the command
+    /// line are minimized.
     pub size: u64,
     /// Whether the candidate failed, that is, still shows the crash.
     pub failed: bool,
 }
 
-/// Counts of one pass of the search. The proof is a pass; so is a search without passes.
+/// Counts of tests and reductions in one pass of a minimization's search. The proof of minimality
+/// counts as a pass; a search without passes counts as one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pass {
-    /// Name of the pass.
+    /// Name of the pass of the search; `proof` for the proof of minimality.
     pub name: String,
     /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
     /// Number of tests that ran the target.
     pub executed: u64,
-    /// Number of tests that made the best input smaller, or simpler at the same size.
+    /// Number of candidates that became the new best input: smaller, or simpler at the same size.
     pub reductions: u64,
-    /// Number of bytes or units that the pass removed.
+    /// Number of bytes or units that the pass removed from the best input.
     pub removed: u64,
-    /// Number of reductions by transformation, if the pass has several.
+    /// Number of reductions by name of the transformation, if the pass has several.
     pub rules: BTreeMap<String, u64>,
 }
 
@@ -55,19 +58,20 @@ pub struct Pass {
 pub struct MinimizationHistory {
     /// Name of the search algorithm.
     pub search: String,
-    /// Unit of all sizes: `byte`, `unit` (part of a call) or `edit` (between two inputs).
+    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument) or `edit`
+    /// (between two inputs).
     pub unit: &'static str,
     /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
-    /// Size of the best input so far.
+    /// Size of the best input so far; for `max` and `diff`, the number of deltas left.
     pub size_after: u64,
     /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
     /// Number of tests that ran the target.
     pub executed: u64,
-    /// The reductions, oldest first.
+    /// The reductions (candidates that became the new best input), oldest first.
     pub steps: Vec<Reduction>,
-    /// The executed tests, oldest first; empty for `max` and `diff`.
+    /// The tests that ran the target, oldest first; empty for `max` and `diff`.
     pub dots: Vec<TestPoint>,
     /// The passes, in the order of their first test.
     pub passes: Vec<Pass>,
@@ -76,7 +80,7 @@ pub struct MinimizationHistory {
 }
 
 impl MinimizationHistory {
-    /// Computes the history from the lines of a log after its start line.
+    /// Computes the history from the start line of a minimization log and the lines after it.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -120,7 +124,7 @@ impl MinimizationHistory {
         history
     }
 
-    /// Counts a test and returns the index of its pass.
+    /// Counts a test of the log and returns the index of the pass that it belongs to.
     fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
         let name = match (&test.pass, test.phase) {
             (_, Some(Phase::Proof)) => "proof",
@@ -167,7 +171,7 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes, in the plural.
+    /// Returns the unit of all sizes in the history, in the plural: `bytes`, `units` or `edits`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
@@ -176,7 +180,7 @@ impl MinimizationHistory {
         }
     }
 
-    /// Formats the sizes before and after: `40 → 6 bytes`.
+    /// Formats the sizes before and after the minimization: `40 → 6 bytes`.
     pub fn sizes(&self) -> String {
         let after = self.size_after;
         match self.unit {
@@ -185,7 +189,7 @@ impl MinimizationHistory {
         }
     }
 
-    /// Returns the size of the best input after so many executed tests.
+    /// Returns the size of the best input after the first `executed` tests that ran the target.
     pub fn best_after(&self, executed: u64) -> u64 {
         let steps = self.steps.partition_point(|step| step.executed <= executed);
         match steps.checked_sub(1) {
@@ -194,13 +198,14 @@ impl MinimizationHistory {
         }
     }
 
-    /// Returns whether the sizes span a factor of 20, so that their axis should be logarithmic.
+    /// Returns whether the final size is at most a twentieth of the first, so that an axis of sizes
+    /// should be logarithmic.
     pub fn wants_log_sizes(&self) -> bool {
         self.size_before >= self.size_after.max(1).saturating_mul(20)
     }
 
-    /// Returns whether the first tenth of the tests removed nine tenths of the bytes, so that the
-    /// axis of tests should be logarithmic.
+    /// Returns whether the first tenth of the executed tests, of at least 100, made nine tenths of
+    /// the whole reduction in size, so that an axis of tests should be logarithmic.
     pub fn wants_log_tests(&self) -> bool {
         let all = self.size_before - self.size_after.min(self.size_before);
         let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);
@@ -208,21 +213,22 @@ impl MinimizationHistory {
     }
 }
 
-/// Numbers of deltas of the passing and the failing end of an isolation (`max`, `diff`). The byte
-/// sizes in the log do not show the progress, because the passing end grows.
+/// State of an isolation (`max`, `diff`): the numbers of deltas in its passing and its failing
+/// input, which approach each other. The byte sizes in the log do not show the progress, because
+/// the passing input grows.
 pub(super) struct Isolation {
-    /// Number of deltas in the passing input.
+    /// Number of deltas in the current passing input.
     passing: u64,
-    /// Number of deltas in the failing input.
+    /// Number of deltas in the current failing input.
     failing: u64,
-    /// Number of deltas in the candidate of each test.
+    /// Number of deltas in the candidate of each test, in the order of the log.
     kept: Vec<u64>,
     /// Unit of a delta: `byte` or `edit`.
     pub unit: &'static str,
 }
 
 impl Isolation {
-    /// Makes the state before the first test; `None` for a log of `min`.
+    /// Makes the state before the first test from the log's start line; `None` for a log of `min`.
     pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
         Some(Isolation {
@@ -241,7 +247,7 @@ impl Isolation {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the candidate of a test.
+    /// Records the number of deltas in the candidate of a test.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -252,7 +258,8 @@ impl Isolation {
         });
     }
 
-    /// Makes the candidate of test `i` the new passing end (rules `increase-…`) or failing end.
+    /// Makes the candidate of test `i` the new passing input (rules `increase-…`) or the new
+    /// failing input (other rules).
     pub fn reduce(&mut self, i: u64, rule: &str) {
         let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
         let Some(kept) = kept else { return };
@@ -263,17 +270,19 @@ impl Isolation {
     }
 }
 
-/// Size of the drawing and its margins, in pixels.
+/// Width of the SVG drawing, in pixels; its height and margins follow.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 56.0;
-/// Maximum number of points in the drawing; if there are more, passing tests are left out evenly.
+/// Maximum number of points in the SVG drawing; if there are more, passing tests are left out
+/// evenly.
 const MOST_DOTS: usize = 20_000;
 
-/// Draws the history as SVG: a point for each executed test and a line for the best size.
+/// Draws the history as SVG: a point for each executed test and a line for the size of the best
+/// input.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     let tests = Axis {
         most: history.executed.max(1),
@@ -305,7 +314,7 @@ pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     svg
 }
 
-/// A linear or logarithmic axis from 0 to `most`.
+/// A linear or logarithmic axis of the SVG drawing, from 0 to `most`.
 struct Axis {
     most: u64,
     logarithmic: bool,
@@ -319,7 +328,7 @@ impl Axis {
         }
     }
 
-    /// Returns the values at which the axis is labelled.
+    /// Returns the values at which an axis of the SVG drawing is labelled.
     fn marks(&self) -> Vec<u64> {
         if self.logarithmic {
             let powers = (0..19).map(|power| 10u64.pow(power));
@@ -398,7 +407,7 @@ fn axes(
     svg
 }
 
-/// Draws the line of the best size, which drops at each reduction.
+/// Draws the line of the best input's size, which drops at each reduction, as SVG.
 fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
     let mut size = history.size_before;
     let mut points = vec![place(0, size)];
@@ -418,7 +427,7 @@ fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) 
     )
 }
 
-/// Selects the points to draw: all failing tests, and an even selection of the others.
+/// Selects the tests to draw as points: all failing ones, and an even selection of the others.
 fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
     let every = dots.len().div_ceil(MOST_DOTS).max(1);
     let shown = move |(at, dot): &(usize, &TestPoint)| dot.failed || at.is_multiple_of(every);
@@ -435,14 +444,14 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Characters that fill zero to eight eighths of a row.
+/// Block characters that fill zero to eight eighths of a row of the text plot.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ROWS: u64 = 8;
 /// Maximum and minimum width of the text plot, in characters.
 const COLUMNS: (usize, usize) = (72, 10);
 
-/// Draws the best size over the executed tests as rows of text; empty if no test was executed.
-/// `width` is the terminal's width in characters (`None`: no limit).
+/// Draws the size of the best input over the executed tests as rows of text; empty if no test was
+/// executed. `width` is the terminal's width in characters (`None`: no limit).
 pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     if history.executed == 0 || history.size_before == 0 {
         return String::new();
@@ -490,7 +499,8 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     text
 }
 
-/// Returns the number of executed tests at the right edge of a column; columns count from 1.
+/// Returns the number of executed tests at the right edge of a column of the text plot; columns
+/// count from 1.
 fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     let (all, share) = (history.executed, column as f64 / columns as f64);
     if column == columns {
@@ -503,7 +513,8 @@ fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     tests as u64
 }
 
-/// Converts a size to eighths of a row; a size above 0 takes at least one.
+/// Converts a size to the height of its column in the text plot, in eighths of a row; a size above
+/// 0 takes at least one.
 fn height(history: &MinimizationHistory, size: u64) -> u64 {
     let most = history.size_before as f64;
     let share = match history.wants_log_sizes() {

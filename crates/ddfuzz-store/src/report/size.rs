@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-/// Names of the powers of 1024.
+/// Units of sizes: the names of the powers of 1024 bytes.
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
-/// Sizes below this limit, in bytes, are exact: each byte of a small reproducer counts.
+/// Size in bytes from which sizes are rounded to KiB, MiB and so on; smaller ones are shown
+/// exactly, because each byte of a small reproducer counts.
 const EXACT: u64 = 10_000;
 
 /// Formats a size in bytes: `0 bytes`, `1 byte`, `2,121 bytes`, `40.0 KiB`, `2.1 GiB`.
@@ -45,7 +46,7 @@ pub fn reduction(before: u64, after: u64) -> String {
     }
 }
 
-/// Formats a reduction in another unit: `12 → 3 units`.
+/// Formats a reduction in a unit other than bytes, whose singular is given: `12 → 3 units`.
 pub fn reduction_in(before: u64, after: u64, unit: &str) -> String {
     format!("{} → {}", grouped(before), counted(after, unit))
 }

@@ -16,7 +16,8 @@ pub fn cut(text: &str, width: usize) -> String {
     shown
 }
 
-/// Quotes a path as one word of a shell command.
+/// Quotes a path as one word of a shell command, unless it needs no quotes; control characters are
+/// escaped.
 pub fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&byte);
@@ -45,7 +46,7 @@ pub fn escaped_markdown(text: &str) -> String {
     shown
 }
 
-/// Returns the HTML entity of a character that has a meaning in HTML and Markdown.
+/// Returns the HTML entity of `<`, `>` or `&`; `None` for other characters.
 pub(super) fn entity(character: char) -> Option<&'static str> {
     match character {
         '<' => Some("&lt;"),

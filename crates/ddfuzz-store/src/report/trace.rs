@@ -11,16 +11,17 @@ use ddfuzz_triage::messages::{Tool, message};
 use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 
-/// Maximum number of frames in a recursion's cycle that is detected.
+/// Maximum length, in frames, of a recursion's cycle that is recognized in a stack.
 const CYCLE: usize = 10;
-/// Number of repetitions from which a cycle is folded.
+/// Number of repetitions from which a recursion's cycle in a stack is shown once, with a count.
 const REPEATED: usize = 3;
-/// Maximum number of characters of a frame that are shown; template names can be very long.
+/// Maximum number of characters of a stack frame that are shown; template names can be very long.
 const FRAME_WIDTH: usize = 240;
-/// Number of innermost user functions whose files are tried for the source lines.
+/// Number of innermost user functions on the stack whose source files are tried, one after the
+/// other, for the source lines to show.
 const NEAR: usize = 4;
 
-/// Title of the stack of the crash itself.
+/// Title of the stack at the crash; other stacks are those of allocation and of freeing.
 const STACK: &str = "stack";
 
 /// Message, stacks and source locations of a crash, ready for reports.
@@ -30,19 +31,20 @@ pub struct Trace {
     pub message: Option<String>,
     /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Source locations of the crash, likeliest first; the number is the frame's, if not the
-    /// innermost.
+    /// Source locations of the crash, likeliest first, each with the index of its stack frame
+    /// (`None` for the innermost one, and for locations taken from the crash message).
     places: Vec<(Place, Option<usize>)>,
-    /// Directories in which relative source paths are searched.
+    /// Directories in which source files with relative paths are searched.
     folders: Vec<PathBuf>,
-    /// Time of the crash.
+    /// Time of the crash; `None` if unknown.
     seen: Option<SystemTime>,
 }
 
-/// One stack of a crash.
+/// One stack of a crash: that of the crash itself, or where memory was allocated or freed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// Title of the stack: `stack`, `alloc`, `origin` or `freed`.
+    /// Title of the stack: `stack` (the crash), `alloc` or `origin` (allocation of the memory
+    /// concerned) or `freed`.
     pub title: &'static str,
     /// Frames of the stack, innermost first.
     pub frames: Vec<Frame>,
@@ -50,33 +52,35 @@ pub struct Stack {
     pub is_cut: bool,
 }
 
-/// One line of a trace as shown.
+/// One line of a crash's stacks or source lines, as shown in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceLine {
     /// Title at the start of a section (`stack`, `source`, …); empty on its other lines.
     pub title: &'static str,
-    /// Text of the line, without control characters.
+    /// Text of the shown line, without control characters.
     pub text: String,
     /// Whether the line is user code or the crashing source line, to be highlighted.
     pub own: bool,
 }
 
-/// Limits on the number of lines of a trace that are shown.
+/// Limits on the number of stack lines and source lines of a crash that a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Maximum number of lines for each stack.
+    /// Maximum number of lines that are shown of each stack.
     pub stack: usize,
-    /// Number of source lines before and after the crash location.
+    /// Number of source lines that are shown before and after the crash location.
     pub around: u64,
 }
 
 impl Extent {
-    /// Limits for a report on one group.
+    /// Limits for a report on one group: 32 lines a stack, 3 source lines before and after the
+    /// crash.
     pub const WHOLE: Extent = Extent {
         stack: 32,
         around: 3,
     };
-    /// Limits for a report on several groups.
+    /// Limits for a report on several groups: 8 lines a stack, 2 source lines before and after the
+    /// crash.
     pub const SHORT: Extent = Extent {
         stack: 8,
         around: 2,
@@ -84,8 +88,8 @@ impl Extent {
 }
 
 impl Trace {
-    /// Makes the trace of a crash whose record is in `folder`. Relative source paths are searched
-    /// in the working directory and in the parents of `folder`.
+    /// Makes the trace (message, stacks, source locations) of a crash whose record is in `folder`.
+    /// Relative source paths are searched in the working directory and in the parents of `folder`.
     pub fn of(crash: &Crash, folder: Option<&Path>) -> Trace {
         let details = &crash.details;
         let of_msan = (details.report.as_ref()).is_some_and(|report| report.tool == Tool::Msan);
@@ -117,7 +121,7 @@ impl Trace {
         }
     }
 
-    /// Makes a trace with only a message.
+    /// Makes a trace that has a message, but no stacks and no source locations.
     pub fn of_message(message: Option<String>) -> Trace {
         Trace {
             message,
@@ -130,17 +134,19 @@ impl Trace {
         self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()
     }
 
-    /// Returns the first line of the message.
+    /// Returns the first line of the crash's message; `None` if there is no message.
     pub fn headline(&self) -> Option<&str> {
         self.message.as_deref()?.lines().next()
     }
 
-    /// Reads the source lines around the crash; `None` if no source file is found.
+    /// Reads the source lines around the crash, `around` lines before and after it; `None` if no
+    /// source file is found.
     pub fn excerpt(&self, around: u64) -> Option<Excerpt> {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash; the number is the frame's, if not the innermost.
+    /// Reads the source lines around the crash, and the index of the stack frame that they belong
+    /// to (`None` for the innermost one, and for a location taken from the crash message).
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -149,7 +155,8 @@ impl Trace {
         })
     }
 
-    /// Formats stacks and source as lines; reads the source file.
+    /// Formats the stacks of the crash and the source lines around it as lines, no more than
+    /// `extent` allows; reads the source file.
     pub fn lines(&self, extent: Extent) -> Vec<TraceLine> {
         let stacks = self.stacks.iter();
         let mut lines: Vec<TraceLine> = stacks.flat_map(|one| one.lines(extent.stack)).collect();
@@ -169,7 +176,8 @@ impl Trace {
         lines
     }
 
-    /// Formats stacks and source as text, indented under section titles.
+    /// Formats the stacks of the crash and the source lines around it as text, indented under
+    /// section titles; reads the source file.
     pub fn text(&self, extent: Extent) -> String {
         let mut text = String::new();
         for line in self.lines(extent) {
@@ -180,8 +188,8 @@ impl Trace {
     }
 }
 
-/// Collects the source locations of a crash, likeliest first: of a failed assertion, of the crash
-/// site, then of the innermost user functions.
+/// Collects the source locations of a crash, likeliest first: that of a failed assertion or of the
+/// crash site, then the innermost user functions, then the location that a sanitizer reported.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -212,7 +220,7 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     places
 }
 
-/// Parses the location in the message of a failed C assertion.
+/// Parses the source location in the message of a failed C assertion; `None` for other messages.
 fn assertion_place(crash: &Crash) -> Option<Place> {
     // PROGRAM: FILE:LINE: FUNCTION: Assertion `...' failed.
     let message = crash.details.abort_message.as_deref()?;
@@ -220,17 +228,19 @@ fn assertion_place(crash: &Crash) -> Option<Place> {
     Place::parse(before.split(": ").nth(1)?)
 }
 
-/// A line of a stack as shown; frames are given by their index.
+/// A line of a formatted stack; frames are given by their index in the stack.
 enum Shown<'a> {
-    /// A function of a frame. Functions of runtimes are shown only if the stack has no others.
+    /// A function of a stack frame. Functions of runtimes are shown only if the stack has no
+    /// others.
     Function {
         frame: usize,
         site: Site,
         inlined: bool,
     },
-    /// A number of consecutive frames of these runtimes, folded into one line.
+    /// Consecutive frames of runtimes (libc, sanitizer, …), folded into one line: their number, and
+    /// the names of the runtimes.
     Folded(usize, Vec<&'a str>),
-    /// The previous `lines` lines occur `times` times more (recursion).
+    /// Recursion: the `lines` lines before occur `times` times more in the stack.
     Again { lines: usize, times: usize },
 }
 
@@ -305,7 +315,8 @@ impl Stack {
         }
     }
 
-    /// Folds consecutive frames of runtimes; a stack without user functions is not folded.
+    /// Folds consecutive frames of runtimes (libc, sanitizer, …) into one line each; a stack
+    /// without user functions is not folded.
     fn folded(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -405,7 +416,8 @@ fn frames_in(shown: &Shown<'_>) -> usize {
     }
 }
 
-/// Formats a list: `a`, `a and b`, `a, b and c`.
+/// Formats names of runtimes as an enumeration: `a`, `a and b`, `a, b and c`; without names, `a
+/// runtime linked into the program`.
 fn listed(names: &[&str]) -> String {
     match names {
         [] => "a runtime linked into the program".to_owned(),
@@ -450,17 +462,18 @@ fn runtime_of(frame: &Frame) -> Option<&str> {
     })
 }
 
-/// File extensions of source files. Other files are never shown: a target could name any file.
+/// File extensions by which source files are recognized. Other files are never shown, because a
+/// target could name any file.
 const ENDINGS: [&str; 36] = [
     "c", "cc", "cpp", "cxx", "c++", "cu", "h", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp",
     "tcc", "y", "l", "rl", "s", "asm", "rs", "go", "zig", "d", "swift", "m", "mm", "f", "f90",
     "f95", "ml", "nim", "cr", "v", "pas", "adb",
 ];
-/// Maximum size of a source file, in bytes.
+/// Maximum size of a source file that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 /// Maximum number of characters of a source line that are shown.
 const SOURCE_WIDTH: usize = 140;
-/// Replacement of a tab.
+/// Text by which a tab in a source line is replaced.
 const TAB: &str = "    ";
 
 /// A source location: file and line.
@@ -468,12 +481,12 @@ const TAB: &str = "    ";
 pub struct Place {
     /// Path of the file, as in the debug information.
     pub file: String,
-    /// Line number, from 1.
+    /// Number of the line in the source file, from 1.
     pub line: u64,
 }
 
 impl Place {
-    /// Parses `FILE:LINE` or `FILE:LINE:COLUMN`.
+    /// Parses `FILE:LINE` or `FILE:LINE:COLUMN`; `None` if the text has neither form.
     pub fn parse(text: &str) -> Option<Place> {
         let (rest, last) = text.rsplit_once(':')?;
         let last: u64 = last.parse().ok()?;
@@ -490,12 +503,14 @@ impl Place {
         })
     }
 
-    /// Returns whether both are the same line; the path of `other` may lack leading parts.
+    /// Returns whether `other` is the same line of the same file; its path may lack leading
+    /// directories.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }
 
-    /// Finds the file; a relative path is searched in `folders`. `None` if it is not a source file.
+    /// Returns the path of the source file; a relative path is searched in `folders`. `None` if it
+    /// is not found, or its extension is not that of a source file.
     fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = Path::new(&self.file);
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -519,23 +534,24 @@ impl Place {
     }
 }
 
-/// Source lines around a location.
+/// Source lines around a location in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Absolute path of the file.
+    /// Absolute path of the source file.
     pub file: PathBuf,
-    /// Number of the line that the excerpt is about.
+    /// Number of the line that the excerpt is about (the crash location), from 1.
     pub line: u64,
-    /// Number of the first line in the excerpt.
+    /// Number of the first line in the excerpt, from 1.
     pub first: u64,
-    /// The lines, without control characters.
+    /// The source lines of the excerpt, without control characters.
     pub text: Vec<String>,
     /// Whether the file was modified after the crash, so that its lines may differ.
     pub is_newer: bool,
 }
 
 impl Excerpt {
-    /// Reads the lines around a location; `None` if the file or the line does not exist.
+    /// Reads `around` source lines before and after a location; `None` if the file or the line does
+    /// not exist. `seen` is the time of the crash.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],
@@ -561,7 +577,7 @@ impl Excerpt {
         })
     }
 
-    /// Formats file and line, with a note if the file was modified since.
+    /// Formats file and line of the excerpt, with a note if the file was modified after the crash.
     pub(super) fn title(&self) -> String {
         let newer = match self.is_newer {
             true => ", written after the crash was seen",
@@ -571,7 +587,8 @@ impl Excerpt {
         printable(&format!("{file}:{}{newer}", self.line))
     }
 
-    /// Formats the lines with their numbers; `true` marks the line that the excerpt is about.
+    /// Formats the source lines of the excerpt with their numbers; `true` marks the line that the
+    /// excerpt is about.
     pub(super) fn lines(&self) -> impl Iterator<Item = (String, bool)> {
         let last = self.first + self.text.len().saturating_sub(1) as u64;
         let wide = last.to_string().len();

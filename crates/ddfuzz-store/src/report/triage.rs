@@ -14,18 +14,18 @@ use ddfuzz_triage::{Confidence, Severity};
 /// Result of `ddfuzz triage`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
-    /// The triaged inputs.
+    /// Results of the triaged inputs, one for each file.
     pub inputs: Vec<TriageInput>,
-    /// The groups of the inputs' crashes.
+    /// The groups (bugs) into which the crashes of the inputs fall.
     pub groups: Vec<TriageGroup>,
     /// Groups of the output directory with minimized inputs; omitted if not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub minimized: Vec<RunGroup>,
-    /// Number of different contents among the inputs; each was run once.
+    /// Number of different contents among the triaged inputs; each content was run once.
     pub contents: u64,
-    /// Number of inputs that crashed in some runs only.
+    /// Number of triaged inputs that crashed in some runs only.
     pub flaky: u64,
-    /// Number of inputs that do not crash.
+    /// Number of triaged inputs that do not crash.
     pub healthy: u64,
     /// Number of inputs that could not be read.
     pub unread: u64,
@@ -34,7 +34,8 @@ pub struct TriageResult {
     /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
     /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with (`--against`) that the program as run cannot show.
+    /// Groups of the directory to compare with (`--against`) whose crashes the program as run
+    /// cannot show.
     pub cannot_tell: Vec<CannotTell>,
 }
 
@@ -45,9 +46,9 @@ pub struct CannotTell {
     pub major: String,
     /// Recorded class of the crash, such as `segv`.
     pub class: String,
-    /// Reason why there is no verdict.
+    /// Reason why the triage gives no verdict on the group.
     pub why: String,
-    /// Advice how to get a verdict.
+    /// Advice how to get a verdict on the group.
     pub hint: String,
 }
 
@@ -57,7 +58,7 @@ pub struct TriageInput {
     /// Path of the input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// How the run ended; null if the input was not run.
+    /// How the last run of the input ended; null if the input was not run.
     pub ended: Option<String>,
     /// Class of the crash, such as `segv`; null if the input does not crash.
     pub class: Option<String>,
@@ -65,13 +66,13 @@ pub struct TriageInput {
     pub major: Option<String>,
     /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: Option<String>,
-    /// Way of execution.
+    /// Way in which the target was run on the input: fork server, `execve` and so on.
     pub way: Option<Way>,
-    /// Confidence that the keys identify the bug.
+    /// Confidence that the keys of the input's crash identify the bug.
     pub confidence: Option<Confidence>,
-    /// Number of runs that ended in this crash.
+    /// Number of runs of the input that ended in its crash.
     pub hits: u32,
-    /// Number of runs made.
+    /// Number of runs of the input.
     pub tries: u32,
     /// Reason why the input was not run; null if it was.
     pub error: Option<String>,
@@ -86,15 +87,17 @@ pub struct TriageGroup {
     pub kind: Kind,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Highest severity of the group's minor keys, each estimated by its smallest input.
+    /// Highest severity among the group's minor keys (call paths), each estimated from its smallest
+    /// input.
     pub severity: Severity,
     /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Number of inputs in the group.
+    /// Number of triaged inputs whose crashes are in the group.
     pub count: u64,
-    /// Minor keys of the group, their first 12 hex digits.
+    /// Minor keys (call paths to the bug) of the group, their first 12 hex digits.
     pub minors: Vec<String>,
-    /// Stable key (function names) of the smallest input, all hex digits; null without symbols.
+    /// Stable key (made of function names) of the smallest input's crash, all hex digits; null
+    /// without symbols.
     pub stable: Option<String>,
     /// Location of the smallest input's crash in the user's code; null if unknown.
     pub frame: Option<String>,
@@ -103,30 +106,32 @@ pub struct TriageGroup {
     /// Message and stacks of the smallest input's crash, if available.
     #[serde(skip)]
     pub trace: Trace,
-    /// Location of the crash as `file:line`, from the debug information; null if unknown.
+    /// Location of the smallest input's crash as `file:line`, from the debug information; null if
+    /// unknown.
     pub source: Option<String>,
-    /// Path of the smallest input.
+    /// Path of the group's smallest input.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,
-    /// Size of the smallest input, in bytes.
+    /// Size of the group's smallest input, in bytes.
     pub size: u64,
     /// Whether the user has muted the group (`--known`).
     pub known: bool,
     /// Whether the directory to compare with (`--against`) lacks the group; null if unknown.
     pub new: Option<bool>,
-    /// Reason why `new` is unknown; null otherwise.
+    /// Reason why it is unknown whether the group is new (`new`); null otherwise.
     pub why: Option<String>,
-    /// How the group was matched with the directory to compare with; null if it was not.
+    /// How the group was matched with a group of the directory to compare with; null if it was not.
     pub same_by: Option<SameBy>,
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// GNU build id of the program. Stable keys of one build are not compared.
+    /// GNU build id of the program. Groups of the same build are not matched by stable keys
+    /// (function names).
     #[serde(skip)]
     pub build: Option<String>,
 }
 
-/// How two groups of different runs were matched.
+/// How a group was recognized as the same as a group of another run or study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SameBy {
@@ -137,7 +142,8 @@ pub enum SameBy {
 }
 
 impl TriageGroup {
-    /// Returns the group's entry in the column NEWS: muted, new, known, …
+    /// Returns the group's entry in the column NEWS of the table: `muted`, `new`, `known` and so
+    /// on.
     fn news(&self) -> &'static str {
         match (self.known, self.new, self.same_by) {
             (true, ..) => "muted",
@@ -150,8 +156,8 @@ impl TriageGroup {
     }
 }
 
-/// Formats the groups as a table. Lines have at most `width` characters (`None`: no limit). The
-/// column NEWS is dropped if it is empty.
+/// Formats the groups of a triage as a table. Lines have at most `width` characters (`None`: no
+/// limit). The column NEWS (new, known or muted) is dropped if it is empty.
 pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> String {
     let row = |group: &TriageGroup| {
         vec![
@@ -177,7 +183,8 @@ pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> Stri
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// Formats the inputs as a table. Lines have at most `width` characters (`None`: no limit).
+/// Formats the inputs of a triage as a table. Lines have at most `width` characters (`None`: no
+/// limit).
 pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     let header = ["GROUP", "CLASS", "ENDED", "HITS", "FILE"];
     let rows = result.inputs.iter().map(|input| {
@@ -210,8 +217,8 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     })
 }
 
-/// Formats what a comparison with another directory could not decide: whether groups are new, and
-/// whether missing groups are fixed. `None` if all is decided.
+/// Formats what the comparison with another directory (`--against`) could not decide: which groups
+/// are new, and which groups missing now are fixed. `None` if all is decided.
 pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     let mut lines = Vec::new();
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -231,8 +238,8 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Formats for which groups it is undecided whether they are fixed: two lines for each reason and
-/// advice. `groups` are reason, advice and major key.
+/// Formats lines that name the groups of which it is undecided whether they are fixed: two lines
+/// for each reason and advice. `groups` are reason, advice and major key.
 pub(super) fn undecided_lines<'a>(
     groups: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
 ) -> Vec<String> {
@@ -248,7 +255,7 @@ pub(super) fn undecided_lines<'a>(
     lines.collect()
 }
 
-/// Returns the verb that fits the number of groups.
+/// Returns `is` or `are`, as fits the number of groups.
 fn is_or_are(groups: usize) -> &'static str {
     match groups {
         1 => "is",
@@ -256,7 +263,8 @@ fn is_or_are(groups: usize) -> &'static str {
     }
 }
 
-/// Formats the counts of a triage as one line.
+/// Formats the counts of a triage as one line: files, failing inputs, groups, inputs that do not
+/// fail.
 pub fn triage_summary(result: &TriageResult) -> String {
     let files = result.inputs.len() as u64;
     let mut parts = vec![format!(

@@ -12,10 +12,10 @@ use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
 
-/// Reproducer of a further minor key of a group.
+/// Smallest failing input of a further minor key (call path to the bug) of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariantView {
-    /// Minor key of the variant, its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
@@ -31,7 +31,8 @@ pub struct VariantView {
 }
 
 impl VariantView {
-    /// Makes the view of an entry; `None` if its minimization has not ended.
+    /// Makes the report data of a stored input with a further minor key of its group; `None` if the
+    /// input's minimization has not ended.
     fn of(entry: &Entry) -> Option<VariantView> {
         let minimized = entry.minimized.as_ref()?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
@@ -46,29 +47,30 @@ impl VariantView {
     }
 }
 
-/// Data that reports show of one group, taken from one of its entries (its representative).
+/// Data that reports show of one group, taken from one of its stored inputs (its representative).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Major key of the group.
+    /// Major key of the group, which identifies the bug.
     pub major: Key,
-    /// Minor key of the entry.
+    /// Minor key of the representative input, which identifies the call path to the bug.
     pub minor: Key,
     /// Class of the crash, such as `segv`.
     pub class: Class,
     /// Estimated severity of the group.
     pub severity: Severity,
-    /// Reason for the estimated severity of the entry.
+    /// Reason for the estimated severity of the representative input's crash.
     pub severity_reason: String,
-    /// Location of the crash in the user's code ([`place`]).
+    /// Location of the crash in the user's code ([`place`]); `None` if unknown.
     pub place: Option<String>,
-    /// Location of the crash as `file:line` or `file:line:column`, from the debug information.
+    /// Location of the crash as `file:line` or `file:line:column`, from the debug information;
+    /// `None` if unknown.
     pub source: Option<String>,
-    /// Message and stacks of the entry's crash.
+    /// Message and stacks of the representative input's crash.
     pub trace: Trace,
-    /// How often the reproducer fails, if not every time. A rate of 100 % means that its failures
-    /// are known to be irregular, not how often.
+    /// How often the reproducer fails, if not every time; else `None`. A rate of 100 % means that
+    /// its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
     /// Number of runs that ended in the group; if none, number of crashes met during minimizations.
     pub runs_seen: u64,
@@ -88,14 +90,15 @@ pub struct GroupView {
     pub has_gdb: bool,
     /// Status of the group after the last rebuild of the program, if recorded.
     pub status: Option<Status>,
-    /// Utility that crashed, in a study of many utilities.
+    /// Utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
-    /// Reproducers of the group's other minor keys, by size.
+    /// Reproducers of the group's other minor keys (call paths to the bug), sorted by size.
     pub variants: Vec<VariantView>,
 }
 
 impl GroupView {
-    /// Reads the view of an entry, also if it has moved to `flaky/`; `None` if it no longer exists.
+    /// Reads the report data of a stored input and its group, also if the input has moved to
+    /// `flaky/`; `None` if it no longer exists.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
@@ -108,7 +111,7 @@ impl GroupView {
             .transpose()
     }
 
-    /// Reads the view of `group` through `entry`.
+    /// Reads the report data of `group`, represented by `entry`, one of its stored inputs.
     pub fn load(group: &Group, entry: &Entry) -> Result<GroupView, StoreError> {
         let size_before = match &entry.minimized {
             Some(minimized) => minimized.size_before,
@@ -149,13 +152,14 @@ impl GroupView {
         self.reproducer.len() as u64
     }
 
-    /// Returns the entry's minor key (12 hex digits) if the group has several reproducers, else
-    /// `None`.
+    /// Returns the minor key (12 hex digits) of the representative input if the group has
+    /// reproducers of further minor keys, else `None`.
     pub fn variant(&self) -> Option<String> {
         (!self.variants.is_empty()).then(|| self.minor.short())
     }
 
-    /// Returns the group's name for messages, as `variant MINOR of group MAJOR` if it has variants.
+    /// Returns the group's name for messages: its major key, or `variant MINOR of group MAJOR` if
+    /// the group has reproducers of further minor keys.
     pub fn name(&self) -> String {
         let major = self.major.short();
         match self.variant() {
@@ -170,13 +174,15 @@ impl GroupView {
         tests.get("executed").and_then(Value::as_u64)
     }
 
-    /// Returns the shell command that shows the crash in gdb, if `reproduce.sh` supports it.
+    /// Returns the shell command that shows the crash in gdb; `None` if there is no `reproduce.sh`,
+    /// or it does not support gdb.
     pub fn gdb(&self) -> Option<String> {
         let script = self.script.as_deref().filter(|_| self.has_gdb)?;
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns claim, flakiness and status of the group in a few words; `-` if there are none.
+    /// Returns the reproducer's minimality and flakiness and, after a rebuild, the status of the
+    /// group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -192,7 +198,8 @@ impl GroupView {
         }
     }
 
-    /// Returns the claim as a sentence: the minimality, its proof, and flakiness.
+    /// Returns a sentence on the reproducer: its minimality, how far that is proved, and whether it
+    /// fails in some runs only.
     pub fn claim(&self) -> String {
         let claim = self.claim_alone();
         match self.flaky {
@@ -207,7 +214,8 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// Returns the claim in a word or two (`1-minimal`, `empty input`); `None` until minimized.
+    /// Returns the minimality of the reproducer in a word or two (`1-minimal`, `empty input`, `any
+    /// input`); `None` until the minimization has ended.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {
@@ -218,7 +226,8 @@ impl GroupView {
     }
 }
 
-/// Formats the claim of a minimization as a sentence with its proof.
+/// Formats the minimality that a minimization has reached, and how far it is proved: `1-minimal,
+/// proved by 12 tests`.
 pub fn claim(minimized: &Minimized) -> String {
     let tests = size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
@@ -240,7 +249,7 @@ pub fn claim(minimized: &Minimized) -> String {
     }
 }
 
-/// Collects the reproducers of the minor keys that `shown` does not show.
+/// Collects the reproducers of the group's other minor keys than that of `shown`, sorted by size.
 fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
@@ -264,7 +273,7 @@ fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
-/// Returns how often the entry's crash occurs, if not in every run.
+/// Returns how often the input's crash occurs; `None` if it occurs in every run.
 fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
@@ -274,7 +283,8 @@ fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
 }
 
-/// Returns the location of a crash in the user's code: function and line, else module and offset.
+/// Returns the location of a crash in the user's code: function and line, else module and offset;
+/// `None` if unknown.
 pub fn place(crash: &Crash) -> Option<String> {
     crash.site().map(|site| site.to_string())
 }
@@ -283,7 +293,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// One group of crashes, as blocks in the terminal and CI reports show it.
+/// Data of one group that the text for the terminal and the reports for CI servers show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
@@ -292,33 +302,35 @@ pub struct Finding {
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Utility that crashed, in a study of many utilities.
+    /// Utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
     /// Estimated severity of the group.
     pub severity: Severity,
     /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Location of the crash in the user's code.
+    /// Location of the crash in the user's code: function and line, else module and offset.
     pub place: Option<String>,
     /// Message and stacks of the crash.
     pub trace: Trace,
-    /// Location of the crash as `file:line`, with the path from the debug information.
+    /// Location of the crash as `file:line`, with the path from the debug information; `None` if
+    /// unknown.
     pub source: Option<String>,
-    /// Number of runs or inputs in the group.
+    /// Number of runs of the campaigns, or for `ddfuzz triage` of inputs, that ended in the group.
     pub count: u64,
     /// Size of the input as found, in bytes; `None` if it was not reduced.
     pub size_before: Option<u64>,
     /// Size of the smallest known failing input, in bytes.
     pub size: u64,
-    /// Claim of minimality, as a sentence.
+    /// Sentence on the proved minimality of the input; `None` if it was not minimized.
     pub claim: Option<String>,
     /// Path of the smallest known failing input.
     pub file: PathBuf,
-    /// Path of `reproduce.sh`.
+    /// Path of `reproduce.sh`; `None` if there is none.
     pub script: Option<PathBuf>,
     /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// Whether the group is new; `None` if unknown.
+    /// Whether the group is new: neither muted by the user nor in the directory to compare with.
+    /// `None` if unknown.
     pub is_new: Option<bool>,
 }
 
@@ -375,7 +387,7 @@ impl From<&TriageGroup> for Finding {
 }
 
 impl Finding {
-    /// Returns kind, class and location of the group in one line.
+    /// Returns kind, class, utility and location of the group's crash in one line.
     pub(super) fn title(&self) -> String {
         let place = match &self.place {
             Some(place) => format!(" in {place}"),
@@ -388,7 +400,8 @@ impl Finding {
         printable(&format!("{} {}{of}{place}", self.kind.noun(), self.class))
     }
 
-    /// Returns the title and the first line of the crash message.
+    /// Returns kind, class and location of the group's crash and the first line of its message, in
+    /// one line.
     pub(super) fn titled_message(&self) -> String {
         match self.trace.headline() {
             Some(headline) => format!("{}: {headline}", self.title()),
@@ -396,7 +409,8 @@ impl Finding {
         }
     }
 
-    /// Formats the size, and the size before if the input was reduced.
+    /// Formats the size of the failing input; if it was reduced, after its size as found: `40 → 6
+    /// bytes`.
     pub(super) fn reduction(&self) -> String {
         match self.size_before {
             Some(before) => size::reduction(before, self.size),

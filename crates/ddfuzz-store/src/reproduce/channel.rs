@@ -9,9 +9,9 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 use ddfuzz_exec::{Channel, Target, Terminal, sample_text};
 use ddfuzz_model::files::{Base64, shell::quoted};
 
-/// Placeholder for the input file in a target's arguments.
+/// Placeholder for the path of the input file in a target's arguments.
 const INPUT_MARK: &[u8] = b"@@";
-/// Characters per line of base64.
+/// Number of characters per line of base64.
 const LINE: usize = 76;
 
 /// Shell code that splits the input at its first separator byte into two files.
@@ -28,7 +28,8 @@ const KEYS: &str = include_str!("keys.awk");
 /// beside the program and reads the program's process id and terminal from files.
 const TYPE: &str = include_str!("type_keys.sh.in");
 
-/// Returns the shell lines that put the input where the target expects it.
+/// Returns the shell lines that put the input where the target expects it: a file of a certain
+/// name, two files, or keys for a terminal; empty for other targets.
 pub fn place_input(target: &Target) -> Vec<u8> {
     match &target.channel {
         Channel::Plain => Vec::new(),
@@ -94,7 +95,8 @@ fn file(target: &Target, plain: &[u8], named: usize) -> Vec<u8> {
     }
 }
 
-/// Returns the variables that a target at a terminal needs, as shell words before the command.
+/// Returns the environment variables that a target at a terminal needs, as shell words before the
+/// command; empty for other targets.
 pub fn variables(target: &Target) -> &'static [u8] {
     match &target.channel {
         Channel::Terminal(_) => b"TERM=xterm ",
@@ -102,8 +104,9 @@ pub fn variables(target: &Target) -> &'static [u8] {
     }
 }
 
-/// Returns the shell lines that run `command` with `stdin` (a shell word) as its standard input.
-/// Their exit status is the program's, or 128 plus the number of the signal that killed it.
+/// Returns the shell lines that run `command` with `stdin` (a shell word) as its standard input, or
+/// with keys typed at a terminal. Their exit status is the program's, or 128 plus the number of the
+/// signal that killed it.
 pub fn run(target: &Target, command: &[u8], stdin: &[u8]) -> Vec<u8> {
     if let Channel::Terminal(terminal) = &target.channel {
         let size = format!("stty rows {} cols {}\n", terminal.rows, terminal.columns);

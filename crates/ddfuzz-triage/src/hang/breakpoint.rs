@@ -14,8 +14,8 @@ use crate::unwind::Place;
 
 #[cfg(target_arch = "x86_64")]
 mod processor {
-    /// The breakpoint instruction, and the distance of the program counter behind it after the
-    /// trap.
+    /// Machine code of the breakpoint instruction, and the number of bytes by which the program
+    /// counter has passed it after the trap.
     pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
     /// Distance of the return address below the caller's stack pointer, in bytes.
     pub const SLOT: u64 = 8;
@@ -27,8 +27,8 @@ mod processor {
 
 #[cfg(target_arch = "aarch64")]
 mod processor {
-    /// The breakpoint instruction, and the distance of the program counter behind it after the
-    /// trap.
+    /// Machine code of the breakpoint instruction, and the number of bytes by which the program
+    /// counter has passed it after the trap.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
@@ -46,7 +46,8 @@ pub(super) enum Trap {
 }
 
 impl Trap {
-    /// Sets a trap for the return to `caller` in the stopped thread `tid`.
+    /// Sets a watchpoint or breakpoint that stops the thread `tid` when the call made by the stack
+    /// frame `caller` returns. The thread must be stopped.
     pub fn set(tid: Pid, caller: &Level) -> nix::Result<Trap> {
         if caller.has_called() && watch(tid, Some(caller.place)).is_ok() {
             return Ok(Trap::Watch(caller.place));
@@ -54,7 +55,7 @@ impl Trap {
         Breakpoint::plant(tid, caller.place).map(Trap::Breakpoint)
     }
 
-    /// Removes the trap from the stopped thread `tid`.
+    /// Removes the watchpoint or breakpoint from the stopped thread `tid`.
     pub fn remove(&self, tid: Pid) {
         match self {
             Trap::Watch(_) => drop(watch(tid, None)),
@@ -62,15 +63,16 @@ impl Trap {
         }
     }
 
-    /// Whether the thread that hit the watchpoint has left the call, by a return, a jump or a tail
-    /// call. An access that only reads or overwrites the return address has not.
+    /// Checks whether the thread that hit the watchpoint has left the watched call, by a return, a
+    /// jump or a tail call. An access that only reads or overwrites the return address has not.
     #[cfg(target_arch = "x86_64")]
     pub fn is_left(tid: Pid, place: Place) -> bool {
         // By its return, a jump out of it, or by another call in its place.
         ptrace::getregs(tid).is_ok_and(|registers| registers.rsp + processor::SLOT >= place.sp)
     }
 
-    /// Always false: this processor has no watchpoint support here.
+    /// Checks whether a thread has left the watched call; always false, because watchpoints are not
+    /// used on AArch64.
     #[cfg(target_arch = "aarch64")]
     pub fn is_left(_: Pid, _: Place) -> bool {
         false
@@ -85,7 +87,8 @@ pub(super) struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// Writes a breakpoint into the code of the stopped thread `tid`.
+    /// Writes a breakpoint into the code of the stopped thread `tid`, at the program counter of
+    /// `place`.
     pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
         let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
         let breakpoint = Breakpoint { place, before };
@@ -99,7 +102,7 @@ impl Breakpoint {
         self.write(tid, instruction)
     }
 
-    /// Writes `code` at the breakpoint's address and leaves the bytes behind it unchanged.
+    /// Writes `code` at the breakpoint's address and leaves the bytes after it unchanged.
     fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
         let at = self.place.pc as ptrace::AddressType;
         let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
@@ -107,7 +110,8 @@ impl Breakpoint {
         ptrace::write(tid, at, libc::c_long::from_ne_bytes(bytes))
     }
 
-    /// Whether the thread that hit the breakpoint has left the call, and not a deeper one.
+    /// Checks by the stack pointer whether the thread that hit the breakpoint has returned from the
+    /// awaited call, and not from a deeper call of the same function.
     pub fn is_left(&self, tid: Pid) -> bool {
         Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
     }
@@ -119,8 +123,8 @@ impl Breakpoint {
         let _ = self.write(tid, &self.before.to_ne_bytes()[..instruction.len()]);
     }
 
-    /// Whether the stopped thread hit this breakpoint; if so, resets its program counter to the
-    /// breakpoint.
+    /// Checks whether the stopped thread hit this breakpoint; if so, resets its program counter to
+    /// the breakpoint.
     pub fn was_met(&self, tid: Pid) -> bool {
         let Ok(mut registers) = ptrace::getregs(tid) else {
             return false;

@@ -12,19 +12,19 @@ use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
 use crate::memory::Memory;
 
-/// Maximum length of an examined function, in bytes.
+/// Maximum length in bytes of a function in which loops are searched.
 const LONGEST: u64 = 256 << 10;
-/// Maximum nesting depth of loops.
+/// Maximum nesting depth of loops that are found in a function.
 const DEEPEST: usize = 32;
 
 /// One loop of a function: a strongly connected set of basic blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// First address at which the loop is entered.
+    /// Lowest address at which the loop is entered.
     pub head: u64,
-    /// Start addresses of its basic blocks.
+    /// Start addresses of the loop's basic blocks.
     pub pieces: BTreeSet<u64>,
-    /// Addresses outside the loop at which its code continues.
+    /// Addresses outside the loop to which its blocks can jump or fall through.
     pub exits: Vec<u64>,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Loop {
 pub(super) struct Loops {
     /// Successors of each basic block, by its start address.
     after: BTreeMap<u64, Vec<u64>>,
-    /// The loops; outer loops precede the loops in them.
+    /// Loops of the function; an outer loop precedes the loops in it.
     loops: Vec<Loop>,
     end: u64,
 }
 
 impl Tracer<'_> {
-    /// Returns the loops of the function that a call of a stopped thread is in. Empty for runtime
-    /// functions and for unreadable code.
+    /// Returns the loops of the function that the stack frame `level` of the stopped thread `tid`
+    /// is in. Empty for runtime functions (C library …) and for unreadable code.
     pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
         let code = self.code_of(tid, level);
         code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))
@@ -59,7 +59,7 @@ impl Tracer<'_> {
 }
 
 impl Loops {
-    /// Finds the loops in the code of a function that begins at `start`.
+    /// Finds the loops in the machine code of a function that begins at the address `start`.
     pub fn of(code: &[u8], start: u64) -> Loops {
         let end = start + code.len() as u64;
         let mut loops = Loops {
@@ -88,7 +88,7 @@ impl Loops {
         loops
     }
 
-    /// Returns the loops that contain an address, innermost first.
+    /// Returns the loops of the function that contain `address`, innermost first.
     pub fn around(&self, address: u64) -> Vec<&Loop> {
         let piece = self.after.range(..=address).next_back();
         let Some((piece, _)) = piece.filter(|_| address < self.end) else {
@@ -100,7 +100,8 @@ impl Loops {
         around
     }
 
-    /// Returns the addresses at which a cycle is entered from outside.
+    /// Returns the blocks at which a cycle of basic blocks is entered from outside, by start
+    /// address.
     fn entries(&self, circle: &BTreeSet<u64>, start: u64) -> BTreeSet<u64> {
         let outside = self.after.iter().filter(|(at, _)| !circle.contains(at));
         let entered = outside.flat_map(|(_, next)| next).chain([&start]);
@@ -114,8 +115,8 @@ impl Loops {
     }
 }
 
-/// Splits code into basic blocks and returns their successors. A jump through a table may go to any
-/// block that has no other predecessor.
+/// Splits code into basic blocks, and returns the start addresses of each block's successors by the
+/// block's own. A jump through a table may go to any block that has no other predecessor.
 fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);
@@ -156,8 +157,8 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     after
 }
 
-/// Returns the strongly connected components of the blocks `within`, ignoring edges to the blocks
-/// `without`. A single block counts if it jumps to itself.
+/// Returns the strongly connected components (loops) of the basic blocks `within`, ignoring edges
+/// to the blocks `without`. A single block counts if it jumps to itself.
 fn circles(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,

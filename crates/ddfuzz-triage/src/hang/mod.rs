@@ -25,7 +25,8 @@ mod threads;
 pub(crate) use threads::sleeps;
 
 impl Tracer<'_> {
-    /// Finds the call that identifies the hang or blow-up, then kills the run.
+    /// Takes the snapshot that identifies a hang or memory blow-up, then kills all processes of the
+    /// run.
     pub(super) fn cut_off(&mut self, cut: Cut) {
         let (ended, snapshot) = match cut {
             Cut::Running => (Ended::Timeout, self.name_hang(false)),
@@ -39,13 +40,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// Kills a process of an interrupted run.
+    /// Kills a traced process of an interrupted run with `SIGKILL`.
     pub(super) fn kill(&self, process: Pid) {
         // Our tracee, so its id means nobody else until we have taken its end.
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
     }
 
-    /// Takes a snapshot of the first process that stops itself, in case it is never continued.
+    /// Takes a snapshot of the first process of the run that stops itself (`SIGSTOP`), in case it
+    /// is never continued and the run is killed.
     pub(super) fn note_stopped(&mut self, tid: Pid) {
         if self.stopped.is_none() {
             let stack = Stack::of(tid, self.cache);
@@ -54,12 +56,12 @@ impl Tracer<'_> {
     }
 }
 
-/// Why a run is interrupted.
+/// Why the watchdog interrupts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The time of the run is over, and a thread of it runs at least now and then.
+    /// The run exceeded its time limit, and at least one of its threads still uses the processor.
     Running = 1,
-    /// The time of the run is over, and none of its threads has run for some time.
+    /// The run exceeded its time limit, and none of its threads has run for some time.
     Asleep,
     /// The run uses more memory than its limit.
     Memory,
@@ -69,20 +71,21 @@ pub(crate) enum Cut {
 /// target.
 pub(crate) const COOKIE: usize = 0xddf2;
 
-/// Bit that marks a request as taken.
+/// Bit by which the tracing thread marks a request to interrupt the run as taken.
 const TAKEN: u8 = 8;
 
-/// Request of the watchdog to interrupt a run, given once by one thread and taken by another.
+/// Request to interrupt a run that exceeds a limit: given once by the watchdog's thread, and taken
+/// by the thread that traces the run.
 #[derive(Debug)]
 pub(crate) struct CutOffRequest {
     word: AtomicU8,
-    /// Limit on resident memory of a process, in bytes. The tracer checks it too, when a process
-    /// dies.
+    /// Limit on the resident memory of a process, in bytes. The tracer checks it too, when a
+    /// process dies.
     memory: u64,
 }
 
 impl CutOffRequest {
-    /// Creates an empty request for a run with this memory limit, in bytes.
+    /// Creates an empty request for a run in which each process may use `memory` bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -90,35 +93,37 @@ impl CutOffRequest {
         }
     }
 
-    /// Returns the memory limit, in bytes.
+    /// Returns the run's limit on the resident memory of a process, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Requests to interrupt the run; only the first request counts.
+    /// Requests to interrupt the run for the reason `cut`; only the first request counts.
     pub(crate) fn give(&self, cut: Cut) {
         let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
     }
 
-    /// Takes the request; `None` where there is none, or it was taken before.
+    /// Takes the request and returns why to interrupt the run; `None` where nothing was requested,
+    /// or the request was taken before.
     pub(crate) fn take(&self) -> Option<Cut> {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Whether the tracing thread has taken the request.
+    /// Checks whether the tracing thread has taken the request.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Returns the reason for the interrupt, if one was requested, taken or not.
+    /// Returns why the watchdog requested to interrupt the run, also if the request was taken;
+    /// `None` where nothing was requested.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
 }
 
-/// Returns the reason for an interrupt that a number encodes; `None` for 0 and for a request that
-/// was taken.
+/// Returns the reason for an interrupt that a number encodes; `None` for 0 and for numbers with the
+/// bit that marks a request as taken.
 fn decode(word: u8) -> Option<Cut> {
     [Cut::Running, Cut::Asleep, Cut::Memory]
         .into_iter()
@@ -126,7 +131,8 @@ fn decode(word: u8) -> Option<Cut> {
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a memory blow-up; `None` where the run ended too early.
+    /// Returns the snapshot that identifies a memory blow-up, by the innermost user call that does
+    /// not return; `None` where the run ended too early.
     pub(super) fn name_blow_up(&mut self) -> Option<Snapshot> {
         let tid = self.largest_running_thread().ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
@@ -153,7 +159,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns the running thread of the process with the most memory.
+    /// Returns the thread that runs in the process with the most resident memory; `None` where all
+    /// threads have ended.
     fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
         let processes = threads.iter().map(|(_, process)| *process);
@@ -169,10 +176,10 @@ impl Tracer<'_> {
     }
 }
 
-/// Returns the level that represents the endless call at `level`. Where the same function has come
-/// and gone in calls inside it, the recursion as a whole takes so long (backtracking), and which of
-/// its calls is under way is chance. The outermost call of the recursive functions is returned
-/// then.
+/// Returns the index of the frame that stands for the endless call at index `level` of the stack:
+/// usually `level` itself. If its function also occurs in calls inside it, the recursion as a whole
+/// takes so long (backtracking), and which call is under way is chance; then it is the outermost
+/// call of the recursive functions.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

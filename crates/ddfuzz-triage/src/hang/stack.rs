@@ -14,13 +14,14 @@ use crate::snapshot::{End, Event, RawFrame, Snapshot};
 use crate::snapshot_reader::frame;
 use crate::unwind::{From, Place, Step, walk_up_to};
 
-/// Maximum number of frames that are read. Enough to see a long recursion as a whole.
+/// Maximum number of frames that are read from the stack of a hanging thread: enough to see a long
+/// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of frames that a record keeps of those inside the call that identifies a hang.
+/// Maximum number of calls inside the endless call of a hang that a crash record keeps.
 const INSIDE: usize = 32;
 
-/// One active call of a thread's stack.
+/// One active call of a thread: a frame of its stack.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
@@ -31,26 +32,28 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Returns module and start of the function.
+    /// Returns the function of the call: its module, and its start as an offset in the module;
+    /// `None` outside of all modules.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);
         Some((frame.module.clone(), start))
     }
 
-    /// Returns the program counter; for a caller, the return address − 1.
+    /// Returns the address of the code that the call executes: the program counter; for a caller,
+    /// the return address − 1.
     pub fn address(&self) -> u64 {
         self.step.address
     }
 
-    /// Sets a breakpoint at `pc`, another address of the same function, in the stopped thread
-    /// `tid`.
+    /// Sets a breakpoint at `pc`, another address of the function of this call, in the stopped
+    /// thread `tid`; `None` where that fails.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
     }
 
-    /// Updates the call after its thread has run to `pc`.
+    /// Updates the frame of a call after its thread has run on to `pc` in the same call.
     pub fn moved_to(&mut self, pc: u64) {
         if let Some(frame) = &mut self.frame {
             let distance = pc.wrapping_sub(self.step.address);
@@ -59,12 +62,13 @@ impl Level {
         (self.step.address, self.place.pc) = (pc, pc);
     }
 
-    /// Whether the call is of user code.
+    /// Checks whether the call is of user code, and not of a runtime (C library, sanitizer).
     pub fn is_own(&self) -> bool {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Whether the frame is a caller, so that its return address is on the stack.
+    /// Checks whether the frame waits for a call that it made, so that the return address of that
+    /// call is on the stack.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }
@@ -82,7 +86,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Reads the stack of a stopped thread.
+    /// Reads the stack of the stopped thread `tid`; `None` where its registers cannot be read.
     pub fn of(tid: Pid, cache: &mut ModuleCache) -> Option<Stack> {
         let began = Instant::now();
         let registers = Registers::of(tid).ok()?;
@@ -104,8 +108,8 @@ impl Stack {
         })
     }
 
-    /// Returns a snapshot of thread `tid` whose frames begin at `level`. The calls inside `level`
-    /// are recorded separately, because they change all the time.
+    /// Returns a snapshot of thread `tid` whose frames begin at index `level` of the stack. The
+    /// calls inside that call are recorded separately, because they change all the time.
     pub fn snapshot(
         &self,
         level: usize,

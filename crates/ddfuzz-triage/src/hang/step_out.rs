@@ -15,26 +15,29 @@ use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
-/// Active time in which a call that is not endless returns.
+/// Time in which a call must return, else it counts as endless. Time in which the thread waits for
+/// a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// A thread counts as waiting if it runs for less than one part in so many of the active time.
+/// A thread counts as waiting, and not as running, if its CPU time is below `RETURNS` divided by
+/// this.
 const WAITS: u32 = 8;
-/// Active time in which a call returns in a memory blow-up: long compared to one allocation, short
-/// enough not to exhaust the machine's memory.
+/// Time in which a call must return in a run that exceeded its memory limit, else it counts as
+/// endless: long compared to one allocation, short enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
-/// Maximum active time of the whole test.
+/// Maximum time of the whole search for the endless call, without time in which the thread waits
+/// for a processor.
 const ALL: Duration = Duration::from_secs(1);
-/// Maximum number of returns and loop exits that are awaited.
+/// Maximum number of returns and loop exits that the search for the endless call waits for.
 const HOPS: usize = 40;
-/// Number of times that deeper calls may hit a breakpoint, which is slow; then the awaited call
-/// counts as endless.
+/// Number of times that deeper calls of the same function may hit a breakpoint, which is slow; then
+/// the awaited call counts as endless.
 const PASSES: u32 = 500;
 /// Number of times that deeper calls of the same function may leave the watched loop; then loop
 /// exits are no longer watched.
 const STRAYS: u32 = 100;
-/// Maximum number of attempts to read a stack completely.
+/// Maximum number of attempts to read the stack of a thread completely.
 const READINGS: u32 = 5;
-/// Time between two of these attempts.
+/// Time that the run continues between two attempts to read the stack of a thread completely.
 const BETWEEN: Duration = Duration::from_millis(2);
 
 /// How the wait for a return or a loop exit ended.
@@ -43,26 +46,30 @@ enum WaitResult {
     Call(StoppedThread),
     /// The loop was left at this address, inside the same call; the thread is stopped there.
     Loop(StoppedThread, u64),
-    /// Neither happened in time. The thread is stopped; `None` if it could not be stopped.
+    /// Neither did the call return nor was the loop left in time. The thread is stopped; `None` if
+    /// it could not be stopped.
     No(Option<StoppedThread>),
 }
 
-/// Parameters of the test.
+/// Parameters of the step-out test, which finds the innermost call of a thread that does not
+/// return.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Active time in which a call must return.
+    /// Time in which a call must return, else it counts as endless. Time in which the thread waits
+    /// for a processor does not count.
     pub returns: Duration,
-    /// Whether endless loops are searched for.
+    /// Whether the test also searches for the loop of the function that does not end.
     pub loops: bool,
 }
 
-/// The call that does not return.
+/// The innermost call of a thread that does not return, as the step-out test found it.
 pub(super) struct StuckCall {
     /// Stack of the thread that hangs.
     pub stack: Stack,
-    /// Index in the stack of the call that does not return.
+    /// Index of the call that does not return in the stack, from 0 for the innermost.
     pub level: usize,
-    /// Loop in the function of the call that does not end, if there is one.
+    /// Loop that does not end, in the function of the call that does not return; `None` if there is
+    /// none.
     pub endless: Option<Loop>,
 }
 
@@ -71,18 +78,18 @@ struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Breakpoints at the exits of the loop.
+    /// Breakpoints at the exits of the watched loop.
     exits: Vec<Breakpoint>,
     /// Other threads that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
-    /// The breakpoint that the thread is single-stepped over.
+    /// The breakpoint that the thread is single-stepped over; `None` if it runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
-    /// Number of loop exits by deeper calls of the same function.
+    /// Number of times that deeper calls of the same function have left the watched loop.
     strays: u32,
 }
 
-/// The trap that a thread hit.
+/// What a thread's hit of a watchpoint or breakpoint shows: a return, or the exit of a loop.
 enum TrapHit {
     /// The awaited call returned.
     Return,
@@ -91,7 +98,8 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a hang; `None` where the run ended too early.
+    /// Returns the snapshot that identifies a hang, by the innermost call that does not return;
+    /// `None` where the run ended too early.
     pub(super) fn name_hang(&mut self, asleep: bool) -> Option<Snapshot> {
         let tid = self.hanging_thread(asleep).ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
@@ -187,7 +195,8 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// Returns the loops around a call; empty where the test does not search for loops.
+    /// Returns the loops of the function that a stack frame is in; empty where the test does not
+    /// search for loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
@@ -195,8 +204,8 @@ impl Tracer<'_> {
             .unwrap_or_default()
     }
 
-    /// Reads the stack of a stopped thread again, up to the call below `caller`; false if `caller`
-    /// has returned.
+    /// Reads the stack of a stopped thread again into `stuck`, and points it to the call that
+    /// `caller` made; returns false if that call has returned.
     fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;
@@ -209,7 +218,8 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops a thread, if possible at a point where its stack can be read completely.
+    /// Stops a thread and reads its stack; up to five times, until the stack can be read
+    /// completely.
     pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {
@@ -224,7 +234,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Resumes a thread until a call returns, a loop is left, or the time is over.
+    /// Resumes a thread until the watched call returns, its loop is left, or the time `returns` is
+    /// over.
     ///
     /// # Errors
     /// When the thread or the run has ended.
@@ -287,8 +298,8 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop of any thread: returns the trap that the awaited thread hit, else resumes the
-    /// thread.
+    /// Handles a stop of any thread of the run: returns which trap the awaited thread hit, else
+    /// resumes the stopped thread.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -327,7 +338,7 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Assumes that the innermost call of `stack` does not return.
+    /// Starts the search for the endless call with the innermost call of `stack`.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -336,12 +347,13 @@ impl StuckCall {
         }
     }
 
-    /// Whether the stack could be read only up to this call, although there are more frames.
+    /// Checks whether the search has come to the last frame that could be read, although the stack
+    /// has more frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the awaited call and its caller.
+    /// Returns the awaited call and its caller; `None` if the caller is not known.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -369,7 +381,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// Returns the breakpoint that a stopped thread hit.
+    /// Returns the breakpoint that a stopped thread hit; `None` if it stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),
@@ -379,7 +391,8 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles the hit of a breakpoint; the thread stands before the breakpoint.
+    /// Handles the hit of a breakpoint by `thread`: returns what it shows if the awaited call
+    /// returned or left its loop, else resumes the thread or holds it back.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
@@ -415,7 +428,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Converts the addresses of a loop to offsets in its module.
+/// Converts the addresses of a loop to offsets in the module of its function.
 fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);
@@ -425,7 +438,7 @@ fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     })
 }
 
-/// Whether the watchpoint stopped a thread.
+/// Checks whether a thread was stopped by a hardware watchpoint.
 fn by_watch(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)

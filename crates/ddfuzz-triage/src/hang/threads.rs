@@ -19,13 +19,16 @@ const NOTHING: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if none has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// Threads that use at least one part in so many of the busiest thread's CPU time count as running.
+/// A thread counts as running if it uses at least the busiest thread's CPU time divided by this.
 const SHARE: u32 = 4;
-/// Maximum length of a chain of waiting threads that is followed.
+/// Maximum number of steps along a chain of threads that wait for each other, in the search for the
+/// hanging thread.
 const MOST: usize = 64;
 
 impl Tracer<'_> {
-    /// Returns the thread that hangs; `None` where all have ended. With `asleep`, no thread runs.
+    /// Returns the thread that hangs: the one that uses the processor, else the one that the first
+    /// thread waits for. `None` where all threads have ended. `asleep` means that none uses the
+    /// processor.
     pub(super) fn hanging_thread(&mut self, asleep: bool) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
         if threads.len() <= 1 {
@@ -38,8 +41,9 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns the running thread that was started last: a thread that waits actively (spins) is
-    /// older than the thread that it waits for.
+    /// Returns the thread that uses the processor; of several the one started last, because a
+    /// thread that waits actively (spins) is older than the thread that it waits for. `None` if all
+    /// are idle.
     fn busiest(&mut self) -> nix::Result<Option<Pid>> {
         let began = Instant::now();
         let threads = self.threads.threads().into_iter();
@@ -62,8 +66,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Follows the chain of threads that wait for another thread or a child, from the program's
-    /// first thread to its end.
+    /// Follows the chain of threads that each wait for another thread or a child process, from the
+    /// program's first thread on, and returns the last one.
     fn last_waited_for(&mut self) -> nix::Result<Pid> {
         let threads = self.threads.threads();
         let mut at = threads.first().map_or(self.pid, |(tid, _)| *tid);
@@ -80,7 +84,7 @@ impl Tracer<'_> {
     }
 
     /// Returns what a stopped thread waits for, by its system call: another thread of its process
-    /// (`pthread_join`), or its youngest child process.
+    /// (`pthread_join`), or its youngest child process; `None` if neither.
     #[cfg(target_arch = "x86_64")]
     fn waits_for(&self, tid: Pid) -> Option<Pid> {
         let registers = nix::sys::ptrace::getregs(tid).ok()?;
@@ -108,11 +112,12 @@ impl Tracer<'_> {
     }
 }
 
-/// Time between two polls for events.
+/// Time between two polls for ptrace events of a run.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Wall time after which a thread that does not stop counts as stuck in the kernel.
+/// Wall time after which a sleeping thread that does not stop for the tracer counts as stuck in the
+/// kernel.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// Wall time that a thread has to stop if it waits for a processor.
+/// Wall time in which a thread that waits for a processor must stop for the tracer.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
 /// A thread in ptrace-stop, with the signal to deliver when it is resumed.
@@ -124,14 +129,15 @@ pub(super) struct StoppedThread {
 }
 
 impl StoppedThread {
-    /// Resumes the thread.
+    /// Resumes the thread and delivers the signal that it was about to receive.
     pub fn resume(self) {
         resume(libc::PTRACE_CONT, self.tid, self.signal);
     }
 }
 
 impl Tracer<'_> {
-    /// Returns the next event of the run, or `None` after a short pause.
+    /// Returns the next ptrace event of the run (thread id and wait status), or `None` after a
+    /// short pause.
     ///
     /// # Errors
     /// `ECHILD` where the run has ended.
@@ -143,7 +149,7 @@ impl Tracer<'_> {
         Ok(event)
     }
 
-    /// Lets the run continue for `time`.
+    /// Lets the traced processes run for `time`, and handles their ptrace events.
     ///
     /// # Errors
     /// `ECHILD` where the run has ended.
@@ -157,7 +163,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Stops one thread.
+    /// Stops the running thread `tid` by ptrace; events of other threads are handled meanwhile.
     ///
     /// # Errors
     /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not
@@ -184,7 +190,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns the signal that a stopped thread is about to receive; 0 for none.
+    /// Returns the signal that the thread `tid`, stopped with the wait status `status`, is about to
+    /// receive; 0 for none.
     pub(super) fn pending(&self, tid: Pid, status: i32) -> i32 {
         match status >> 16 {
             0 if !self.is_interrupt(tid, status) => libc::WSTOPSIG(status),
@@ -196,9 +203,9 @@ impl Tracer<'_> {
 /// CPU time and waiting time of a thread, from the kernel's scheduler statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// CPU time used.
+    /// CPU time that the thread has used.
     pub cpu: Duration,
-    /// Time spent waiting for a processor.
+    /// Time that the thread has spent waiting for a processor.
     waited: Duration,
 }
 
@@ -225,7 +232,7 @@ impl Scheduled {
     }
 }
 
-/// Reads the CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
+/// Reads a thread's CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
 fn ticks(tid: Pid) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
     let rest = stat.get(stat.rfind(')')? + 2..)?;
@@ -234,7 +241,7 @@ fn ticks(tid: Pid) -> Option<Duration> {
     Some(Duration::from_millis(count * 10))
 }
 
-/// Whether a thread waits for something other than a processor.
+/// Checks whether a thread waits for something other than a processor.
 pub(crate) fn sleeps(tid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
@@ -252,7 +259,7 @@ pub(super) struct ActiveTime {
 }
 
 impl ActiveTime {
-    /// Starts to measure the active time of thread `tid`.
+    /// Starts to measure the time in which thread `tid` runs or sleeps.
     pub fn of(tid: Pid) -> ActiveTime {
         ActiveTime {
             tid,
@@ -262,7 +269,8 @@ impl ActiveTime {
         }
     }
 
-    /// Updates and returns the active time so far.
+    /// Returns the time that the thread has run or slept since the measurement began; time in which
+    /// it waited for a processor, or was stopped by the tracer, does not count.
     pub fn look(&mut self) -> Duration {
         let (now, at) = (Scheduled::of(self.tid), Instant::now());
         let cpu = now.cpu.saturating_sub(self.before.cpu);

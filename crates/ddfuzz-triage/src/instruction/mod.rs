@@ -12,10 +12,11 @@ pub(crate) use x86_64::*;
 
 use super::fault::Access;
 
-/// Maximum length of an instruction, in bytes.
+/// Maximum length of a machine instruction, in bytes.
 pub(crate) const LONGEST: usize = 16;
 
-/// The `main` that the start-up code passes to the C library.
+/// The address of `main`, or where it is stored, as the start-up code of a program passes it to the
+/// C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum MainArgument {
@@ -25,7 +26,7 @@ pub(crate) enum MainArgument {
     Slot(u64),
 }
 
-/// Target of a call.
+/// Target of a call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum CallTarget {
@@ -50,7 +51,8 @@ pub(crate) enum Goes {
 }
 
 impl Goes {
-    /// Returns the target address, where it is known.
+    /// Returns the address that the branch may go to; `None` for a return, and where the address
+    /// comes from a register or memory.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
             Goes::To(target) | Goes::Either(target) => Some(target),
@@ -70,7 +72,7 @@ pub(crate) struct Branch {
     pub goes: Goes,
 }
 
-/// One access to memory.
+/// One memory access that an instruction makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryAccess {
     /// Address of the first byte accessed.

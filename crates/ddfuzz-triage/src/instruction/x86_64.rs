@@ -12,12 +12,13 @@ use crate::registers::Registers;
 
 /// `mov rax, 15; syscall`: the code to which a signal handler returns.
 const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-/// Offsets of `rbp`, `rsp` and `rip` in the frame that the kernel pushes for a signal, in bytes.
+/// Offset of `rbp` in the frame that the kernel pushes for a signal, in bytes; the offsets of `rsp`
+/// and `rip` follow.
 const SIGNAL_FRAME_RBP: u64 = 40 + 10 * 8;
 const SIGNAL_FRAME_RSP: u64 = 40 + 15 * 8;
 const SIGNAL_FRAME_RIP: u64 = 40 + 16 * 8;
 
-/// Decodes the first instruction of `code`.
+/// Decodes the first instruction of `code`, which lies at `address`; `None` where it is invalid.
 fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
@@ -29,8 +30,8 @@ fn tail(code: &[u8], length: usize) -> Option<&[u8]> {
     Some(&code[code.len().checked_sub(length)?..])
 }
 
-/// Whether `before`, the bytes before a return address, end in a call. Instructions cannot be
-/// decoded backwards, so every possible length of a call is tried.
+/// Checks whether `before`, the bytes before a return address, end in a call. Instructions cannot
+/// be decoded backwards, so every possible length of a call is tried.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
     if tail(before, 5).is_some_and(|code| code[0] == 0xe8) {
         return true;
@@ -44,13 +45,13 @@ pub(crate) fn ends_in_call(before: &[u8]) -> bool {
     })
 }
 
-/// Whether `code` begins with the code to which a signal handler returns.
+/// Checks whether `code` begins with the code to which a signal handler returns.
 pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
     code.starts_with(&SIGRETURN)
 }
 
 /// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed; `sp` is the stack pointer in the trampoline.
+/// pushed; `sp` is the stack pointer in the code to which the signal handler returns.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
     Some((
@@ -60,18 +61,19 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
     ))
 }
 
-/// Returns the return address of the last call, and the stack pointer without it.
+/// Returns the return address of the call that the thread has just made, from the top of the stack,
+/// and the stack pointer without it.
 pub(crate) fn pushed_return(registers: &Registers, memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((memory.word(registers.sp)?, registers.sp.checked_add(8)?))
 }
 
-/// Whether `code` begins with a return.
+/// Checks whether `code` begins with a return instruction.
 pub(crate) fn is_return(code: &[u8]) -> bool {
     decode(code, 0).is_some_and(|instruction| instruction.flow_control() == FlowControl::Return)
 }
 
-/// Whether `code` begins with an indirect call or jump to a non-canonical address, at which the
-/// processor faults on the instruction itself.
+/// Checks whether `code` begins with an indirect call or jump to a non-canonical address, at which
+/// the processor faults on the instruction itself.
 pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn Memory) -> bool {
     let Some(instruction) = decode(code, registers.pc) else {
         return false;
@@ -92,7 +94,8 @@ pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn 
     target.is_some_and(|target| !is_canonical(target))
 }
 
-/// Returns all memory accesses of the first instruction of `code`.
+/// Returns all memory accesses of the first instruction of `code`, with addresses computed from
+/// `registers`.
 pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> {
     let Some(instruction) = decode(code, registers.pc) else {
         return Vec::new();
@@ -114,7 +117,8 @@ pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> 
     accesses.collect()
 }
 
-/// Returns the target of the call at the end of `before`; `end` is the address after the call.
+/// Returns the target of the call at the end of the code `before`; `end` is the address after the
+/// call. `None` for a call through a register or a computed address.
 pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
     let five = tail(before, 5)?;
     if five[0] == 0xe8 {
@@ -127,8 +131,8 @@ pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
         .map(|call| CallTarget::Slot(call.ip_rel_memory_address()))
 }
 
-/// Returns the slot through which the linkage stub (PLT entry) at `address` jumps; `None` for other
-/// code.
+/// Returns the address of the memory slot through which the linkage stub (PLT entry) at `address`
+/// jumps; `None` for other code.
 pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     decoder
@@ -141,10 +145,10 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
         .map(|jump| jump.ip_rel_memory_address())
 }
 
-/// Whether a function can only end the program: it makes a call (the message) and a second one that
-/// does not return. It has no return, no jump out of the function or through a pointer, and, unless
-/// `loops` is set, no backward jump. A function with a single call could be the remainder of one
-/// that the compiler inlined into its callers.
+/// Checks whether a function can only end the program (`die`): it makes a call (the message) and a
+/// second one that does not return. It has no return, no jump out of the function or through a
+/// pointer, and, unless `loops` is set, no backward jump. A function with a single call could be
+/// the remainder of one that the compiler inlined into its callers.
 pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
     let end = address.wrapping_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
@@ -177,7 +181,8 @@ pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
     calls >= 2
 }
 
-/// Returns the branches of a function, by address, up to the first invalid instruction.
+/// Returns the branches and returns in the code of a function, ascending by address, up to the
+/// first invalid instruction.
 pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut branches = Vec::new();
@@ -202,8 +207,8 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     branches
 }
 
-/// Whether `code` begins with a jump through a pointer. The return address on the stack is then
-/// that of the function that jumps.
+/// Checks whether `code` begins with a jump through a pointer. The return address on the stack is
+/// then that of the function that jumps.
 pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
     decode(code, 0)
         .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)
@@ -241,8 +246,8 @@ pub(crate) fn main_argument(code: &[u8], entry: u64) -> Option<MainArgument> {
     None
 }
 
-/// Returns the value of a register, as address computation needs it. In 64-bit mode only FS and GS
-/// have a base.
+/// Returns the value of a register for computing an address: of a segment register its base, which
+/// in 64-bit mode is 0 for all but FS and GS. `None` for registers that are not recorded.
 fn value_of(register: Register, registers: &Registers) -> Option<u64> {
     let name = match register {
         Register::FS => "fs_base".to_owned(),

@@ -25,9 +25,9 @@ pub enum FatalMessage {
 pub struct Diagnostics {
     /// Sanitizer report or panic; `None` where there is neither.
     pub fatal: Option<FatalMessage>,
-    /// Abort message of a C or C++ library.
+    /// Abort message of a C or C++ library; `None` if the run printed none.
     pub abort: Option<Abort>,
-    /// The recorded end of stderr.
+    /// The last bytes that the run wrote to stderr, as far as they were recorded.
     pub stderr: Vec<u8>,
     /// Whether the report came through the sanitizer's own report file, so that the program cannot
     /// have printed it by chance.
@@ -35,7 +35,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Parses the output of a run that ended with `ended`.
+    /// Parses the messages in the output of a run that ended with `ended`.
     pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report);
@@ -59,8 +59,8 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// Whether the run crashed (crash-keys.md, "What a crash is"). `crash_exit` is the exit status
-    /// that counts as a crash.
+    /// Checks whether the run crashed (crash-keys.md, "What a crash is"). `crash_exit` is the exit
+    /// status that counts as a crash.
     pub fn is_crash(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         let said = match (&self.fatal, ended) {
             (Some(FatalMessage::Report(_)), Ended::Exit(_)) => self.filed,
@@ -70,9 +70,9 @@ impl Diagnostics {
         said || ended.is_crash(crash_exit)
     }
 
-    /// Returns the message to show: of a panic, the first line of a report, a failed assertion, or
-    /// an abort reason. `aborts` is the abort message in the C library's memory. `None` where
-    /// nothing was printed.
+    /// Returns the one message about the crash that people are shown: that of a panic, the first
+    /// line of a sanitizer's report, a failed assertion, or an abort reason. `aborts` is the abort
+    /// message in the C library's memory. `None` where nothing was printed.
     pub fn message(&self, ended: Ended, class: &Class, aborts: Option<&str>) -> Option<String> {
         let gives_up = ended == Ended::Signal(libc::SIGABRT)
             || matches!(class.0.as_str(), "trap" | "ill")
@@ -96,7 +96,7 @@ impl Diagnostics {
         message(&text)
     }
 
-    /// Returns the sanitizer's report, if there is one.
+    /// Returns the sanitizer's report; `None` if no report explains the end of the run.
     pub fn report(&self) -> Option<&Report> {
         match &self.fatal {
             Some(FatalMessage::Report(report)) => Some(report),
@@ -105,21 +105,22 @@ impl Diagnostics {
     }
 }
 
-/// Whether a text on stderr certainly is a report: other programs print "runtime error" too.
+/// Checks whether a text that was parsed as a sanitizer's report certainly is one: other programs
+/// print "runtime error" too.
 fn is_sure(report: &Report) -> bool {
     report.tool != Tool::Ubsan || !report.stack.is_empty()
 }
 
-/// Maximum number of lines of a message.
+/// Maximum number of lines of a crash message that people are shown.
 const LINES: usize = 16;
-/// Maximum number of characters of a line.
+/// Maximum number of characters of a line of a crash message that people are shown.
 const LINE: usize = 400;
-/// Maximum number of characters of a message.
+/// Maximum number of characters of a crash message that people are shown.
 const LONGEST: usize = 2000;
 /// Number of lines at the end of stderr in which an error line is searched.
 const LAST: usize = 8;
 
-/// Words of an error line, in lower case.
+/// Words that make a line of stderr count as an error message, in lower case.
 #[rustfmt::skip]
 const ALARMS: [&str; 16] = [
     "abort", "assert", "bad ", "bug", "cannot", "check", "corrupt", "error", "exception", "fail",
@@ -133,8 +134,8 @@ const NOISE: [&str; 10] = [
     "artifact_prefix",
 ];
 
-/// Makes a text safe to show: control and format characters are escaped, and the length and number
-/// of lines are bounded. `None` where nothing is left.
+/// Makes a text of the target safe to show: control and format characters are escaped, and the
+/// length and number of lines are bounded. `None` where nothing is left.
 pub fn message(text: &str) -> Option<String> {
     let mut kept = String::new();
     let mut all = text.trim().lines();
@@ -182,8 +183,8 @@ pub fn of_report(report: &Report) -> String {
     }
 }
 
-/// Returns the last line at the end of stderr that contains a usual word of errors; `None` where no
-/// line does.
+/// Returns the last error message in the last 8 lines of stderr: a line with a word such as `error`
+/// or `fail`; `None` where there is none.
 pub fn last_error_line(stderr: &[u8]) -> Option<String> {
     let said: Vec<String> = lines(stderr)
         .filter(|line| !line.trim().is_empty())
@@ -199,8 +200,8 @@ pub fn last_error_line(stderr: &[u8]) -> Option<String> {
     alarming.next().map(|line| line.trim().to_owned())
 }
 
-/// Returns the text of a failed assertion, the part in ``Assertion `…' failed``, without numbers.
-/// `said` is the message of the C library, or stderr.
+/// Returns the condition of a failed assertion, the part in ``Assertion `…' failed``, without
+/// numbers; `None` where there is none. `said` is the message of the C library, or stderr.
 pub fn assertion(said: &str) -> Option<String> {
     let begin = said.rfind("Assertion `")? + "Assertion `".len();
     let rest = &said[begin..];
@@ -208,7 +209,7 @@ pub fn assertion(said: &str) -> Option<String> {
     Some(without_numbers(&rest[..end]))
 }
 
-/// Returns the last line that is not blank, without numbers.
+/// Returns the last line of a text that is not blank, without its numbers; `None` if all are blank.
 pub fn last_line(said: &str) -> Option<String> {
     said.lines()
         .rev()
@@ -216,7 +217,7 @@ pub fn last_line(said: &str) -> Option<String> {
         .map(without_numbers)
 }
 
-/// Removes decimal and `0x` numbers, which often are addresses or lengths.
+/// Removes decimal and `0x` numbers from a text, because they often are addresses or lengths.
 pub fn without_numbers(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

@@ -5,9 +5,9 @@ use crate::messages::{cut, lines};
 /// Abort message of a C or C++ library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abort {
-    /// The message, without the program's name.
+    /// The line of stderr with the message, up to 1 KiB.
     pub message: String,
-    /// Type of the uncaught C++ exception.
+    /// Type of the uncaught C++ exception that ended the program.
     pub exception: Option<String>,
     /// Text of the exception (`what()`).
     pub what: Option<String>,
@@ -32,8 +32,7 @@ const EXCEPTIONS: [&str; 4] = [
 /// Maximum length of a recorded abort message, in bytes.
 const LONGEST: usize = 1024;
 
-/// Returns the last abort message in stderr, with which the program ended; `None` where there is
-/// none.
+/// Returns the last abort message of a C or C++ library in stderr; `None` where there is none.
 pub fn abort(stderr: &[u8]) -> Option<Abort> {
     let mut found: Option<Abort> = None;
     for line in lines(stderr) {
@@ -72,7 +71,8 @@ fn read(line: &str) -> Option<Abort> {
     assertion.then(|| plain(line))
 }
 
-/// `… an instance of 'std::out_of_range'`, `… of type std::out_of_range: message`
+/// Returns the type of the uncaught C++ exception from a line such as `… an instance of
+/// 'std::out_of_range'` or `… of type std::out_of_range: message`.
 fn exception(line: &str) -> Option<String> {
     let instance = line.split_once("instance of '");
     let quoted = instance.and_then(|(_, rest)| Some(rest.rsplit_once('\'')?.0));

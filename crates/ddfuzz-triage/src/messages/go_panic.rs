@@ -5,18 +5,18 @@ use crate::messages::{cut, lines};
 /// A panic or fatal error of a Go program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoPanic {
-    /// First line of the message.
+    /// First line of the panic message.
     pub message: String,
     /// Function of the first stack frame outside Go's runtime.
     pub function: Option<String>,
-    /// `FILE:LINE` of that frame.
+    /// Source line `FILE:LINE` of the first stack frame outside Go's runtime.
     pub line: Option<String>,
 }
 
 /// Maximum length of a panic message or function name, in bytes.
 const LONGEST: usize = 1024;
 
-/// Returns the first panic in stderr; `None` where there is none. The stack of a goroutine must
+/// Returns the first Go panic in stderr; `None` where there is none. The stack of a goroutine must
 /// follow, because any program may print `panic:`.
 pub fn go_panic(stderr: &[u8]) -> Option<GoPanic> {
     const BEGINS: [&str; 3] = ["panic: ", "fatal error: ", "unexpected fault address "];
@@ -54,7 +54,7 @@ pub fn go_panic(stderr: &[u8]) -> Option<GoPanic> {
     Some(panic)
 }
 
-/// `goroutine 1 [running]:`
+/// Checks whether a line begins the stack of a goroutine: `goroutine 1 [running]:`.
 fn is_goroutine(line: &str) -> bool {
     line.strip_prefix("goroutine ").is_some_and(|rest| {
         rest.starts_with(|digit: char| digit.is_ascii_digit()) && rest.contains('[')

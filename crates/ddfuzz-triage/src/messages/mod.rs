@@ -22,13 +22,13 @@ pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};
 
 pub use crate::reported_object::{ObjectKind, ReportObject};
 
-/// Maximum number of bytes of a line that are read.
+/// Maximum number of bytes that are parsed of a line of a target's output.
 const LONGEST_LINE: usize = 4096;
 
-/// Maximum number of lines that are read.
+/// Maximum number of lines that are parsed of a target's output.
 const MOST_LINES: usize = 1 << 16;
 
-/// Splits a text into lines. Invalid UTF-8 is replaced, and long lines are cut.
+/// Splits a target's output into lines. Invalid UTF-8 is replaced, and long lines are cut.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
     text.split(|byte| *byte == b'\n')
         .take(MOST_LINES)
@@ -48,7 +48,7 @@ pub(crate) fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// Parses the number at the beginning of a text, decimal or `0x`.
+/// Parses the number at the beginning of a text, decimal or `0x`; `None` where there is none.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let digits = |text: &str, radix| {
         let end = text

@@ -5,7 +5,7 @@ use crate::messages::{cut, lines};
 /// A panic of a Rust program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RustPanic {
-    /// `FILE:LINE:COLUMN`, with the path that the compiler was given.
+    /// Source location of the panic, `FILE:LINE:COLUMN`, with the path that the compiler was given.
     pub location: String,
     /// The panic message, up to 16 lines.
     pub message: String,
@@ -20,7 +20,7 @@ const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";
 
-/// Returns the first panic in stderr; `None` where there is none. Later panics follow from the
+/// Returns the first Rust panic in stderr; `None` where there is none. Later panics follow from the
 /// first: in a destructor during unwinding, or in a thread that joins the panicked one.
 pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
     let mut lines = lines(stderr);
@@ -83,7 +83,7 @@ fn message(first: &str, rest: impl Iterator<Item = String>) -> String {
     cut(text.trim_end(), LONGEST_MESSAGE).to_owned()
 }
 
-/// Whether a text is `FILE:LINE:COLUMN`.
+/// Checks whether a text is `FILE:LINE:COLUMN`.
 fn is_location(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     let number = |part: Option<&str>| part.is_some_and(is_number);
@@ -91,7 +91,7 @@ fn is_location(text: &str) -> bool {
     number(parts.next()) && number(parts.next()) && parts.next().is_some_and(|it| !it.is_empty())
 }
 
-/// Whether a source file belongs to Rust's standard library.
+/// Checks whether a source file belongs to Rust's standard library.
 pub fn is_std_file(file: &str) -> bool {
     const PARTS: [&str; 4] = [
         "library/core/",
@@ -106,15 +106,15 @@ pub fn is_std_file(file: &str) -> bool {
         })
 }
 
-/// Cuts the path of a location to its last three parts, which do not depend on where the program
-/// was built.
+/// Shortens the path of a source location to its last three parts, which do not depend on where the
+/// program was built.
 pub fn short_location(location: &str) -> String {
     let mut parts: Vec<&str> = location.rsplitn(4, '/').take(3).collect();
     parts.reverse();
     parts.join("/").trim_start_matches("./").to_owned()
 }
 
-/// Returns the first frame outside the standard library in the backtrace on stderr: its
+/// Returns the first frame outside the standard library in the Rust backtrace on stderr: its
 /// `FILE:LINE:COLUMN`, else its function; `None` where it has neither.
 pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
     let mut lines = lines(stderr).skip_while(|line| !line.starts_with("stack backtrace:"));
@@ -147,7 +147,7 @@ pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
     function
 }
 
-/// Whether a function belongs to the standard library, by its demangled name.
+/// Checks by its demangled name whether a function belongs to Rust's standard library.
 pub(crate) fn is_std_function(name: &str) -> bool {
     let Some(inner) = name.strip_prefix('<') else {
         return is_std_path(name);

@@ -14,17 +14,18 @@ use crate::instruction::{MainArgument, main_argument};
 use crate::module::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::runtime_modules::is_runtime_symbol;
 
-/// Maximum size of a section, in bytes.
+/// Maximum size in bytes of a section with unwind tables; larger ones are not read.
 const LARGEST_SECTION: u64 = 256 << 20;
 
-/// Variable in which glibc stores its abort message.
+/// Name of the variable in which glibc stores its abort message.
 const ABORT_MESSAGE: &str = "__abort_msg";
 
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
 impl Module {
-    /// Reads the facts of a 64-bit ELF file; `None` for other files. `runtime` marks a runtime
-    /// module, of which less is read; functions named in `dropped` count as runtime functions.
+    /// Reads the facts of a 64-bit ELF file that crash keys need (segments, functions, entries);
+    /// `None` for other files. `runtime` marks a runtime module (C library …), of which less is
+    /// read; functions named in `dropped` count as runtime functions.
     pub(crate) fn parse<'data, R: ReadRef<'data>>(
         data: R,
         runtime: bool,
@@ -91,8 +92,8 @@ fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Unwind
     tables_by_segment(elf)
 }
 
-/// Reads the unwind tables of a file without section headers: `PT_GNU_EH_FRAME` is the index and
-/// points to the table, which ends at the latest with its segment.
+/// Reads the unwind tables of an ELF file without section headers: the segment `PT_GNU_EH_FRAME` is
+/// the index and points to the table, which ends at the latest with its segment.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
@@ -189,8 +190,8 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module.linked = Names::new(linked);
 }
 
-/// Reads the slots of imported functions. Returns the slots that hold an address in the module
-/// itself, with that address.
+/// Reads into `module` which memory slots hold the addresses of imported functions. Returns the
+/// other slots, which hold an address in the module itself, with that address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,
@@ -215,10 +216,11 @@ fn read_slots<'data, R: ReadRef<'data>>(
     relative
 }
 
-/// Number of bytes of start-up code that are decoded.
+/// Number of bytes of start-up code (`_start`) that are decoded to find `main`.
 const START_UP: u64 = 128;
 
-/// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library.
+/// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library,
+/// and adds it to the module's entry functions.
 fn find_main<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,

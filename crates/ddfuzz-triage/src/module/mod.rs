@@ -10,18 +10,18 @@ use addr2line::gimli::{
 
 mod elf;
 
-/// A segment of a file, and where it is loaded.
+/// A segment of an ELF file, and where it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Offset in the file, in bytes.
+    /// Offset of the segment in the file, in bytes.
     pub offset: u64,
     /// Number of bytes of the segment in the file.
     pub size: u64,
-    /// Address in the file's own address space.
+    /// Address of the segment in the file's own address space, without the load bias.
     pub address: u64,
 }
 
-/// Kind of an entry function.
+/// Kind of a function at which user code begins: `main`, or the entry of a fuzzing harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
     /// The function is `main`.
@@ -37,19 +37,22 @@ pub(crate) struct Module {
     pub build_id: Option<Arc<str>>,
     /// Segments of the file that contain code.
     pub executable: Vec<Segment>,
-    /// Unwind tables.
+    /// Unwind tables of the file (`.eh_frame` and its index); `None` if it has none.
     pub unwind: Option<UnwindTables>,
     /// Start address and kind of the entry functions (`main`, harness).
     pub entries: Vec<(u64, Entry)>,
-    /// Entry point of the program (`_start`), which belongs to the C library.
+    /// Address of the program's entry point (`_start`), which belongs to the C library.
     pub start: Option<u64>,
     /// Names and addresses of the exported functions.
     pub exports: Names,
-    /// Runtime functions linked into the module, and functions that the user wants dropped.
+    /// Names and addresses of runtime functions (C library, sanitizer) that are linked into the
+    /// module, and of functions that the user wants dropped.
     pub linked: Names,
-    /// (start, end) of functions by symbol, for functions without unwind table entries.
+    /// Start and end address of each function in the symbol table, for functions without unwind
+    /// table entries.
     pub symbols: Vec<(u64, u64)>,
-    /// Names of imported functions by the address of the slot that holds their address.
+    /// Names of imported functions, by the address of the memory slot that holds the function's
+    /// address.
     pub slots: HashMap<u64, Arc<str>>,
     /// Address of glibc's `__abort_msg`.
     pub abort_message: Option<u64>,
@@ -60,7 +63,8 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Returns the load bias of a mapping at address `start` and file offset `offset`.
+    /// Returns the load bias (address in memory minus address in the file) of a mapping at address
+    /// `start` and file offset `offset`.
     ///
     /// The executable segment decides: rust-lld puts two segments on one page of the file, so the
     /// first segment that touches the page would give a wrong bias.
@@ -79,12 +83,13 @@ impl Module {
             })
     }
 
-    /// Returns the start of the function that contains `address`.
+    /// Returns the start of the function that contains `address`; `None` where it is unknown.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 
-    /// Returns the function that contains `address`, by unwind tables, else by symbols.
+    /// Returns the address range of the function that contains `address`, by unwind tables, else by
+    /// symbols; `None` where neither tells.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let tables = self.unwind.as_ref();
         tables
@@ -96,14 +101,16 @@ impl Module {
             })
     }
 
-    /// Returns the name of the exported or linked runtime function that contains `address`.
+    /// Returns the name of the function that contains `address`, if it is exported, or a runtime
+    /// function (C library, sanitizer) linked into the module.
     pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
         let exported = self.exports.containing(address);
         let named = exported.or_else(|| self.linked.containing(address))?;
         Some(named.name.clone())
     }
 
-    /// Returns the kind of the entry function that starts at `start`, if it is one.
+    /// Returns the kind of the entry function (`main`, harness) that starts at `start`; `None` if
+    /// no entry function does.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
         let here = self.entries.iter().filter(|(at, _)| *at == start);
         here.map(|(_, entry)| *entry).max()
@@ -122,15 +129,15 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
 /// A function's name and range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedRange {
-    /// First address.
+    /// First address of the function.
     pub start: u64,
     /// First address after the function; equal to `start` where its size is unknown.
     pub end: u64,
-    /// Name of the function at this range.
+    /// Name of the function.
     pub name: Arc<str>,
 }
 
-/// Names of address ranges, searchable by address.
+/// Function names with address ranges, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     /// Ranges sorted by start, with distinct starts.
@@ -138,8 +145,9 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Sorts the names. Of several names of one address, the plainest is kept (fewest leading
-    /// underscores, then shortest, then first), so the result does not depend on their order.
+    /// Builds the table of names, sorted by address. Of several names of one address, the plainest
+    /// is kept (fewest leading underscores, then shortest, then first), so the result does not
+    /// depend on their order.
     pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
         let plainness = |name: &str| {
             let underscores = name.len() - name.trim_start_matches('_').len();
@@ -158,22 +166,23 @@ impl Names {
         Names { sorted: names }
     }
 
-    /// Returns the nearest range that starts at or below `address`.
+    /// Returns the nearest named range that starts at or below `address`, also if it ends before
+    /// `address`.
     pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
         let behind = self.sorted.partition_point(|named| named.start <= address);
         self.sorted.get(behind.checked_sub(1)?)
     }
 
-    /// Returns the range that contains `address`.
+    /// Returns the named range that contains `address`; `None` where there is none.
     pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
         self.nearest(address).filter(|named| address < named.end)
     }
 }
 
-/// A section of a file.
+/// A section of an ELF file.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
-    /// Address in the file's own address space.
+    /// Address of the section in the file's own address space, without the load bias.
     pub address: u64,
     /// Bytes of the section.
     pub data: Arc<[u8]>,
@@ -186,9 +195,9 @@ pub(crate) struct UnwindTables {
     pub eh_frame: Section,
     /// The section `.eh_frame_hdr`, the index of `.eh_frame`; `None` if missing or invalid.
     pub eh_frame_hdr: Option<Section>,
-    /// Address of `.text`, to which entries may be relative.
+    /// Address of the section `.text`, to which unwind table entries may be relative.
     pub text: u64,
-    /// Address of `.got`, to which entries may be relative.
+    /// Address of the section `.got`, to which unwind table entries may be relative.
     pub got: u64,
     /// (start, end) of every function in `.eh_frame`; built at the first lookup in a module without
     /// `.eh_frame_hdr`.
@@ -198,7 +207,8 @@ pub(crate) struct UnwindTables {
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl UnwindTables {
-    /// Creates the tables. An invalid index is dropped.
+    /// Creates the unwind tables of a module. An index `.eh_frame_hdr` that is not sorted, or
+    /// points outside of `.eh_frame`, is dropped.
     pub(crate) fn new(
         eh_frame: Section,
         eh_frame_hdr: Option<Section>,
@@ -218,8 +228,8 @@ impl UnwindTables {
         tables
     }
 
-    /// `Some` if the index is sorted and points into the table. `gimli` assumes both: its
-    /// subtractions overflow otherwise.
+    /// Checks the index `.eh_frame_hdr`: `Some` if it is sorted and points into `.eh_frame`.
+    /// `gimli` assumes both: its subtractions overflow otherwise.
     fn has_sound_header(&self) -> Option<()> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
@@ -243,7 +253,8 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Returns the function that contains `address`.
+    /// Returns the address range of the function that contains `address`, by the unwind tables;
+    /// `None` where no entry does.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,
@@ -266,7 +277,8 @@ impl UnwindTables {
         eh_frame
     }
 
-    /// Looks `address` up in `.eh_frame_hdr`; the outer `None` means that there is no such index.
+    /// Returns the address range of the function that contains `address`, by the index
+    /// `.eh_frame_hdr`; the outer `None` means that there is no such index.
     fn by_header(&self, address: u64) -> Option<Option<Range<u64>>> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
@@ -284,7 +296,8 @@ impl UnwindTables {
         (address < end).then_some(start..end)
     }
 
-    /// Parses the entries, up to the first malformed one.
+    /// Returns start and end of every function in `.eh_frame`, sorted by start; a malformed entry
+    /// ends the reading.
     fn build_index(&self) -> Vec<(u64, u64)> {
         let (bases, eh_frame) = (self.bases(), self.eh_frame());
         let mut entries = eh_frame.entries(&bases);

@@ -16,10 +16,10 @@ use object::{Object, ObjectSection, ReadCache, ReadRef, SymbolMap, SymbolMapName
 /// Folder in which distributions install debug files.
 const INSTALLED: &str = "/usr/lib/debug";
 
-/// Maximum size of a section, in bytes.
+/// Maximum size in bytes of a section that is read; larger ones count as missing.
 const LARGEST: u64 = 16 << 20;
 
-/// Facts about the symbols of one ELF file.
+/// Debug information and symbol tables that one ELF file contains or refers to.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// Whether the file contains debug information.
@@ -34,7 +34,8 @@ pub(super) struct Facts {
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// Reads the facts of the ELF file at `path`; `None` for other files.
+/// Reads which debug information the ELF file at `path` contains and refers to; `None` for other
+/// files.
 pub(super) fn facts(path: &Path) -> Option<Facts> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -71,7 +72,8 @@ pub(super) struct DebugFiles {
 }
 
 impl DebugFiles {
-    /// Returns the folders of the distribution and of the debuginfod cache. No file is downloaded.
+    /// Returns the folders in which debug files are searched by default: that of the distribution
+    /// and the debuginfod cache. No file is downloaded.
     pub(super) fn installed() -> DebugFiles {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME")
@@ -88,13 +90,14 @@ impl DebugFiles {
         }
     }
 
-    /// Returns these folders only.
+    /// Creates a search for debug files in the folders `roots` only, without the debuginfod cache.
     pub(super) fn in_folders(roots: Vec<PathBuf>) -> DebugFiles {
         let fetched = Vec::new();
         DebugFiles { roots, fetched }
     }
 
-    /// Returns the debug file of the program at `path`, from the same build.
+    /// Returns the separately installed debug file of the program at `path`, from the same build;
+    /// `None` where none is found.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -110,7 +113,7 @@ impl DebugFiles {
     }
 
     /// Returns the file with the debug information that the file at `path` shares with other
-    /// programs.
+    /// programs; `None` where it shares none, or the file is missing.
     pub(super) fn shared_part_of(&self, path: &Path) -> Option<PathBuf> {
         let (link, id) = facts(path)?.shared?;
         let beside = path.parent()?.join(link);
@@ -134,8 +137,8 @@ impl DebugFiles {
         installed.chain(fetched).collect()
     }
 
-    /// Returns the candidates for a `.gnu_debuglink`: in the program's folder, in `.debug` there,
-    /// and below the roots at the same path.
+    /// Returns the paths at which the debug file that `.gnu_debuglink` names may be: in the
+    /// program's folder, in `.debug` there, and below the search folders at the program's path.
     fn by_link(&self, path: &Path, link: &Path) -> Vec<PathBuf> {
         // The name of a file: whoever writes a path there wants us to read something else.
         let (Some(name), Some(folder)) = (link.file_name(), path.parent()) else {
@@ -148,7 +151,8 @@ impl DebugFiles {
     }
 }
 
-/// Maximum size of the unpacked symbol table, in bytes. The section is hostile input.
+/// Maximum size of the unpacked symbol table in `.gnu_debugdata`, in bytes. The section is hostile
+/// input.
 const LARGEST_UNPACKED: u64 = 64 << 20;
 
 /// Function names by address, from the section `.gnu_debugdata`: an ELF file, compressed by xz,
@@ -175,7 +179,8 @@ impl MiniSymbols {
         })
     }
 
-    /// Returns the name of the function at or before `address`.
+    /// Returns the name of the function that starts at or last before `address`; `None` where there
+    /// is none.
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         let behind = self.names.partition_point(|(start, _)| *start <= address);
         let (_, name) = self.names.get(behind.checked_sub(1)?)?;

@@ -17,7 +17,7 @@ use crate::symbols::debug_files::{DebugFiles, Facts, MiniSymbols};
 
 mod debug_files;
 
-/// Names and source lines of one address.
+/// Function names and source lines of one code address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Demangled name of the function.
@@ -34,7 +34,7 @@ pub struct Place {
 
 /// Maximum number of modules whose symbols are kept in memory.
 const MODULES: usize = 64;
-/// Maximum number of cached addresses.
+/// Maximum number of code addresses whose names are cached.
 const PLACES: usize = 64 << 10;
 
 /// Path and modification time of a file. A program may be rebuilt between two crashes.
@@ -71,13 +71,13 @@ impl Symbolizer {
         }
     }
 
-    /// Looks up the code at `offset` (from the load bias, in bytes) of the module in the file
-    /// `path`.
+    /// Returns function names and source lines of the code at `offset` (from the load bias, in
+    /// bytes) in the module whose file is `path`.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
         self.look_up(path, offset, true)
     }
 
-    /// Adds function names and source lines to unwound frames.
+    /// Converts the frames of a stack walk to frames with function names and source lines.
     pub(crate) fn frames(&mut self, frames: &[RawFrame]) -> Vec<Frame> {
         frames.iter().map(|frame| self.frame(frame)).collect()
     }
@@ -104,8 +104,8 @@ impl Symbolizer {
         }
     }
 
-    /// Sets names and lines of a frame to those of a loop with the basic blocks `pieces`: the
-    /// innermost function that contains all of them, at their first line.
+    /// Sets names and lines of a frame to those of a loop with the basic blocks `pieces` (start
+    /// offsets): the innermost function that contains all of them, at their first line.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
         let Some(path) = &raw.path else {
             return;
@@ -139,8 +139,9 @@ impl Symbolizer {
         })
     }
 
-    /// Looks up the code at `offset`; with `apart` in a separate debug file too. Debug files of
-    /// runtimes are large and not used.
+    /// Returns function names and source lines of the code at `offset` in the module `path`; with
+    /// `apart`, a separately installed debug file is searched too. For runtimes (C library …) it is
+    /// not, because their debug files are large.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if offset > u64::MAX / 2 {
@@ -185,7 +186,7 @@ pub(crate) struct Declaring {
     pub file: Option<String>,
 }
 
-/// The sources of the names of one module.
+/// The files in which names and lines of one module are looked up, parsed.
 struct Sources {
     facts: Option<Facts>,
     /// The debug file that is installed separately, if one was found.
@@ -239,7 +240,8 @@ impl Sources {
     }
 }
 
-/// One function at an address, as debug information describes it.
+/// One function at a code address (inlined, or containing the others), as debug information
+/// describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Level {
     name: Option<String>,
@@ -248,7 +250,8 @@ struct Level {
 }
 
 impl Place {
-    /// Combines the functions at an address, innermost first, the containing function last.
+    /// Combines the functions at one code address: inlined ones innermost first, the containing
+    /// function last.
     fn of_levels(levels: Vec<Level>) -> Place {
         let mut lines: Vec<Option<String>> = levels.iter().map(Level::place).collect();
         let mut names: Vec<Option<String>> = levels.into_iter().map(|level| level.name).collect();
@@ -267,14 +270,14 @@ impl Place {
 }
 
 impl Level {
-    /// Returns `file:line`, where both are known.
+    /// Returns the function's source line `file:line`, where both are known.
     fn place(&self) -> Option<String> {
         Some(format!("{}:{}", self.file.as_ref()?, self.line?))
     }
 }
 
-/// Returns the functions at `offset`, innermost first; `None` where the file has no debug
-/// information there.
+/// Returns the functions at the code address `offset` (inlined ones, then the containing one),
+/// innermost first; `None` where the file has no debug information there.
 fn levels(loader: &Loader, offset: u64) -> Option<Vec<Level>> {
     let mut levels = levels_as_told(loader, offset);
     if levels.first()?.line.is_none()
@@ -309,8 +312,9 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
 /// searched.
 const NEAR: u64 = 1024;
 
-/// Returns the innermost level of `levels` with a line, where the compiler gave the instruction
-/// line 0: the line of the nearest instruction of the same inlined call, before it if possible.
+/// Returns the innermost function of `levels` with a source line, for an instruction to which the
+/// compiler gave line 0: the line is that of the nearest instruction of the same inlined call,
+/// before it if possible.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
@@ -324,8 +328,8 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     })
 }
 
-/// Returns the functions that contain all `pieces`, innermost first, each with the first line of
-/// any of the pieces in it.
+/// Returns the functions that contain all basic blocks of a loop (start addresses `pieces`),
+/// innermost first; the innermost one with the first source line of the loop in it.
 fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
     // What the compiler makes up has no line, and may be counted to any of the functions.

@@ -13,17 +13,17 @@ use tempfile::TempDir;
 use crate::cli::cargo::project::libfuzzer_name;
 use crate::files::{atomic, regular};
 
-/// Maximum length of an input, in bytes.
+/// Maximum length of a corpus file that is read, in bytes; longer ones are skipped.
 const LONGEST: u64 = 1 << 30;
 
-/// Corpus of a campaign with libFuzzer.
+/// Corpus directories of a campaign whose engine is libFuzzer.
 ///
 /// libFuzzer first runs its whole corpus, and would crash on the same input after each restart.
 /// After the first such crash, libFuzzer uses a copy without the crashing inputs; new inputs in the
 /// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// Further directories of inputs, which are only read.
+    /// Further directories of inputs, to which libFuzzer does not write.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
@@ -33,12 +33,13 @@ struct CorpusCopy {
     dir: Scratch,
     /// Names of files that need not be written back: copied at the start, or already written back.
     known: HashSet<OsString>,
-    /// Names of crashing inputs that were removed.
+    /// Names of crashing inputs that were removed from the copy.
     deadly: HashSet<String>,
 }
 
 impl Corpus {
-    /// Opens the corpus in `own`, creating the directory if needed; `more` are further directories.
+    /// Opens the corpus in `own`, to which libFuzzer writes, creating the directory if needed;
+    /// `more` are further directories that it reads.
     pub fn open(own: PathBuf, more: Vec<PathBuf>) -> io::Result<Corpus> {
         std::fs::create_dir_all(&own)?;
         Ok(Corpus {
@@ -48,7 +49,7 @@ impl Corpus {
         })
     }
 
-    /// Returns the directories to pass to libFuzzer; it writes new inputs to the first.
+    /// Returns the corpus directories to pass to libFuzzer, which writes new inputs to the first.
     pub fn dirs(&self) -> Vec<&Path> {
         match &self.copy {
             Some(copy) => vec![copy.dir.path()],
@@ -59,8 +60,8 @@ impl Corpus {
         }
     }
 
-    /// Removes a crashing input from the corpus that libFuzzer uses. Returns whether the input was
-    /// in it: if so, a restarted libFuzzer gets further.
+    /// Removes a crashing input from the corpus that libFuzzer uses. Returns true if the input was
+    /// in it: then a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -119,8 +120,9 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input; returns whether it was in the copy. With `-max_len` libFuzzer runs only
-    /// the beginning of longer files: these are removed, too.
+    /// Removes an input from the temporary corpus; returns whether it was there. With `-max_len`
+    /// libFuzzer runs only the beginning of longer files, so files that begin with the input are
+    /// removed, too.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -153,8 +155,8 @@ impl CorpusCopy {
     }
 }
 
-/// Calls `what` with each input below a directory that libFuzzer would read: skips hidden
-/// directories and unreadable files.
+/// Calls `what` with each input in a directory, and in those below it, that libFuzzer would read:
+/// skips hidden directories and unreadable files.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -180,12 +182,12 @@ impl Drop for Corpus {
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// File that a running ddfuzz holds locked; the lock is free after ddfuzz is killed.
+/// Name of a file that a running ddfuzz keeps locked; the lock is free after ddfuzz is killed.
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
-/// Temporary directory for inputs, removed on drop. Those of killed processes are removed by the
-/// next call.
+/// Temporary directory for inputs, removed on drop. Those that killed processes have left are
+/// removed when the next one is created.
 pub struct Scratch {
     inputs: PathBuf,
     // Removed while it is still locked.
@@ -194,12 +196,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a directory below the system's temporary directory.
+    /// Creates a directory for inputs below the system's temporary directory.
     pub fn new() -> io::Result<Scratch> {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Creates a directory in `root`.
+    /// Creates a temporary directory for inputs in `root`.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;

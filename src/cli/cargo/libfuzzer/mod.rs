@@ -22,7 +22,7 @@ use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
 use process::timeout_flag;
 
-/// Default of `--max-len`, in bytes.
+/// Default of `--max-len`, the maximum length of inputs, with libFuzzer, in bytes.
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project with its own libFuzzer until the time or the number of runs is
@@ -74,7 +74,7 @@ pub fn run(
     watched.run(started, start, output)
 }
 
-/// Builds the flags of libFuzzer and chooses the corpus directory: the first directory that the
+/// Builds the plan of the libFuzzer processes and chooses the corpus directory: the first that the
 /// user names, else the project's. The user's flags come after those made of ddfuzz's options, and
 /// so take precedence.
 fn plan(
@@ -137,24 +137,25 @@ fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failur
     })
 }
 
-/// Command line of libFuzzer. Flags that bound the whole campaign (`-max_total_time`, `-runs`,
-/// `-artifact_prefix`) are separated from those that each process gets.
+/// Parsed command line of libFuzzer. Flags that apply to the whole campaign (`-max_total_time`,
+/// `-runs`, `-artifact_prefix`) are separated from those that each process gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Flags that each process gets.
+    /// Flags that each libFuzzer process gets.
     pub each: Vec<OsString>,
     /// Corpus directories; libFuzzer writes new inputs to the first.
     pub corpora: Vec<PathBuf>,
-    /// Value of `-max_total_time`.
+    /// Value of `-max_total_time`: how long libFuzzer fuzzes; `None` if not given or 0.
     pub time: Option<Duration>,
-    /// Value of `-runs`.
+    /// Value of `-runs`: number of inputs that libFuzzer runs; `None` if not given or negative.
     pub runs: Option<u64>,
-    /// Value of `-artifact_prefix`: what the paths of failing inputs begin with.
+    /// Value of `-artifact_prefix`: what the paths of the failing inputs that libFuzzer writes
+    /// begin with.
     pub artifact_prefix: Option<OsString>,
 }
 
 impl Flags {
-    /// Parses a command line of libFuzzer.
+    /// Parses the arguments of a libFuzzer command line.
     pub fn of(words: &[OsString]) -> Flags {
         let mut flags = Flags::default();
         for word in words {
@@ -178,20 +179,21 @@ impl Flags {
         flags
     }
 
-    /// Whether a flag (`-fork`, `-jobs`, `-workers`) makes libFuzzer start further processes.
+    /// Whether one of libFuzzer's flags `-fork`, `-jobs` and `-workers` makes it start further
+    /// processes.
     pub fn starts_processes(&self) -> bool {
         ["fork", "jobs", "workers"]
             .iter()
             .any(|name| self.is_on(name))
     }
 
-    /// Whether the flag is set to a value other than 0.
+    /// Whether libFuzzer's flag `name` is set to a value other than 0.
     pub fn is_on(&self, name: &str) -> bool {
         let set = self.value(name);
         set.is_some_and(|value| value != "0")
     }
 
-    /// Returns the last value of the flag.
+    /// Returns the last value of libFuzzer's flag `name`; `None` if it is not set.
     pub fn value(&self, name: &str) -> Option<String> {
         let mut values = self.each.iter().filter_map(|word| flag_value(word, name));
         values.next_back()

@@ -19,14 +19,14 @@ use crate::campaign::watch::{Producer, Producing};
 use crate::cli::cargo::libfuzzer::Flags;
 use crate::cli::cargo::libfuzzer::corpus::Corpus;
 
-/// Maximum length of a line of output, in bytes; longer lines are split.
+/// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// Whether libFuzzer uses the terminal of ddfuzz.
+/// Whether a libFuzzer process uses the terminal of ddfuzz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
-    /// libFuzzer has no terminal, and its own process group, which is killed with it. Its output is
-    /// shown if the value is true.
+    /// libFuzzer has no terminal, and its own process group, which is killed with it. If the value
+    /// is true, ddfuzz shows its output.
     Detached(bool),
     /// libFuzzer uses the terminal of ddfuzz, and its output is shown.
     Shared,
@@ -38,20 +38,21 @@ pub struct Process {
     terminal: TerminalUse,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// Number of files that [`Process::written`] has returned.
+    /// Number of files with failing inputs that [`Process::written`] has returned.
     returned: usize,
 }
 
-/// How a libFuzzer process ended.
+/// How a libFuzzer process ended, and what it printed.
 pub struct End {
     /// Exit status.
     pub status: ExitStatus,
-    /// What the process printed.
+    /// State parsed from all output of the process.
     pub said: FuzzerOutput,
 }
 
 impl Process {
-    /// Starts the program in the directory `cwd`, or in the current one.
+    /// Starts a libFuzzer binary with the arguments `words`, in the directory `cwd` or the current
+    /// one.
     pub fn start(
         program: &Path,
         words: &[OsString],
@@ -105,20 +106,21 @@ impl Process {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of inputs that the process has run, as it last printed.
+    /// Returns the number of inputs that the libFuzzer process has run, as it last printed.
     pub fn runs(&self) -> u64 {
         self.said().runs
     }
 
-    /// Returns the files of failing inputs written since the last call.
+    /// Returns the paths of the failing inputs that the libFuzzer process has written since the
+    /// last call.
     pub fn written(&mut self) -> Vec<PathBuf> {
         let new = self.said().written[self.returned..].to_vec();
         self.returned += new.len();
         new
     }
 
-    /// Returns the exit status and the output once the process has ended; must not be called again
-    /// after that.
+    /// Returns exit status and output if the libFuzzer process has ended, `None` if not; does not
+    /// wait. Must not be called again after it has returned them.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -132,7 +134,7 @@ impl Process {
         Ok(Some(End { status, said }))
     }
 
-    /// Sends SIGINT to the process.
+    /// Sends SIGINT to the libFuzzer process.
     pub fn interrupt(&self) {
         let _ = nix::sys::signal::kill(self.id(), Signal::SIGINT);
     }
@@ -141,7 +143,7 @@ impl Process {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Kills the process group, unless it is shared with ddfuzz.
+    /// Kills the process group of the libFuzzer process, unless it is shared with ddfuzz.
     fn end_group(&self) {
         if let TerminalUse::Detached(_) = self.terminal {
             let _ = killpg(self.id(), Signal::SIGKILL);
@@ -180,26 +182,26 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// Formats a flag with a path as its value, like `-artifact_prefix=DIR/`.
+/// Formats a flag of libFuzzer with a path as its value: `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
     word
 }
 
-/// Number of last output lines that are kept for an error message.
+/// Number of last lines of libFuzzer's output that are kept for an error message.
 const KEPT_LINES: usize = 20;
 
-/// State parsed from the output of a libFuzzer process.
+/// State of a libFuzzer process as parsed from its output.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
-    /// Number of inputs run, as last printed.
+    /// Number of inputs that libFuzzer has run, as last printed.
     pub runs: u64,
     /// Whether libFuzzer has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
     /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features).
     pub coverage: Option<(u64, u64)>,
-    /// Whether a merge crashed and was restarted without the crashing file.
+    /// Whether libFuzzer's merge (`-merge=1`) crashed on a file and was restarted without it.
     pub is_restarted: bool,
     /// Paths of failing inputs that libFuzzer wrote.
     pub written: Vec<PathBuf>,
@@ -207,7 +209,7 @@ pub struct FuzzerOutput {
 }
 
 impl FuzzerOutput {
-    /// Parses a line of standard error.
+    /// Parses a line that libFuzzer has printed to standard error.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -233,7 +235,8 @@ impl FuzzerOutput {
         self.last.push_back(line.to_owned());
     }
 
-    /// Returns the last line that contains `ERROR`, else the last line.
+    /// Returns why libFuzzer failed: the last line of its output that contains `ERROR`, else the
+    /// last line.
     pub fn why(&self) -> &str {
         let mut lines = self.last.iter().rev().filter(|line| !line.is_empty());
         let error = lines.clone().find(|line| line.contains("ERROR"));
@@ -245,7 +248,7 @@ impl FuzzerOutput {
 /// campaign gives up.
 const HOPELESS: u32 = 5;
 
-/// How long a process may take to end after it was asked to.
+/// How long a libFuzzer process may take to end after it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
@@ -258,18 +261,19 @@ const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct LibFuzzerPlan {
     /// Path of the fuzz target.
     pub program: PathBuf,
-    /// Flags of the user; those that bound the whole campaign are separated. Its corpora are only
-    /// read.
+    /// Flags of the user for libFuzzer. Those that limit the whole campaign are separated from
+    /// those of each process; the corpora in them are only read.
     pub flags: Flags,
     /// Environment variables set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// What the paths of files for failing inputs begin with.
+    /// Prefix of the paths to which libFuzzer writes failing inputs: a directory, or a directory
+    /// and the beginning of names.
     pub artifact_prefix: OsString,
-    /// Number of processes at a time.
+    /// Number of libFuzzer processes that run at a time.
     pub jobs: usize,
     /// Whether the processes use the terminal of ddfuzz.
     pub terminal: TerminalUse,
-    /// Whether a process is started again after it has found a failing input.
+    /// Whether a libFuzzer process is started again after it has found a failing input.
     pub again: bool,
 }
 
@@ -282,18 +286,18 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Number of runs of the processes that have ended.
+    /// Number of inputs that the ended libFuzzer processes had run.
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// Status of the first process that failed.
+    /// Exit status of the first libFuzzer process that failed.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
 
 impl LibFuzzers {
-    /// Starts the processes; new inputs are written to `corpus`. After `stop` turns true, none is
-    /// started again.
+    /// Starts the libFuzzer processes; they write new inputs to `corpus`. Once `stop` is true, none
+    /// is started again.
     pub fn start(
         plan: LibFuzzerPlan,
         corpus: PathBuf,
@@ -321,13 +325,13 @@ impl LibFuzzers {
         Ok(all)
     }
 
-    /// Returns the status of the first process that failed.
+    /// Returns the exit status of the first libFuzzer process that failed; `None` if none did.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
     }
 
-    /// Adds the failing inputs that earlier calls left in the artifact directory, some of which
-    /// Ctrl-C may have kept from being processed. Inputs on record are not run again.
+    /// Queues failing inputs that earlier campaigns left in libFuzzer's artifact directory to be
+    /// processed: Ctrl-C may have kept some from it. Those already processed are not run again.
     pub fn drop_again(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
@@ -345,8 +349,8 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all processes have ended, for a limited time. Sends SIGINT after a second, for
-    /// processes that Ctrl-C has not reached.
+    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second,
+    /// for processes that Ctrl-C has not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
@@ -362,7 +366,7 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts one more process; `None` if the time or the runs are used up.
+    /// Starts one more libFuzzer process; `None` if the time or number of runs is used up.
     fn next(&self) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
@@ -391,8 +395,8 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// Handles the end of a process: removes a crashing input from the corpus, and returns the
-    /// process started in its place, if any.
+    /// Handles the end of a libFuzzer process: removes a crashing input from the corpus, and
+    /// returns the process started in its place, if any.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
         if !end.status.success() {
@@ -466,7 +470,7 @@ impl Producer for LibFuzzers {
     }
 }
 
-/// Returns the error for a libFuzzer that cannot go on.
+/// Builds the error for a libFuzzer that cannot go on.
 fn gone(what: &str, end: &End) -> CampaignError {
     CampaignError::System {
         what: what.to_owned(),
@@ -474,7 +478,7 @@ fn gone(what: &str, end: &End) -> CampaignError {
     }
 }
 
-/// Returns a conversion of I/O errors to campaign errors; `what` is what was attempted.
+/// Returns a function that converts I/O errors to campaign errors; `what` is what was attempted.
 fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
     move |source| CampaignError::System {
         what: what.to_owned(),
@@ -482,7 +486,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
     }
 }
 
-/// Formats libFuzzer's limit on the time of one input, in whole seconds.
+/// Formats libFuzzer's flag for the time limit of one input, in whole seconds.
 pub fn timeout_flag(limit: Duration) -> OsString {
     format!("-timeout={}", limit.as_secs_f64().ceil().max(1.0)).into()
 }

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::model::{Page, ScreenModel};
 use super::{group_page, overview};
 
-/// Draws the full screen on a frame of any size.
+/// Draws the page that the model shows, overview or group, on a terminal of any size.
 pub fn draw(model: &ScreenModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -25,17 +25,18 @@ pub fn draw(model: &ScreenModel, frame: &mut Frame<'_>) {
     }
 }
 
-/// Creates a styled piece of a line.
+/// Creates a piece of a line of text with a style.
 pub(super) fn span(text: impl Into<String>, style: Style) -> Span<'static> {
     Span::styled(text.into(), style)
 }
 
-/// Creates an unstyled piece of a line.
+/// Creates a piece of a line of text without a style.
 pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
     Span::raw(text.into())
 }
 
-/// Creates a line with `right` at its right end, if there is room for both.
+/// Creates a line of `width` columns with `left` at its left end, and `right` at its right end if
+/// there is room for both.
 pub(super) fn spread(
     mut left: Vec<Span<'static>>,
     right: Span<'static>,
@@ -50,7 +51,8 @@ pub(super) fn spread(
     Line::from(left)
 }
 
-/// Creates a horizontal rule with a title.
+/// Creates a line with a horizontal rule of `width` columns, interrupted by a title unless that is
+/// empty.
 pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'static> {
     let faint = model.palette.faint();
     let title = match title {
@@ -65,7 +67,8 @@ pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'stat
     ])
 }
 
-/// Creates the line that explains keys; keys that do not fit are left out.
+/// Creates the line at the bottom that explains keys, given as (key, what it does); those that do
+/// not fit are left out.
 pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -81,7 +84,8 @@ pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> 
     Line::from(spans)
 }
 
-/// Formats a duration: `0:12:04`, `3 d 02:11:09`.
+/// Formats a duration as hours, minutes and seconds, with days from 24 hours: `0:12:04`, `3 d
+/// 02:11:09`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -91,13 +95,13 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// Characters for 0 to 8 eighths of a cell, from the bottom.
+/// Block characters that fill 0 to 8 eighths of a cell, from the bottom, for vertical bars.
 const UP: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Characters for 0 to 8 eighths of a cell, from the left.
+/// Block characters that fill 0 to 8 eighths of a cell, from the left, for horizontal bars.
 const RIGHT: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Plots one value per column, from 0 to the maximum, as `rows` lines of text. Values above 0 are
-/// always visible.
+/// Plots the values as vertical bars in `rows` lines of text, one column for each value, scaled to
+/// the maximum. Values above 0 are always visible.
 pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
     let most = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| match *value > 0.0 && most > 0.0 {
@@ -114,8 +118,8 @@ pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// Formats `now` relative to `before` as a bar of `width` characters, on a logarithmic scale:
-/// inputs shrink by orders of magnitude.
+/// Formats the size `now` relative to the size `before` as a horizontal bar of at most `width`
+/// characters, on a logarithmic scale: inputs shrink by orders of magnitude.
 pub fn left(before: u64, now: u64, width: usize) -> String {
     let share = match before {
         0 => 0.0,
@@ -128,14 +132,14 @@ pub fn left(before: u64, now: u64, width: usize) -> String {
         .collect()
 }
 
-/// Styles of the full screen. Without colour, only bold and reversed text are used.
+/// Styles of the text on the full screen; without colour, only bold and reversed text are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
     colored: bool,
 }
 
 impl Palette {
-    /// Creates the styles, with or without colour.
+    /// Creates the set of styles, with or without colour.
     pub fn new(colored: bool) -> Palette {
         Palette { colored }
     }
@@ -147,37 +151,37 @@ impl Palette {
         }
     }
 
-    /// Style of labels and rules.
+    /// Returns the style of labels and rules.
     pub fn faint(self) -> Style {
         self.of(Color::DarkGray)
     }
 
-    /// Style of titles.
+    /// Returns the style of titles.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Style of the program's name and of keys.
+    /// Returns the style of the program's name and of the names of keys.
     pub fn accent(self) -> Style {
         self.of(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Style of plots, and of finished minimizations.
+    /// Returns the style of plots, and of finished minimizations.
     pub fn good(self) -> Style {
         self.of(Color::Green)
     }
 
-    /// Style of pending work and notes.
+    /// Returns the style of notes, and of inputs that are being minimized.
     pub fn pending(self) -> Style {
         self.of(Color::Yellow)
     }
 
-    /// Style of crashes and errors.
+    /// Returns the style of crashes and errors.
     pub fn bad(self) -> Style {
         self.of(Color::Red)
     }
 
-    /// Style of the selected line.
+    /// Returns the style of the selected line in the table of groups.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

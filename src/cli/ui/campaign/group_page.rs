@@ -16,14 +16,14 @@ use crate::report::{Extent, MinimizationHistory, Reduction, Trace, TraceLine, cu
 use crate::store::{EntryId, Reader};
 use crate::triage::Crash;
 
-/// Minimum width for a hex dump with 16 bytes per row.
+/// Minimum terminal width in columns for a hex dump with 16 bytes per row.
 const WIDE: usize = 78;
-/// Width of the labels.
+/// Width in columns of the labels at the left of the page of a crash group.
 const NAMES: usize = 8;
-/// Width of the bar that shows the remaining size.
+/// Width in columns of the bar that shows the share of the input that is left after minimization.
 const BAR: usize = 12;
 
-/// Draws the page of one group as lines of text.
+/// Draws the page of one crash group as lines of text: title, facts, and the content of one tab.
 pub(super) fn lines(
     model: &ScreenModel,
     group: &Group,
@@ -137,7 +137,8 @@ fn content(
     }
 }
 
-/// Draws stacks and source; frames outside the user's code are faint.
+/// Draws the crash's stacks and source lines from line `scroll` on; frames outside the user's code
+/// are faint.
 fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
@@ -153,7 +154,7 @@ fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<L
     all.skip(scroll).take(room).map(line).collect()
 }
 
-/// Draws the hex dump from the scrolled row on.
+/// Draws the hex dump of the reproducer from row `scroll` on, in at most `room` lines.
 fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let columns = if width >= WIDE { ROW.0 } else { ROW.1 };
     let bytes = &detail.bytes;
@@ -181,7 +182,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// Splits a row of the dump into hex and text.
+/// Splits a row of the hex dump into the bytes in hex and the bytes as text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
@@ -189,7 +190,8 @@ fn split(line: String) -> (String, String) {
     }
 }
 
-/// Draws the last lines of the log; scrolling moves towards older ones.
+/// Draws the last lines of the minimization log that fit; `scroll` is the number of lines at the
+/// end that are left out.
 fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let lines = &detail.log.lines;
     let end = lines
@@ -203,29 +205,30 @@ fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'s
         .collect()
 }
 
-/// Maximum number of bytes of a reproducer that can be viewed.
+/// Maximum number of bytes of a reproducer that the hex dump shows.
 const SHOWN: usize = 64 << 10;
-/// Bytes per row of the hex dump on wide and on narrow terminals.
+/// Number of bytes per row of the hex dump, on wide and on narrow terminals.
 pub(super) const ROW: (usize, usize) = (16, 8);
 
-/// Content of one group's files, read while the campaign runs.
+/// Content of the files of the crash group whose page is shown, read again while the campaign runs.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     entry: Option<EntryId>,
-    /// Message, stacks and source of the crash; `None` before they were read.
+    /// Lines with message, stacks and source of the crash; `None` before its file was read.
     pub(super) trace: Option<Vec<TraceLine>>,
-    /// First bytes of the current reproducer.
+    /// First bytes of the current reproducer, up to 64 KiB.
     pub(super) bytes: Vec<u8>,
     /// Size of the current reproducer in bytes.
     pub(super) size: u64,
-    /// Minimization log, as far as it was read.
+    /// Minimization log of the crash, as far as it was read.
     pub(super) log: Log,
-    /// Error of the last attempt to read the files.
+    /// Error of the last attempt to read the files; `None` if it succeeded.
     pub(super) trouble: Option<String>,
 }
 
 impl Detail {
-    /// Reads what is new in the files of an entry; starts anew for another entry.
+    /// Reads what is new in the files of the stored crash `id`; if another one was read before,
+    /// discards its content first.
     pub fn read(&mut self, reader: &Reader, id: &EntryId) {
         if self.entry.as_ref() != Some(id) {
             *self = Detail {
@@ -258,7 +261,8 @@ impl Detail {
         Ok(())
     }
 
-    /// Sets the crash record, and reads the source files; `folder` contains the record.
+    /// Sets message, stacks and source lines from a crash record; `folder` is the directory in
+    /// which the record is stored.
     pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
         let trace = Trace::of(crash, folder);
         let mut lines: Vec<TraceLine> = Vec::new();
@@ -275,18 +279,19 @@ impl Detail {
         self.trace = Some(lines);
     }
 
-    /// Sets the first bytes of the reproducer, and its size in bytes.
+    /// Sets the reproducer that the hex dump shows; `bytes` are its first bytes, `size` its size in
+    /// bytes.
     pub fn reproducer(&mut self, bytes: &[u8], size: u64) {
         self.bytes = bytes[..bytes.len().min(SHOWN)].to_vec();
         self.size = size;
     }
 
-    /// Returns the minimization log.
+    /// Returns the minimization log of the crash group whose page is shown, to add lines.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }
 
-    /// Returns the index of the last line of a tab, for scrolling.
+    /// Returns the index of the last line of a tab's content, the limit of scrolling.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
             Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
@@ -304,25 +309,27 @@ fn first(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Maximum number of log lines kept.
+/// Maximum number of lines of a minimization log that are kept as text.
 const KEPT: usize = 500;
-/// Approximate number of bytes of a log read at once; the campaign waits during that time.
+/// Approximate number of bytes of a minimization log read at once; the campaign waits during that
+/// time.
 const AT_ONCE: usize = 1 << 20;
 
-/// Minimization log as read so far: the curve of sizes, and the last lines as text.
+/// Minimization log as read so far: the curve of sizes, and its last lines as text for people.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Number of bytes read; always whole lines.
+    /// Number of bytes of the log file read so far; always whole lines.
     read: u64,
-    /// Sizes and tests of the minimization; `None` before the first line.
+    /// Sizes and numbers of tests over the minimization; `None` before the log's first line was
+    /// read.
     pub(super) shrinking: Option<MinimizationHistory>,
-    /// Last lines as text, the oldest first.
+    /// Up to 500 last lines of the log as text for people, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
 
 impl Log {
-    /// Reads the lines added since the last call. A log that has become shorter is read again from
-    /// the beginning.
+    /// Reads the lines added to the log file since the last call. A file that has become shorter is
+    /// read again from the beginning.
     ///
     /// # Errors
     /// When the file cannot be read; a missing file is no error.
@@ -349,7 +356,7 @@ impl Log {
         Ok(())
     }
 
-    /// Parses and adds one line of the log.
+    /// Parses one line of the minimization log, and adds it to the curve and the text.
     pub fn line(&mut self, json: &[u8]) {
         self.read += json.len() as u64;
         let text = match serde_json::from_slice::<LogLine>(json) {
@@ -395,7 +402,7 @@ impl Log {
     }
 }
 
-/// Formats a line of the log for people.
+/// Formats a line of the minimization log for people.
 fn said(line: &LogLine) -> String {
     match line {
         LogLine::Start(start) => {

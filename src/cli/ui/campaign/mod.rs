@@ -29,18 +29,18 @@ use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
 use crate::store::Reader;
 
-/// Interval between checks for keys.
+/// Interval between checks for pressed keys.
 const KEYS: Duration = Duration::from_millis(40);
-/// Minimum interval between redraws, unless a key was pressed.
+/// Minimum interval between redraws of the full screen, unless a key was pressed.
 const PICTURES: Duration = Duration::from_millis(200);
-/// Interval between reads of the output directory.
+/// Interval between reads of crash groups from the output directory.
 const FILES: Duration = Duration::from_millis(500);
 
-/// Full screen of a campaign, until it is dropped. It has no thread: it draws and reads keys when
-/// the campaign calls it.
+/// Full screen of a campaign on a terminal, shown until it is dropped. It has no thread: it draws
+/// and reads keys when the campaign reports progress.
 pub struct FullScreen {
     model: ScreenModel,
-    /// `None` once the terminal is gone.
+    /// Terminal that is drawn on; `None` once it fails, for example because its window was closed.
     terminal: Option<Terminal>,
     reader: Reader,
     stop: Arc<AtomicBool>,
@@ -48,13 +48,15 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// Index of the group whose files are read next.
+    /// Number of reads of the output directory so far, from which follows the group that is read
+    /// next.
     turn: usize,
 }
 
 impl FullScreen {
-    /// Takes over the terminal of stderr; `None` if there is none, or if `output` is quiet or JSON.
-    /// The quit key sets `stop`. `known` are groups from before the campaign.
+    /// Shows the full screen on the terminal of stderr; `None` if there is no terminal, or if
+    /// `output` is quiet or JSON. The quit key sets `stop` to true. `known` are groups found before
+    /// this call.
     pub fn take(
         output: &Output,
         heading: Heading,
@@ -84,8 +86,8 @@ impl FullScreen {
         Some(full)
     }
 
-    /// Reads keys and redraws if that is due, or `at_once`. A lost terminal does not end the
-    /// campaign.
+    /// Handles pressed keys, reads files and redraws, each if its interval has passed; `at_once`
+    /// redraws in any case. A terminal that fails does not end the campaign.
     fn show(&mut self, at_once: bool) {
         let now = Instant::now();
         self.model.at(self.began.elapsed());
@@ -112,7 +114,7 @@ impl FullScreen {
         }
     }
 
-    /// Handles all pressed keys; returns whether there were any.
+    /// Handles all keys pressed since the last call; returns whether there were any.
     fn listen(&mut self) -> io::Result<bool> {
         let mut pressed = false;
         while let Some(terminal) = &mut self.terminal
@@ -130,8 +132,9 @@ impl FullScreen {
         Ok(pressed)
     }
 
-    /// Reads new data of one group: in turns the open group, or the next one without a result, and
-    /// the next of all. Only one group per call, because the campaign waits.
+    /// Reads new data of one crash group from the output directory. Every other call reads the
+    /// group whose page is shown, or else the next one that is not minimized; the other calls take
+    /// all groups in turn. Only one per call, because the campaign waits.
     fn read_files(&mut self) {
         if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
             self.model.detail().read(&self.reader, &id);
@@ -155,7 +158,7 @@ impl FullScreen {
         }
     }
 
-    /// Reads a group from the output directory; `None` if it cannot be read.
+    /// Reads the current data of a group from the output directory; `None` if it cannot be read.
     fn view(&self, group: &Group) -> Option<GroupView> {
         let id = group.entry.as_ref()?;
         let record = self.reader.group(id.kind(), id.major()).ok()??;
@@ -199,7 +202,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// Whether the interval has passed since `last`.
+/// Checks whether the interval `every` has passed since the time `last`; true if `last` is `None`.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

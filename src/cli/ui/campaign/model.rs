@@ -12,53 +12,54 @@ use crate::report::{GroupView, size};
 use crate::store::{EntryId, Kind};
 use crate::triage::Severity;
 
-/// Maximum number of events kept.
+/// Maximum number of events kept for the list of last events.
 const EVENTS: usize = 200;
 
-/// Facts about the campaign that do not change.
+/// Facts about the campaign that do not change, shown at the top of the full screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// Name or command line of the target.
+    /// Name or command line of the target program.
     pub target: String,
-    /// Way of execution.
+    /// Way of execution, such as a fork server.
     pub way: String,
-    /// Name of the input generator or of the watched fuzzer.
+    /// Name of the input generator, or of another fuzzer that ddfuzz watches.
     pub engine: String,
-    /// Seed of the inputs; `None` if another fuzzer generates them.
+    /// Random seed of the input generator; `None` if another fuzzer generates the inputs.
     pub seed: Option<u64>,
-    /// Output directory.
+    /// Path of the output directory.
     pub out: String,
 }
 
-/// An event in the list of last events.
+/// One line in the screen's list of last events, such as a new group or a finished minimization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Time since the campaign began.
+    /// Time of the event since the campaign began.
     pub at: Duration,
-    /// Text without control characters.
+    /// Text of the event, without control characters.
     pub text: String,
-    /// Whether the event is a note, which is also printed after the screen is closed.
+    /// Whether the event is a note for the user, which is also printed after the full screen is
+    /// closed.
     pub is_note: bool,
 }
 
-/// Tab on the page of a group.
+/// Tab on the page of a crash group, which selects what of the group is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
-    /// Stack of the crash.
+    /// Message, stacks and source lines of the crash.
     Stack,
     /// Hex dump of the reproducer.
     Input,
-    /// Curve of the size over the tests.
+    /// Curve of the input's size over the tests of its minimization.
     Curve,
-    /// Last lines of the minimization log.
+    /// Last lines of the minimization log as text.
     Log,
 }
 
 impl Tab {
-    /// All tabs, in the order of the screen.
+    /// All tabs on the page of a group, from left to right.
     pub const ALL: [Tab; 4] = [Tab::Stack, Tab::Input, Tab::Curve, Tab::Log];
 
-    /// Returns the label of the tab.
+    /// Returns the label of the tab on the screen.
     pub fn name(self) -> &'static str {
         match self {
             Tab::Stack => "stack",
@@ -69,22 +70,22 @@ impl Tab {
     }
 }
 
-/// Page that the screen shows.
+/// Page that the full screen shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Overview of the campaign.
+    /// Overview of the campaign: counts, charts, table of groups, last events.
     Overview,
-    /// Page of the selected group.
+    /// Page of the crash group that is selected in the overview.
     Group {
-        /// Tab that is shown.
+        /// Tab of the page that is shown.
         tab: Tab,
-        /// Number of lines scrolled.
+        /// Number of lines by which the tab's content is scrolled.
         scroll: usize,
     },
 }
 
-/// State of the full screen: events of the campaign, and the page that is shown. It has no clock:
-/// callers pass the time.
+/// State of the full screen: the campaign's progress, groups and events, and the page that is
+/// shown. It has no clock: callers pass the time.
 #[derive(Clone, Debug)]
 pub struct ScreenModel {
     pub(super) heading: Heading,
@@ -101,7 +102,7 @@ pub struct ScreenModel {
 }
 
 impl ScreenModel {
-    /// Creates the model at the beginning of a campaign.
+    /// Creates the model at the beginning of a campaign: overview page, no groups.
     pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
         ScreenModel {
@@ -125,24 +126,26 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time since the campaign began.
+    /// Sets the time that has passed since the campaign began.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
 
-    /// Sets the current progress of the campaign.
+    /// Sets the current progress of the campaign (numbers of runs, crashes, edges), and adds it to
+    /// the plots.
     pub fn progress(&mut self, progress: &Progress) {
         self.at(Duration::from_millis(progress.time_ms));
         self.history.add(progress);
         self.progress = Some(*progress);
     }
 
-    /// Adds a group from before the campaign, without an event.
+    /// Adds or updates a crash group without an event in the list: it was found before, or read
+    /// again.
     pub fn known(&mut self, view: &GroupView) {
         self.put(Group::of(view));
     }
 
-    /// Adds or updates a group; a new one is an event.
+    /// Adds or updates a crash group; a new one is added to the list of events.
     pub fn group(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if self.groups.iter().all(|one| !one.is(&group)) {
@@ -153,7 +156,7 @@ impl ScreenModel {
         self.put(group);
     }
 
-    /// Records that the minimization of a group has ended.
+    /// Updates a crash group whose minimization has ended, and adds that to the list of events.
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if view.kind == Kind::Flaky {
@@ -169,12 +172,13 @@ impl ScreenModel {
         self.put(group);
     }
 
-    /// Adds a note for the user.
+    /// Adds a note for the user to the list of events.
     pub fn note(&mut self, text: &str) {
         self.tell(text, true);
     }
 
-    /// Records that the campaign was asked to end.
+    /// Marks the campaign as ending, and adds that to the list of events; called when the user
+    /// asked for it.
     pub fn stop(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -182,17 +186,17 @@ impl ScreenModel {
         }
     }
 
-    /// Returns the content of the open group's files.
+    /// Returns the content of the files of the group whose page is shown.
     pub fn detail(&mut self) -> &mut Detail {
         &mut self.detail
     }
 
-    /// Returns the groups, in the order of their discovery.
+    /// Returns all crash groups, in the order of their discovery.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// Returns the group whose page is shown.
+    /// Returns the group whose page is shown; `None` on the overview.
     pub fn opened(&self) -> Option<&Group> {
         match self.page {
             Page::Overview => None,
@@ -200,17 +204,18 @@ impl ScreenModel {
         }
     }
 
-    /// Returns the page that is shown.
+    /// Returns which page is shown: the overview, or a tab of a group's page.
     pub fn page(&self) -> Page {
         self.page
     }
 
-    /// Returns the events, the oldest first.
+    /// Returns the last events of the campaign, the oldest first.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> {
         self.events.iter()
     }
 
-    /// Handles a key; returns what the caller has to do.
+    /// Changes the model by a pressed key, such as scrolling; returns what the caller has to do
+    /// besides.
     pub fn press(&mut self, key: Key) -> Action {
         match (key, self.page) {
             (Key::Quit, Page::Overview) => {
@@ -277,7 +282,8 @@ impl ScreenModel {
     }
 }
 
-/// Returns the name of a kind of finding.
+/// Returns the name of a kind of failure as shown to the user: crash, flaky crash, hang,
+/// out-of-memory failure.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Crash => "crash",
@@ -287,40 +293,41 @@ pub fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Number of lines that page up and page down scroll.
+/// Number of lines by which page up and page down scroll.
 const LEAF: usize = 10;
 
-/// Meaning of a key.
+/// Meaning of a pressed key on the full screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// One line up.
+    /// Moves the selection or the text one line up.
     Up,
-    /// One line down.
+    /// Moves the selection or the text one line down.
     Down,
-    /// Ten lines up.
+    /// Moves the selection or the text ten lines up.
     PageUp,
-    /// Ten lines down.
+    /// Moves the selection or the text ten lines down.
     PageDown,
-    /// To the first line.
+    /// Moves the selection or the text to the first line.
     First,
-    /// To the last line.
+    /// Moves the selection or the text to the last line.
     Last,
-    /// Open the page of the selected group.
+    /// Opens the page of the group selected in the overview.
     Enter,
-    /// Back to the overview.
+    /// Returns from the page of a group to the overview.
     Back,
-    /// Next tab.
+    /// Shows the next tab of a group's page.
     Next,
-    /// Previous tab.
+    /// Shows the previous tab of a group's page.
     Previous,
-    /// On a group's page, back to the overview; on the overview, end the campaign.
+    /// Returns from the page of a group to the overview; on the overview, ends the campaign.
     Quit,
-    /// Suspend ddfuzz, as Ctrl-Z does.
+    /// Suspends ddfuzz, as Ctrl-Z does in a shell.
     Suspend,
 }
 
 impl Key {
-    /// Reverses the direction, for pages whose lines are counted from the bottom.
+    /// Returns the key for the opposite direction, for text whose scrolling is counted from its
+    /// end.
     pub(super) fn turned(self) -> Key {
         match self {
             Key::Up => Key::Down,
@@ -333,7 +340,7 @@ impl Key {
         }
     }
 
-    /// Returns the line number after the key, between 0 and `last`.
+    /// Returns the number of the line to which the key moves from `line`; at most `last`.
     pub(super) fn moved(self, line: usize, last: usize) -> usize {
         let moved = match self {
             Key::Up => line.saturating_sub(1),
@@ -348,53 +355,54 @@ impl Key {
     }
 }
 
-/// What the caller has to do after a key.
+/// What the caller has to do after a key was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// Nothing: the key changed only the model.
     None,
-    /// End the campaign, with its state saved.
+    /// Stop the campaign; its state is saved.
     Stop,
-    /// Suspend the process, as Ctrl-Z does.
+    /// Suspend the process, as Ctrl-Z does in a shell.
     Suspend,
 }
 
-/// One group, with texts without control characters.
+/// A crash group as the full screen shows it; its texts contain no control characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub kind: Kind,
-    /// First digits of the major key.
+    /// First digits of the major key, which identifies the group.
     pub key: String,
-    /// Entry that represents the group; `None` if its folder has no valid name.
+    /// Id of the stored crash that represents the group; `None` if its folder has no valid name.
     pub entry: Option<EntryId>,
-    /// Crash class.
+    /// Class of the crash, such as a signal or a sanitizer's report.
     pub class: String,
-    /// Estimated severity, with its reason.
+    /// Estimated severity of the crash, with the reason for it.
     pub severity: String,
-    /// Place in the user's code; `-` if unknown.
+    /// Place of the crash in the user's code; `-` if unknown.
     pub place: String,
-    /// First line of the crash message.
+    /// First line of the crash message; `None` without a message.
     pub message: Option<String>,
-    /// Number of runs that ended with this crash.
+    /// Number of runs that ended with a crash of this group.
     pub seen: u64,
-    /// Size of the original input, in bytes.
+    /// Size of the original input of the crash, in bytes.
     pub size_before: u64,
-    /// Size of the smallest input known, in bytes.
+    /// Size of the smallest known input that shows the crash, in bytes.
     pub size: u64,
-    /// Whether the input has become smaller since the screen knows the group.
+    /// Whether the input has become smaller since the full screen first showed the group.
     pub shrinks: bool,
-    /// Number of tests executed by the finished minimization.
+    /// Number of tests executed by the group's minimization; `None` before it has finished.
     pub tests: Option<u64>,
-    /// Short claim of the finished minimization.
+    /// What the finished minimization claims, in a word such as `1-minimal`; `None` before it has
+    /// finished.
     pub claim: Option<String>,
-    /// Claim as a sentence.
+    /// What the minimization claims, or its state, as a sentence.
     pub sentence: String,
-    /// Path of the smallest input.
+    /// Path of the smallest known input that shows the crash.
     pub file: String,
 }
 
 impl Group {
-    /// Converts a group of the output directory.
+    /// Converts a group of the output directory to texts and numbers for the full screen.
     pub fn of(view: &GroupView) -> Group {
         let hash = view.file.parent().and_then(|folder| folder.file_name());
         let entry = hash.and_then(|hash| {
@@ -425,13 +433,13 @@ impl Group {
         }
     }
 
-    /// Whether both are the same group.
+    /// Checks whether both are data of the same crash group (same kind and key).
     pub fn is(&self, other: &Group) -> bool {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Updates the group. After a result, another entry represents the group only if its result is
-    /// smaller.
+    /// Replaces the group's data by `now`. Once the group has a minimized input, another crash of
+    /// the group replaces it only if its minimized input is smaller.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -442,7 +450,8 @@ impl Group {
         *self = Group { shrinks, ..now };
     }
 
-    /// Returns the claim, or the state of the minimization.
+    /// Returns what the finished minimization claims, such as `1-minimal`; before it has finished,
+    /// `minimizing` if the input has become smaller, else `-`.
     pub fn standing(&self) -> &str {
         match &self.claim {
             Some(claim) => claim,
@@ -452,25 +461,26 @@ impl Group {
     }
 }
 
-/// Maximum number of samples: twice the columns of the widest plot.
+/// Maximum number of progress samples kept for the plots: twice the columns of the widest plot.
 const KEPT: usize = 480;
-/// Interval between samples at the beginning, in milliseconds.
+/// Interval between progress samples at the beginning of a campaign, in milliseconds; doubles
+/// whenever there are too many.
 const STEP_MS: u64 = 500;
-/// Period of the current rate, in milliseconds.
+/// Period over which the current number of runs per second is measured, in milliseconds.
 const NOW_MS: u64 = 3000;
-/// Maximum number of points for the current rate.
+/// Maximum number of samples from which the current number of runs per second is computed.
 const NOW_POINTS: usize = 64;
 
-/// Sample of a campaign's progress.
+/// Sample of a campaign's progress at one time, for the plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Time since the campaign began, in milliseconds.
+    /// Time of the sample since the campaign began, in milliseconds.
     pub time_ms: u64,
-    /// Number of runs so far.
+    /// Number of runs up to that time.
     pub runs: u64,
-    /// Number of covered edges so far; `None` if coverage is unknown.
+    /// Number of covered edges up to that time; `None` if the target reports no coverage.
     pub edges: Option<u64>,
-    /// Number of inputs in the corpus.
+    /// Number of inputs in the corpus at that time.
     pub corpus: u64,
 }
 
@@ -485,8 +495,8 @@ impl Sample {
     }
 }
 
-/// Samples of the progress at even intervals, in bounded memory: when there are too many, every
-/// second one is dropped and the interval doubles.
+/// Progress of a campaign over time, for the plots: samples at even intervals, in bounded memory.
+/// When there are too many, every second one is dropped and the interval doubles.
 #[derive(Clone, Debug)]
 pub struct History {
     samples: Vec<Sample>,
@@ -505,7 +515,8 @@ impl Default for History {
 }
 
 impl History {
-    /// Adds a sample; ignores times before the last sample.
+    /// Adds the current progress to the samples of the last seconds and, when the sampling interval
+    /// has passed, to those of the whole campaign; ignores times before the last sample.
     pub fn add(&mut self, progress: &Progress) {
         let sample = Sample::of(progress);
         if self.recent.back().is_some_and(|last| {
@@ -535,23 +546,25 @@ impl History {
         }
     }
 
-    /// Returns runs per second over the last three seconds; `None` before two samples.
+    /// Returns the number of runs per second over the last three seconds; `None` before there are
+    /// two samples.
     pub fn rate_now(&self) -> Option<f64> {
         let (first, last) = (self.recent.front()?, self.recent.back()?);
         rate(first, last)
     }
 
-    /// Number of samples.
+    /// Returns the number of samples kept over the whole campaign.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether there is no sample yet.
+    /// Checks whether no sample of the campaign's progress was added yet.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// Returns runs per second in `columns` equal parts of the time so far.
+    /// Divides the time of the campaign into `columns` equal parts, and returns the number of runs
+    /// per second in each; empty before two samples.
     pub fn rates(&self, columns: usize) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
@@ -571,7 +584,8 @@ impl History {
             .collect()
     }
 
-    /// Returns `level` of the samples at the ends of `columns` equal parts of the time so far.
+    /// Divides the time of the campaign into `columns` equal parts, and returns the value of
+    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown.
     pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
@@ -588,7 +602,7 @@ impl History {
             .collect()
     }
 
-    /// Returns all samples, and the latest progress.
+    /// Returns all samples of the campaign, the oldest first, followed by the latest progress.
     fn with_last(&self) -> impl Iterator<Item = &Sample> {
         let newer = self
             .recent
@@ -604,7 +618,8 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Interpolates the value at `x`; the points are sorted.
+/// Returns the value at `x`, interpolated linearly between the points (x, y), which are sorted by
+/// x.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

@@ -12,16 +12,16 @@ use crate::report::size;
 use crate::report::text::cut;
 use crate::store::Kind;
 
-/// Width of the labels of figures.
+/// Width in columns of the labels at the left of the overview, such as "runs".
 const NAMES: usize = 10;
-/// Minimum and maximum width of a sparkline.
+/// Minimum and maximum width in columns of a sparkline (a plot in one line).
 const SPARK: (usize, usize) = (8, 40);
-/// Rows of a chart on tall terminals.
+/// Number of rows of a chart on tall terminals.
 const CHART: usize = 6;
-/// Minimum terminal heights for charts, and for events.
+/// Minimum terminal heights in rows: for charts, and for the list of last events.
 const HIGH: (usize, usize) = (36, 12);
 
-/// Draws the overview page as lines of text.
+/// Draws the overview page of the full screen as lines of text.
 pub(super) fn lines(model: &ScreenModel, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![title(model, width)];
     let has_charts = height >= HIGH.0 && width >= 60;
@@ -85,10 +85,12 @@ fn footer(model: &ScreenModel, width: usize) -> Line<'static> {
     keys(model, &all, width)
 }
 
-/// Function that returns the values of a figure over time, for a number of columns.
+/// Function that returns the values of a figure (such as runs per second) over the time of the
+/// campaign, one for each of the given number of columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// Draws a figure: label, text, and a sparkline if there is room.
+/// Draws one figure of the overview as a line: its label `name`, its current value `said`, and a
+/// sparkline over time if there is room.
 fn figure(
     model: &ScreenModel,
     name: &str,
@@ -182,7 +184,8 @@ fn groups(model: &ScreenModel, progress: &Progress) -> String {
     )
 }
 
-/// Draws charts of the rate over time, and of the coverage if known.
+/// Draws charts of the runs per second over time, and, if the target reports coverage, of the
+/// number of covered edges.
 fn charts(model: &ScreenModel, width: usize) -> Vec<Line<'static>> {
     let has_coverage = model
         .progress
@@ -231,11 +234,12 @@ fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Maximum width of the crash class.
+/// Maximum width of the crash class in the table of groups, in columns.
 const CLASS: usize = 16;
-/// Minimum width for whole keys and long bars.
+/// Minimum terminal width in columns for full group keys and long size bars in the table of groups.
 const WIDE: usize = 78;
-/// Minimum width of the column with the crash's place.
+/// Minimum width of the column with the crash's place in the table of groups; it is omitted if
+/// there is less room.
 const PLACE: usize = 12;
 
 /// Column widths of the table of groups, in characters.
@@ -247,7 +251,7 @@ struct Columns {
     bar: usize,
     claim: usize,
     is_wide: bool,
-    /// Width of the crash's place; 0 if there is no room.
+    /// Width of the column with the crash's place in the user's code; 0 if there is no room for it.
     place: usize,
 }
 
@@ -283,7 +287,8 @@ impl Columns {
     }
 }
 
-/// Draws the table of groups with `rows` lines, scrolled so that the selected group is visible.
+/// Draws the table of crash groups in at most `rows` lines, scrolled so that the selected group is
+/// visible.
 pub(super) fn group_lines(model: &ScreenModel, width: usize, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
@@ -359,7 +364,7 @@ fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool)
     }
 }
 
-/// Returns the crash class, marked if the crash is flaky.
+/// Returns the crash class of a group, preceded by "flaky" if the crash is flaky.
 fn class(group: &Group) -> String {
     match group.kind {
         Kind::Flaky => format!("flaky {}", group.class),

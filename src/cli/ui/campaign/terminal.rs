@@ -25,18 +25,19 @@ use ratatui::crossterm::{event, terminal};
 use super::draw::draw;
 use super::model::{Key, ScreenModel};
 
-/// Escape sequence: switch to the alternate screen, hide the cursor.
+/// Escape sequence that switches to the terminal's alternate screen and hides the cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-/// Escape sequence: restore colours, cursor and screen.
+/// Escape sequence that restores the terminal's colours, cursor and normal screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// Whether ddfuzz has taken over the terminal.
+/// Whether the terminal shows ddfuzz's full screen now, so that it must be restored when ddfuzz
+/// ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Descriptor of the terminal and its modes before ddfuzz, for [`give_back`].
+/// Descriptor of the terminal, and its modes before ddfuzz changed them, for [`give_back`].
 static BEFORE: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
-/// Terminal of stderr, taken over until it is dropped.
+/// Terminal of stderr while ddfuzz shows its full screen on it; restored when dropped.
 pub struct Terminal {
     drawing: ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     keys: File,
@@ -44,8 +45,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over the terminal of stderr; `None` if it cannot be drawn on: no terminal, a dumb one,
-    /// one without a size, or one that belongs to another process group.
+    /// Switches the terminal of stderr to the full screen; `None` if it cannot be used: stderr is
+    /// no terminal, TERM is `dumb`, the size is unknown, or ddfuzz runs in the background.
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -89,7 +90,7 @@ impl Terminal {
         self.drawing.clear()
     }
 
-    /// Draws the model; does nothing after a panic has restored the terminal.
+    /// Draws the page that the model shows; does nothing after a panic has restored the terminal.
     pub fn draw(&mut self, model: &ScreenModel) -> io::Result<()> {
         if TAKEN.load(Ordering::Relaxed) {
             self.drawing.draw(|frame| draw(model, frame))?;
@@ -97,7 +98,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// Returns the next pressed key, if any; does not wait.
+    /// Returns the meaning of the next pressed key that has one; `None` if there is none. Does not
+    /// wait.
     pub fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             if let Event::Key(pressed) = event::read()?
@@ -110,7 +112,8 @@ impl Terminal {
         Ok(None)
     }
 
-    /// Restores the terminal and suspends the process group, until the user resumes it.
+    /// Restores the terminal and suspends the process group, as Ctrl-Z does; when the user resumes
+    /// it, shows the full screen again.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
         // As Ctrl-Z does: whoever waits for the group sees it stop.
@@ -127,7 +130,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Restores the terminal if ddfuzz has taken it over. Async-signal-safe.
+/// Restores the terminal if it shows ddfuzz's full screen. May be called in a signal handler.
 pub fn give_back() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
@@ -143,7 +146,7 @@ pub fn give_back() {
     }
 }
 
-/// Restores the terminal before a panic message is printed.
+/// Installs a panic hook that restores the terminal before the panic message is printed.
 fn restore_when_panicking() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -154,7 +157,8 @@ fn restore_when_panicking() {
     });
 }
 
-/// Converts a key of the keyboard to its meaning.
+/// Converts a pressed key to its meaning on the full screen; `None` if it has none. For Ctrl-C
+/// raises SIGINT instead.
 fn meaning(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     if modifiers.contains(KeyModifiers::CONTROL) {
         return match code {

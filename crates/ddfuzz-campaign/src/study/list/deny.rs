@@ -16,21 +16,22 @@ const WRAPPERS: [&str; 11] = [
 
 /// Prefixes by which Debian's alternatives tell apart programs of the same name in several packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
-/// Suffixes used for the same purpose as [`PREFIXES`].
+/// Suffixes by which Debian's alternatives tell apart programs of the same name in several
+/// packages.
 const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
 
 /// Pairs of a harmless utility and the denied program that it is a link to.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Why a utility (a name or a path) is not run because of the program that it is a link to; `words` are
-/// as in [`reason`].
+/// Returns why a utility (a name or a path) is not run because of the program that it is a link to;
+/// `None` if it may be. `words` are as in [`reason`].
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Why a utility (a name or a path) is not run; `None` if it may be. `args` are its arguments and all
-/// options that may be drawn.
+/// Returns why a utility (a name or a path) is not run; `None` if it may be. `args` are its
+/// arguments and all options that may be drawn.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {
@@ -68,7 +69,7 @@ fn by_name(name: &str) -> Option<&'static str> {
     in_table(name).or_else(|| in_table(stem(name)))
 }
 
-/// A name without prefixes and suffixes of Debian's alternatives.
+/// Returns a name without the prefixes and suffixes of Debian's alternatives.
 fn stem(name: &str) -> &str {
     let mut begins = PREFIXES.iter();
     let name = begins.find_map(|it| name.strip_prefix(it)).unwrap_or(name);

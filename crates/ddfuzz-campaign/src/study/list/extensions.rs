@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::installed::{files_of, package_of};
 
-/// Greatest number of extensions that are returned.
+/// Greatest number of file extensions that [`extensions`] returns.
 pub const MOST: usize = 6;
 /// Number of bytes of a man page that are read at most.
 const PAGE_LIMIT: u64 = 4 << 20;
@@ -25,8 +25,9 @@ const NO_EXTENSIONS: [&str; 24] = [
     "local", "net", "nl", "no", "org", "rc", "th", "uk", "us",
 ];
 
-/// Extensions, without the dot, that input files of a program may have, the most frequent first, at
-/// most [`MOST`]. They come from the desktop entries of its package and from its man page.
+/// Returns the extensions, without the dot, that input files of a program may have, the most
+/// frequent first, at most [`MOST`]. They come from the desktop entries of its package and from its
+/// man page.
 pub fn extensions(program: &Path) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for extension in of_desktop_entries(program) {
@@ -71,8 +72,8 @@ fn unpacked(page: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Extensions of file names in the text of a man page (`*.ext`, `file.ext`, or `.ext` as a word), each
-/// as often as it occurs.
+/// Returns the extensions of file names in the text of a man page (`*.ext`, `file.ext`, or `.ext`
+/// as a word), each as often as it occurs.
 pub fn in_text(page: &str) -> Vec<String> {
     page.lines()
         .flat_map(|line| {
@@ -118,7 +119,7 @@ fn without_fonts(line: &str) -> String {
     plain
 }
 
-/// The extension of a word, in lower case, if the word looks like a file name.
+/// Returns the extension of a word, in lower case, if the word looks like a file name.
 fn extension(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', '!', '?', '*', '/']);
     // Paths of the system, hosts and addresses say nothing about what is read.
@@ -140,8 +141,8 @@ fn extension(word: &str) -> Option<String> {
     (is_name && is_extension && !NO_EXTENSIONS.contains(&lower.as_str())).then_some(lower)
 }
 
-/// Extensions of the file types that a program opens, according to those desktop entries of its package
-/// that start the program.
+/// Returns the extensions of the file types that a program opens, according to those desktop
+/// entries of its package that start the program.
 fn of_desktop_entries(program: &Path) -> Vec<String> {
     let Some(package) = package_of(program) else {
         return Vec::new();
@@ -174,7 +175,8 @@ fn of_desktop_entries(program: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database, if the type is one of `types`.
+/// Returns the extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database, if the type is one of
+/// `types`.
 fn of_glob(line: &str, types: &HashSet<String>) -> Option<String> {
     let mut fields = line.split(':').skip(1);
     let kind = fields.next()?;

@@ -38,7 +38,7 @@ pub struct Installed {
 }
 
 /// Finds an executable by path or name; names are searched in [`PATH`], then in `/usr/sbin` and
-/// `/sbin`.
+/// `/sbin`. `None` if there is none.
 pub fn find(utility: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata()
@@ -61,7 +61,7 @@ pub fn package_of(path: &Path) -> Option<Package> {
     DpkgDatabase::get().package_of(path)
 }
 
-/// All executables of installed packages in [`PATH`], in alphabetical order, without links.
+/// Returns all executables of installed packages in [`PATH`], in alphabetical order, without links.
 pub fn installed() -> Vec<Installed> {
     let known = DpkgDatabase::get();
     let offered = |path: &Path| in_one_of(path, &PATH) && is_regular(path);
@@ -78,7 +78,7 @@ pub fn installed() -> Vec<Installed> {
     all
 }
 
-/// Paths of the executables of a package in [`PATH`], without links.
+/// Returns the paths of the executables of a package in [`PATH`], without links.
 pub fn programs_of(package: &str) -> Vec<PathBuf> {
     let all = installed().into_iter();
     all.filter(|program| program.package.name == package)
@@ -86,7 +86,7 @@ pub fn programs_of(package: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Files of a package below `folder`, in alphabetical order.
+/// Returns the files of a package below `folder`, in alphabetical order.
 pub(super) fn files_of(package: &str, folder: &Path) -> Vec<PathBuf> {
     let lists = DpkgDatabase::get().lists.get(package).into_iter().flatten();
     let mut files: Vec<PathBuf> = lists
@@ -102,7 +102,7 @@ fn is_regular(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
-/// The contents of dpkg's files.
+/// What dpkg's files say about installed packages.
 #[derive(Debug, Default)]
 struct DpkgDatabase {
     /// Names of packages by the paths of their programs, with links in directory names resolved.
@@ -114,7 +114,7 @@ struct DpkgDatabase {
 }
 
 impl DpkgDatabase {
-    /// The database of this machine, read on first use.
+    /// Returns the database of this machine, which is read on first use.
     fn get() -> &'static DpkgDatabase {
         static KNOWN: OnceLock<DpkgDatabase> = OnceLock::new();
         KNOWN.get_or_init(|| DpkgDatabase::read(Path::new(DPKG)))

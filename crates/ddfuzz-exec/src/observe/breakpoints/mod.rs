@@ -23,16 +23,16 @@ const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// An instruction with a breakpoint.
+/// An instruction of the program at which a breakpoint is set.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
-    /// A compare instruction, and its width in bytes.
+    /// A compare instruction, and the width of its operands in bytes.
     Compare(Instruction, usize),
-    /// The first instruction of a callback.
+    /// The first instruction of a comparison callback (of `-fsanitize-coverage=trace-cmp`).
     Hook(HookKind),
 }
 
-/// The code of a segment, without and with breakpoints.
+/// The code of a program's segment, without and with breakpoints.
 struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,
@@ -79,7 +79,7 @@ impl BreakpointPlan {
         self.sites.len()
     }
 
-    /// The original byte at `address`, if there is a breakpoint.
+    /// Returns the original byte of the code at `address`; `None` if no code is there.
     pub(super) fn original(&self, address: u64) -> Option<u8> {
         self.code.iter().find_map(|code| {
             let index = usize::try_from(address.checked_sub(code.address)?).ok()?;

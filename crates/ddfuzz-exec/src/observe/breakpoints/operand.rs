@@ -7,7 +7,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::{libc::user_regs_struct, unistd::Pid};
 use std::io::IoSliceMut;
 
-/// Operand size of a compare instruction in bytes; `None` for any other instruction.
+/// Returns the operand size of a compare instruction in bytes; `None` if its two operands are not
+/// general registers, memory or constants of 1, 2, 4 or 8 bytes.
 pub(super) fn width(instruction: &Instruction) -> Option<usize> {
     let sized = |operand: u32| match instruction.op_kind(operand) {
         OpKind::Register => Some(instruction.op_register(operand).size()),
@@ -43,8 +44,8 @@ fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
-/// The value of an operand of `width` bytes; `None` if it is in memory that cannot be read. `bias`:
-/// load address minus the address used for decoding.
+/// Returns the value of an instruction's operand of `width` bytes in a stopped thread; `None` if it
+/// is in memory that cannot be read. `bias`: load address minus the address used for decoding.
 pub(super) fn value(
     instruction: &Instruction,
     operand: u32,
@@ -69,12 +70,12 @@ pub(super) fn value(
     Some(whole & mask(width))
 }
 
-/// A number of `width` bytes with all bits set.
+/// Returns a number whose lowest `width` bytes have all bits set.
 pub(super) fn mask(width: usize) -> u64 {
     u64::MAX >> (64 - 8 * width)
 }
 
-/// Reads a number of `width` bytes at `address` of a process, if the process itself may read it.
+/// Reads a number of `width` bytes at `address` of a process; `None` if it cannot be read there.
 pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
     let mut bytes = [0; 8];
     let remote = [RemoteIoVec {
@@ -85,7 +86,8 @@ pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
     (read == Ok(width)).then(|| u64::from_le_bytes(bytes))
 }
 
-/// The value of a register; a part of a register is returned in the lowest bits.
+/// Returns the value of a stopped thread's register; a part of a register is returned in the lowest
+/// bits.
 fn register(name: Register, registers: &user_regs_struct) -> Option<u64> {
     // In 64-bit mode only FS and GS have a base.
     let whole = match name.full_register() {
@@ -126,7 +128,8 @@ const SIGN: u64 = 1 << 7;
 const OVERFLOW: u64 = 1 << 11;
 const ALL: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
 
-/// Returns `flags` as the comparison of `left` with `right`, numbers of `width` bytes, leaves them.
+/// Returns the processor flags `flags` as a comparison of `left` with `right`, numbers of `width`
+/// bytes, leaves them.
 pub(super) fn after_compare(flags: u64, left: u64, right: u64, width: usize) -> u64 {
     let result = left.wrapping_sub(right) & mask(width);
     let top = 1 << (8 * width - 1);
@@ -146,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// The flags that this processor computes.
+    /// Returns the flags that this processor computes for a comparison.
     fn compared(left: u64, right: u64, width: usize) -> u64 {
         let flags: u64;
         // SAFETY: the code changes nothing but the register it gives back, the flags, and what

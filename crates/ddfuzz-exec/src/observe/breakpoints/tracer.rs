@@ -11,10 +11,11 @@ use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::HookKind;
 use crate::tracing::{resume, seize_tree, wait};
 
-/// Maximum number of cases that are read of one switch.
+/// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Pairs of total hits and hits of one breakpoint. Up to the total, a breakpoint is removed after
-/// that many hits. The limit falls during a run, so that loops do not hide what comes at the end.
+/// Limits on breakpoint hits, by the total number of hits: up to the first number, a breakpoint is
+/// removed after more hits than the second number. The limit falls during a run, so that loops do
+/// not hide what comes at the end.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -27,23 +28,25 @@ pub(crate) struct Tracer<'a> {
     plan: &'a BreakpointPlan,
     ring: Option<&'a mut ComparisonRing>,
     history: &'a mut History,
-    /// Load address minus the address in the file; `None` before breakpoints are set.
+    /// Load address of the program minus the address in its file; `None` before breakpoints are
+    /// set.
     bias: Option<u64>,
-    /// Whether the process has executed the target's program.
+    /// True once the process has executed the target's program.
     executed: bool,
-    /// How often each breakpoint was hit, and which ones were removed.
+    /// Number of hits of each breakpoint, by its address before loading.
     hits: HashMap<u64, u32>,
     all_hits: u32,
     removed: HashSet<u64>,
     followed: HashSet<Pid>,
-    /// New processes with their own memory; and new threads that stopped before their parent's
-    /// event.
+    /// In `forked`: new processes with their own memory, whose first stop is still to come. In
+    /// `stopped`: new processes and threads that stopped before the event of their parent.
     forked: HashSet<Pid>,
     stopped: HashSet<Pid>,
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`. Fails as [`seize_tree`] does.
+    /// Seizes a process that waits before its `execve`, to trace it with breakpoints. Fails as
+    /// [`seize_tree`] does.
     pub(crate) fn seize(
         pid: Pid,
         plan: &'a BreakpointPlan,
@@ -67,8 +70,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Resumes the process, and delivers its signals, until it ends or cannot be waited for any
-    /// more.
+    /// Resumes the traced process, and delivers its signals, until it ends or cannot be waited for
+    /// any more.
     pub(crate) fn follow(mut self) {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
@@ -105,7 +108,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the first stop of a new thread or process.
+    /// Handles the first stop of a new thread or process of the traced program.
     fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
             self.detach_unobserved(tid);
@@ -114,7 +117,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the event by which the parent announces a new thread or process.
+    /// Handles the event by which a traced process announces a new thread or process.
     fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -130,7 +133,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Detaches a process with its own memory, with its breakpoints removed.
+    /// Removes the breakpoints from a new process with its own memory, and stops tracing it.
     fn detach_unobserved(&self, tid: Pid) {
         if let (Some(bias), Some(memory)) = (self.bias, open_memory(tid)) {
             for code in &self.plan.code {
@@ -152,7 +155,8 @@ impl<'a> Tracer<'a> {
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints, if the code in memory equals the file's code. Returns the load bias.
+    /// Sets all breakpoints, if the code in memory equals the file's code. Returns the load address
+    /// minus the address in the file; `None` if it sets none.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
@@ -172,8 +176,8 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Handles a breakpoint; returns false if the signal has another cause. No instruction begins
-    /// one byte after a breakpoint, so nothing else stops there.
+    /// Handles a breakpoint at which a thread has stopped; returns false if the signal has another
+    /// cause. No instruction begins one byte after a breakpoint, so nothing else stops there.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
@@ -200,7 +204,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Counts a hit; returns whether the breakpoint was hit often enough to be removed.
+    /// Counts a hit of the breakpoint at `address`; returns true if it was hit often enough to be
+    /// removed.
     fn is_exhausted(&mut self, address: u64) -> bool {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
@@ -208,7 +213,8 @@ impl<'a> Tracer<'a> {
         *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Emulates a compare instruction; returns false if an operand cannot be read.
+    /// Emulates a compare instruction and records its operands; returns false if an operand cannot
+    /// be read.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -228,7 +234,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates a callback, which only returns.
+    /// Emulates a comparison callback, which only returns, and records its operands; returns false
+    /// if the return address cannot be read.
     fn call(
         &mut self,
         kind: HookKind,
@@ -250,7 +257,7 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Records the cases of a switch, if the value matches none.
+    /// Records the cases of a `switch` statement as comparisons, if the value matches none.
     fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
         let (value, list) = (registers.rdi, registers.rsi);
         let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
@@ -271,14 +278,15 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Adds the library's comparisons so far, to keep the order of the program.
+    /// Adds the comparisons that the preloaded library has reported so far to the history, to keep
+    /// the order of the program.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);
         }
     }
 
-    /// Removes a breakpoint from the memory of a thread.
+    /// Removes a breakpoint from the memory of a thread, so that its instruction runs as it is.
     fn restore(&mut self, tid: Pid, address: u64, bias: u64) {
         self.removed.insert(address);
         if let (Some(byte), Some(memory)) = (self.plan.original(address), open_memory(tid)) {
@@ -287,14 +295,15 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Opens the memory of a stopped thread for reading and writing, code included.
+/// Opens the memory of a stopped thread for reading and writing, code included; `None` if that
+/// fails.
 fn open_memory(tid: Pid) -> Option<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.open(format!("/proc/{tid}/mem")).ok()
 }
 
-/// The program's entry point in memory, from the auxiliary vector.
+/// Returns the address of the program's entry point in memory, from the process's auxiliary vector.
 fn entry_of(tid: Pid) -> Option<u64> {
     let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
     vector.chunks_exact(16).find_map(|pair| {

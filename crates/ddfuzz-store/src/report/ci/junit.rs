@@ -5,8 +5,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::{Finding, Findings};
 use crate::report::Extent;
 
-/// Formats the findings as one test suite with a test case for each group: failed, or skipped if
-/// the group is known. Without groups it has one passing test case.
+/// Formats the findings as JUnit XML: one test suite with a test case for each group, failed, or
+/// skipped if the group is known. Without groups it has one passing test case.
 pub fn junit(findings: &Findings) -> String {
     let mut suite = TestSuite::new(findings.target.as_str());
     if findings.groups.is_empty() {

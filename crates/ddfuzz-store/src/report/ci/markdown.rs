@@ -8,9 +8,9 @@ use crate::report::{Extent, html, size};
 /// Maximum number of groups shown with stacks, because servers refuse summaries above a megabyte.
 const IN_FULL: usize = 50;
 
-/// Formats the findings: a heading, a summary line, a table of the groups, and for each group its
-/// message, stacks, source lines and reproduction command. The first line is a comment that marks
-/// the file as written by ddfuzz, so that a later call may overwrite it.
+/// Formats the findings as Markdown: a heading, a summary line, a table of the groups, and for each
+/// group its message, stacks, source lines and reproduction command. The first line is a comment
+/// that marks the file as written by ddfuzz, so that a later call may overwrite it.
 pub fn markdown(findings: &Findings) -> String {
     let mut text = format!(
         "<!-- ddfuzz -->\n## ddfuzz: {}\n\n{}\n",
@@ -37,7 +37,8 @@ pub fn markdown(findings: &Findings) -> String {
     text
 }
 
-/// Formats a group as a folded section: message, stacks, source lines, and reproduction command.
+/// Formats a group as a folded Markdown section: message, stacks, source lines, and reproduction
+/// command.
 fn in_full(group: &Finding) -> String {
     // Markdown is not interpreted in a line of HTML.
     let title = html::escaped(&format!("{} {}", group.major, group.title()));
@@ -59,7 +60,8 @@ fn in_full(group: &Finding) -> String {
     )
 }
 
-/// Formats lines as a code block whose fence is longer than any in the lines; may be empty.
+/// Formats lines as a Markdown code block whose fence is longer than any in the lines; empty if
+/// they are blank.
 fn block(lines: &str) -> String {
     if lines.trim().is_empty() {
         return String::new();

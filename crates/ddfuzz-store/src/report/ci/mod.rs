@@ -11,13 +11,13 @@ pub use sarif::sarif;
 
 pub use super::view::Finding;
 
-/// All findings of a command, in the form that the CI formats share.
+/// All groups of failures that a command has found, in the form that the CI formats share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Name of the fuzzed program, for people.
     pub target: String,
     /// Summary of the findings in one line.
     pub summary: String,
-    /// The groups found.
+    /// The groups of failures (crashes, hangs, …) found.
     pub groups: Vec<Finding>,
 }

@@ -12,9 +12,9 @@ use crate::report::trace::{Excerpt, Place};
 use ddfuzz_triage::{Severity, Site};
 
 const SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// Number of source lines before and after the crash location.
+/// Number of source lines in the SARIF log before and after the crash location.
 const AROUND: u64 = 3;
-/// Maximum number of frames of a stack.
+/// Maximum number of frames of a stack in the SARIF log.
 const FRAMES: usize = 64;
 
 /// Formats the findings as a SARIF log with one run. Its rules are the crash classes, its results
@@ -86,7 +86,8 @@ fn result(group: &Finding) -> Value {
     ])
 }
 
-/// Returns the crash location, or else the input's path: viewers ignore results without a file.
+/// Returns the SARIF location of the group's crash, or else that of its input file, because viewers
+/// ignore results without a file.
 fn location(group: &Finding) -> Value {
     let place = group.place.as_deref().unwrap_or_default();
     let function = place.rsplit_once(" at ").map(|(function, _)| function);
@@ -124,7 +125,7 @@ fn region(excerpt: Excerpt) -> Value {
     })
 }
 
-/// Returns a stack with all its frames. Inlined functions of the target are separate frames.
+/// Returns a stack with its frames in SARIF. Inlined functions of the target are separate frames.
 fn stack(stack: &report::Stack) -> Value {
     let frames = stack.frames.iter().take(FRAMES).flat_map(|frame| {
         let own = frame.own_sites();
@@ -162,7 +163,8 @@ fn stack_frame(site: &Site, module: &str) -> Value {
     json!({ "location": location, "module": module })
 }
 
-/// Returns a file as a URI; a relative path is relative to the root of the sources.
+/// Returns the SARIF location of a file: its URI; a relative path is relative to the root of the
+/// sources.
 fn artifact(file: &str) -> Value {
     let mut uri = String::new();
     for byte in file.bytes() {

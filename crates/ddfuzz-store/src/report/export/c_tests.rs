@@ -7,12 +7,12 @@ use super::dumps::{elements, string};
 use super::{ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-/// C code of the test of a program, after the constants.
+/// C code of an exported test that runs a program; it follows the generated constants.
 const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
 
 /// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
-/// if it still fails, and 2 if that cannot be decided. Its first argument names another program to
-/// run; `file` is the name of the C file.
+/// if the input still fails, and 2 if that cannot be decided. Its first argument names another
+/// program to run; `file` is the name of the C file.
 pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
@@ -46,7 +46,8 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
     )
 }
 
-/// Generates the table of what the target must be compiled with to show the crash.
+/// Generates a C table of the compiler flags (sanitizers, debug assertions) without which the
+/// program cannot show the crash, with the texts by which its file is checked for them.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
@@ -80,11 +81,11 @@ pub enum EntryFunction {
 pub struct LinkedHarness<'a> {
     /// The entry function of the harness.
     pub function: EntryFunction,
-    /// Environment variables and working directory of the run.
+    /// Target of the recorded run, which gives the environment variables and the working directory.
     pub target: &'a Target,
     /// Sanitizers of the harness, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
-    /// Name of the C file.
+    /// Name of the generated C file, for the compiler commands in it.
     pub file: &'a str,
 }
 
@@ -95,7 +96,7 @@ const TARGET_MAIN: &str = include_str!("templates/target_main.c.in");
 const ENTRY_MAIN: &str = include_str!("templates/entry.c.in");
 
 /// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
-/// if the entry function returns, 1 if it still fails, and 2 if that cannot be decided.
+/// if the harness's entry function returns, 1 if it still fails, and 2 if that cannot be decided.
 pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     let function = match linked.function {
         EntryFunction::LibFuzzer => LIBFUZZER,
@@ -123,7 +124,8 @@ pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     )
 }
 
-/// Returns the sanitizers to compile with: those needed to show the crash and the harness's own.
+/// Returns the names of the sanitizers to compile the exported C test with: those needed to show
+/// the crash and the harness's own.
 fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     let mut flags: Vec<&str> = Vec::new();
     for flag in of.sanitizers.iter().chain(sanitizers) {
@@ -134,7 +136,8 @@ fn flags<'a>(of: &'a Reproducer, sanitizers: &'a [String]) -> Vec<&'a str> {
     flags
 }
 
-/// Generates the comment with compiler commands. libFuzzer, MSan and HWASan need clang.
+/// Generates the comment with compiler commands at the top of an exported C test. libFuzzer, MSan
+/// and HWASan need clang.
 fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     let clang = linked.function == EntryFunction::LibFuzzer
         || flags
@@ -159,7 +162,8 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     )
 }
 
-/// Generates the C function that names a missing sanitizer without which the crash is invisible.
+/// Generates the C function that returns the name of a sanitizer with which the test was not
+/// compiled, and without which the crash is invisible; else it returns `NULL`.
 fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
@@ -203,16 +207,18 @@ pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 /// C code of the exported tests that starts a process, waits for it, and decides if it failed.
 const TEXT: &str = include_str!("templates/process.c.in");
 
-/// What is known about the sanitizers of the process.
+/// Whether the process that an exported C test starts may have sanitizers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
-    /// Whether the process may have a sanitizer.
+    /// Whether the process may have any sanitizer.
     pub(super) sanitized: bool,
-    /// Whether a sanitizer maps terabytes of address space, which rules out a limit on it.
+    /// Whether the process may have a sanitizer that maps terabytes of address space, which rules
+    /// out a limit on it.
     pub(super) shadowed: bool,
 }
 
-/// Generates limits, environment, sanitizer options, and the code that runs and judges a process.
+/// Generates the C code of limits, environment and sanitizer options, and the code that runs a
+/// process and decides whether it failed.
 pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
     let mut variables = String::new();
     for (name, value) in &target.env {

@@ -33,7 +33,8 @@ pub fn hexdump(input: &[u8]) -> String {
     text
 }
 
-/// Generates a C array of the input and its size, named after the group.
+/// Generates C source text with an array of the input's bytes and a constant with its size, both
+/// named after the group.
 pub fn c_array(of: &Reproducer) -> String {
     let name = of.identifier();
     format!(
@@ -48,7 +49,8 @@ pub fn c_array(of: &Reproducer) -> String {
 
 const ARRAY_WIDTH: usize = 12;
 
-/// Generates the elements of a C array; one 0 for no bytes, because C has no empty arrays.
+/// Generates the elements of a C array with these bytes; a single 0 for no bytes, because C has no
+/// empty arrays.
 pub(super) fn elements(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "    0x00, // none of the input: its size is 0\n".to_owned();

@@ -22,7 +22,7 @@ pub use rust_tests::{
 };
 pub use script::{InputSource, interestingness_test};
 
-/// Minimum time that an exported test gives a run that should end at once.
+/// Minimum wall time limit that an exported test sets for a run that should end at once.
 const MIN_RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Data of a group from which all exported tests, dumps and scripts are generated.
@@ -34,22 +34,24 @@ pub struct Reproducer {
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// Location of the crash in the user's code.
+    /// Location of the crash in the user's code; `None` if unknown.
     pub place: Option<String>,
     /// Content of the smallest known failing input.
     pub input: Vec<u8>,
     /// How the run of the input as found ended.
     pub ended: Ended,
-    /// Limits of the run of the input as found.
+    /// Time and memory limits under which the input as found was run.
     pub limits: Limits,
     /// Sanitizers that a program needs to show the crash, as in `-fsanitize=`.
     pub sanitizers: Vec<String>,
-    /// Whether the crash shows only with Rust's overflow checks or debug assertions.
+    /// Whether the crash shows only if the program is compiled with Rust's overflow checks or debug
+    /// assertions.
     pub debug_assertions: bool,
 }
 
 impl Reproducer {
-    /// Returns an identifier for the group: `group_0123456789ab_rustpanic`.
+    /// Returns a name for the group that is valid as an identifier in Rust and C:
+    /// `group_0123456789ab_rustpanic`.
     pub fn identifier(&self) -> String {
         let mut name = format!("group_{}_", self.major);
         for character in self.class.0.chars() {
@@ -83,7 +85,8 @@ impl Reproducer {
         }
     }
 
-    /// Returns the time limit of a run: for a hang twice its limit, otherwise a minute or more.
+    /// Returns the wall time limit that an exported test sets for its run: for a hang more than
+    /// twice the limit of the recorded run, otherwise at least a minute.
     fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind {
@@ -92,12 +95,13 @@ impl Reproducer {
         }
     }
 
-    /// Returns the memory limit in bytes of an out-of-memory group; `None` for other groups.
+    /// Returns the memory limit, in bytes, that an exported test sets: that of the recorded run for
+    /// an out-of-memory group; `None` for other groups.
     fn memory(&self) -> Option<u64> {
         (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Returns whether the crash is a leak, which sanitizers report only on request.
+    /// Returns whether the crash is a memory leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
         self.class.is_leak()
     }
@@ -106,11 +110,12 @@ impl Reproducer {
 /// Exit status of a Go program that panics.
 const GO_PANIC: i32 = 2;
 
-/// CPU time to start a program without and with a sanitizer, in ms; ddfuzz does not count it.
+/// CPU time to start a program without and with a sanitizer, in ms, which an exported test adds to
+/// the limit, because ddfuzz does not count it.
 const START_MS: [u64; 2] = [20, 150];
 
-/// Returns the exit statuses that count as failures. Signals, statuses 129 to 159 (a shell's report
-/// of a signal) and sanitizer reports always count.
+/// Returns the exit statuses that an exported test counts as failures of the program. Signals,
+/// statuses 129 to 159 (a shell's report of a signal) and sanitizer reports always count.
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],
@@ -124,25 +129,27 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
     all
 }
 
-/// Returns the CPU time limit of a hang, in ms; `None` for other groups.
+/// Returns the CPU time limit that an exported test of a hang sets, in ms; `None` for other groups.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
     (of.kind == Kind::Hang).then(|| limit.saturating_add(START_MS[usize::from(sanitized)]))
 }
 
-/// What a program must be compiled with to show the crash, and how its file is checked for that.
+/// A compiler flag (sanitizer or debug assertions) without which a program cannot show the crash,
+/// and how the program's file is checked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Need {
-    /// Texts of which the program's file must contain one.
+    /// Texts of which the program's file contains at least one if it was compiled with the flag.
     texts: Vec<&'static str>,
     /// Whether the file must also contain a type name written by UndefinedBehaviorSanitizer's
     /// checks, because other sanitizers' runtimes contain its functions.
     checked: bool,
-    /// The compiler flag.
+    /// The compiler flag, such as `-fsanitize=address`.
     flag: String,
 }
 
-/// Returns what a program must be compiled with to show the group's crash.
+/// Returns the compiler flags (sanitizers, debug assertions) without which a program cannot show
+/// the group's crash.
 fn needs(of: &Reproducer) -> Vec<Need> {
     let sanitizers = of.sanitizers.iter().map(|flag| {
         let sanitizer = Sanitizer::of_flag(flag).unwrap_or(Sanitizer::Ubsan);

@@ -7,24 +7,26 @@ use super::{Need, Reproducer, needs, statuses, time_limit};
 use crate::Kind;
 use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 
-/// A program and how an exported test calls it.
+/// A program and how an exported test calls it: path, arguments, environment, sanitizers.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramCall<'a> {
     /// Path of the program: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub program: &'a Path,
     /// Arguments (with `@@` for the input), environment and working directory of the program.
     pub target: &'a Target,
-    /// Sanitizers of the program, as in `-fsanitize=`.
+    /// Sanitizers with which the program is compiled, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
 }
 
 impl ProgramCall<'_> {
-    /// Returns whether the program may have a sanitizer.
+    /// Returns whether the program may be compiled with a sanitizer, by its own flags or by the
+    /// class of the crash.
     pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
         !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
     }
 
-    /// Returns whether the program may have a sanitizer that maps terabytes of address space.
+    /// Returns whether the program may be compiled with a sanitizer that maps terabytes of address
+    /// space, which rules out a limit on it.
     pub(super) fn is_shadowed(&self, of: &Reproducer) -> bool {
         let known = self.sanitizers.iter();
         let mut all = known
@@ -58,8 +60,8 @@ const TO_STDIN: &str = r#"    let input = std::fs::File::open(scratch.input()).e
 
 const WITH_PATH: &str = include_str!("templates/with_path.rs.in");
 
-/// Generates a `#[test]` that runs the program on the input. The test fails if the program crashes,
-/// fails in the way recorded or, for a hang, exceeds its limit.
+/// Generates the source text of a Rust `#[test]` that runs the program on the input. The test fails
+/// if the program crashes, fails in the way recorded or, for a hang, exceeds its limit.
 pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall<'_>) -> String {
     let name = of.identifier();
     let takes_file = called.target.takes_file();
@@ -102,7 +104,7 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
     )
 }
 
-/// Returns the `use` lines, without unused imports.
+/// Returns the `use` lines of the exported test, without unused imports.
 fn uses(takes_file: bool) -> String {
     let mut uses = PROGRAM_USES.to_owned();
     if !takes_file {
@@ -112,7 +114,8 @@ fn uses(takes_file: bool) -> String {
     uses
 }
 
-/// Generates the statement that creates the command; limits are set by a shell.
+/// Generates the Rust statement that creates the command which runs the program; limits are set by
+/// a shell.
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
@@ -131,7 +134,7 @@ fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     }
 }
 
-/// Generates the statements that set working directory and environment.
+/// Generates the Rust statements that set the program's working directory and environment.
 fn surroundings(called: &ProgramCall<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
@@ -157,7 +160,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
     lines
 }
 
-/// Generates the statements that decide whether the program failed.
+/// Generates the Rust statements of the test that decide whether the program failed.
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
@@ -174,7 +177,7 @@ fn judge(of: &Reproducer) -> String {
     )
 }
 
-/// Generates the functions that set sanitizer options and read sanitizer reports.
+/// Generates the Rust functions of the test that set sanitizer options and read sanitizer reports.
 fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
@@ -222,13 +225,14 @@ fn reports(scratch: &Path) -> String {{
     )
 }
 
-/// Generated statements that refuse a program which cannot show the crash.
+/// Rust statements of the generated test that refuse a program which cannot show the crash.
 const LACKS: &str = r#"    let lacks = lacking(&program);
     let path = program.display();
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// Generates the functions that find out what the program should have been compiled with.
+/// Generates the Rust functions of the test that find out which needed compiler flag (sanitizer or
+/// debug assertions) the program was not compiled with.
 fn lacking_function(needs: &[Need]) -> String {
     if needs.is_empty() {
         return String::new();
@@ -252,19 +256,22 @@ fn lacking_function(needs: &[Need]) -> String {
 
 const LACKING: &str = include_str!("templates/lacking.rs.in");
 
-/// A harness of a cargo-fuzz project.
+/// A harness (fuzz target) of a cargo-fuzz project, as an exported test refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzProject<'a> {
-    /// Directory of the project: absolute, or relative to the directory of the test's `Cargo.toml`.
+    /// Directory of the cargo-fuzz project: absolute, or relative to the directory of the test's
+    /// `Cargo.toml`.
     pub dir: &'a Path,
-    /// Name of the harness.
+    /// Name of the harness (fuzz target) in the project.
     pub harness: &'a OsStr,
 }
 
-/// Generated statements that build and run the harness without sanitizers, on stable Rust.
+/// Rust statements of the generated test that build and run the harness without sanitizers, on
+/// stable Rust.
 const BY_CARGO: &str = include_str!("templates/cargo.rs.in");
 
-/// Generated statements that build and run the harness with a sanitizer, which needs nightly Rust.
+/// Rust statements of the generated test that build and run the harness with a sanitizer, which
+/// needs nightly Rust.
 const BY_CARGO_FUZZ: &str = include_str!("templates/cargo_fuzz.rs.in");
 
 const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
@@ -274,8 +281,9 @@ const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
 }
 "#;
 
-/// Generates a `#[test]` that runs the harness on the input and fails unless the run succeeds. It
-/// calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run` with stable Rust.
+/// Generates the source text of a Rust `#[test]` that runs the harness on the input and fails
+/// unless the run succeeds. It calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run`
+/// with stable Rust.
 pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_>) -> String {
     // The sanitizers of cargo-fuzz, which has one for each build; none of them checks like UBSan.
     let known = ["address", "leak", "memory", "thread"];
@@ -314,8 +322,9 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
     )
 }
 
-/// Generates a `#[test]` that evaluates the expression `call`, in which `INPUT` is the input. The
-/// test fails if the expression panics; a crash ends the whole test process.
+/// Generates the source text of a Rust `#[test]` that evaluates the expression `call`, in which
+/// `INPUT` is the input. The test fails if the expression panics; a crash ends the whole test
+/// process.
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     format!(
         "// {}\n\n\
@@ -328,7 +337,8 @@ pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     )
 }
 
-/// Generates the limits of a run: wall time, CPU time in ms, memory in bytes (`None`: no limit).
+/// Generates the Rust constants with the limits of a run: wall time, CPU time in ms, memory in
+/// bytes (`None`: no limit).
 pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) -> String {
     let time = match time {
         Some(limit) => format!("Some(Duration::from_millis({limit}))"),
@@ -342,20 +352,21 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
     )
 }
 
-/// Generated code that runs a program within its limits, in a temporary directory. A program over a
-/// limit is killed with its process group; its output is read all the time, because a hanging
-/// program may print without end.
+/// Rust code of the generated tests that runs a program within its limits, in a temporary
+/// directory. A program over a limit is killed with its process group; its output is read all the
+/// time, because a hanging program may print without end.
 pub(super) const RUN: &str = include_str!("templates/run.rs.in");
 
-/// Maximum number of input bytes in a literal; a larger input becomes a separate file.
+/// Maximum number of input bytes that an exported test has in a literal; a larger input becomes a
+/// separate file.
 pub const LITERAL_BYTES: usize = 4096;
 
 /// Where an exported test has the bytes of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// In a literal of the test.
+    /// The input's bytes are a literal in the source of the test.
     Inline(&'a [u8]),
-    /// In a file with this path, relative to the test's file.
+    /// The input's bytes are in a file with this path, relative to the test's file.
     File(&'a str),
 }
 
@@ -373,10 +384,10 @@ impl Input<'_> {
     }
 }
 
-/// Approximate number of characters per line of a literal.
+/// Approximate number of characters per line of a byte string literal.
 const WIDTH: usize = 80;
 
-/// Quotes bytes as a byte string literal, continued on a new line after `width` characters and
+/// Quotes bytes as a Rust byte string literal, continued on a new line after `width` characters and
 /// after each newline. A blank at the start of a line is escaped, because a continuation skips
 /// blanks.
 pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
@@ -410,12 +421,12 @@ pub(super) fn byte_string(bytes: &[u8], width: usize) -> String {
     text
 }
 
-/// Quotes bytes as a byte string literal in one line.
+/// Quotes bytes as a Rust byte string literal in one line.
 pub(super) fn word(bytes: &[u8]) -> String {
     byte_string(bytes, usize::MAX)
 }
 
-/// Quotes text as a string literal; invalid UTF-8 is replaced.
+/// Quotes text as a Rust string literal; invalid UTF-8 is replaced.
 pub(super) fn string(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let escaped: String = text

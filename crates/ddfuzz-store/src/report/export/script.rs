@@ -6,7 +6,8 @@ use ddfuzz_exec::{Program, Sanitizer, Target, Way};
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Crash;
 
-/// Shell code that finds ddfuzz; `$built` is its default path.
+/// Shell code of an interestingness test that finds the program ddfuzz: by the variable `DDFUZZ`,
+/// else at the path in `$built`, else in `PATH`.
 const FIND: &str = r#"
 ddfuzz=${DDFUZZ:-$built}
 [ -x "$ddfuzz" ] || ddfuzz=ddfuzz
@@ -29,7 +30,7 @@ else
 fi
 "#;
 
-/// Shell code that checks that the input exists.
+/// Shell code that exits with 125 if the input file does not exist.
 const THERE: &str = r#"case $input in
 /*) ;;
 *) input=./$input ;;
@@ -40,7 +41,8 @@ esac
 }
 "#;
 
-/// Shell code that turns ddfuzz's answer into an exit status. Other groups exit with 125.
+/// Shell code that exits with 0 if ddfuzz has found a crash of the wanted group, and with 125 for
+/// any other failure; it goes on if the input does not crash.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;
@@ -53,8 +55,8 @@ case $said in
 esac
 "#;
 
-/// Generates the shell code that reads ddfuzz's answer. "No crash" counts only if the program is
-/// compiled with the needed sanitizers.
+/// Generates the shell code that turns the answer of `ddfuzz triage` into an exit status. "No
+/// crash" counts only if the program is compiled with the sanitizers `needed`.
 fn judge(needed: &[String]) -> String {
     let lines = needed.iter().map(|flag| {
         format!(
@@ -144,7 +146,7 @@ pub fn interestingness_test(
     text
 }
 
-/// Generates the options of `ddfuzz triage` for this target.
+/// Generates the command-line options of `ddfuzz triage` that describe the target.
 fn options(target: &Target, way: Way) -> Vec<u8> {
     let limits = &target.limits;
     let mut line = format!(

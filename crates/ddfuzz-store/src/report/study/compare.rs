@@ -11,12 +11,13 @@ use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
-/// A study to compare, with its name.
+/// One of the studies to compare, with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedStudy {
     /// The study's directory, as the user gave it.
     pub name: String,
-    /// The study's rows ([`super::rows()`]).
+    /// The study's results, a row for each utility, package version and machine
+    /// ([`super::rows()`]).
     pub rows: Vec<Row>,
 }
 
@@ -25,7 +26,7 @@ pub struct NamedStudy {
 pub struct Comparison {
     /// Failure rates of each directory.
     pub directories: Vec<DirectoryResult>,
-    /// The utilities of all studies, in the order of the first list that has them.
+    /// Results of all utilities of the studies, in the order of the first list that has them.
     pub utilities: Vec<ComparedUtility>,
     /// Statistical tests of each study against the previous one.
     pub tests: Vec<RateTest>,
@@ -36,7 +37,8 @@ pub struct Comparison {
 pub struct DirectoryResult {
     /// The directory, as the user gave it.
     pub directory: String,
-    /// The rates. A utility that was run on several machines counts once.
+    /// Rates of utilities that crashed, hung or ran out of memory. A utility that was run on
+    /// several machines counts once.
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -46,7 +48,8 @@ pub struct DirectoryResult {
 pub struct ComparedUtility {
     /// Name of the utility in the lists.
     pub utility: String,
-    /// Result of the utility in each study; null if the study does not have it.
+    /// Result of the utility in each study, in the order of the studies; null if the study does not
+    /// have it.
     pub studies: Vec<Option<UtilityInStudy>>,
     /// Groups of the utility in all studies.
     pub groups: Vec<ComparedGroup>,
@@ -57,11 +60,12 @@ pub struct ComparedUtility {
 pub struct UtilityInStudy {
     /// Packages with versions, each once; empty if no package owns the program.
     pub versions: Vec<String>,
-    /// How the utility's runs ended; null if there were none.
+    /// Whether runs of the utility crashed, hung or ran out of memory; null if there were no runs.
     pub marks: Option<Marks>,
-    /// Number of runs.
+    /// Number of runs of the utility in the study.
     pub runs: u64,
-    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
+    /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
+    /// normal ones.
     pub label: Option<String>,
 }
 
@@ -72,15 +76,16 @@ pub struct ComparedGroup {
     pub kind: Kind,
     /// Class of the crash, such as `segv`; null if no study has an input of the group.
     pub class: Option<String>,
-    /// Location of the crash in the user's code.
+    /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
     /// Major keys of the group in each study (12 hex digits); they may differ between builds.
     pub majors: Vec<Vec<String>>,
-    /// How the group was matched between studies; null if only one study has it.
+    /// How the group was matched between studies, by key or function names; null if only one study
+    /// has it.
     pub same_by: Option<SameBy>,
     /// What became of the group in the last study.
     pub change: Change,
-    /// Stable keys of the group, each with the build id of the program.
+    /// Stable keys (made of function names) of the group, each with the build id of the program.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }
@@ -101,7 +106,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the name of the change, as in JSON.
+    /// Returns the name of the change, as in JSON: `new`, `gone`, `not-run` or `same`.
     pub fn name(self) -> &'static str {
         match self {
             Change::New => "new",
@@ -115,7 +120,7 @@ impl Change {
 /// Statistical tests whether the failure rates of two studies differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateTest {
-    /// Indices of the two studies, from 0.
+    /// Indices of the two studies in the comparison, from 0.
     pub studies: [usize; 2],
     /// Two-sided p value of Fisher's exact test over all utilities that each study ran; valid if
     /// the studies ran different utilities.
@@ -131,8 +136,8 @@ pub struct RateTest {
     pub mcnemar: f64,
 }
 
-/// Compares studies. Groups of different studies are matched by major key, or by stable key
-/// (function names) if the program was rebuilt.
+/// Compares studies of utilities. Groups of different studies are matched by major key, or by
+/// stable key (function names) if the program was rebuilt.
 pub fn compare(studies: &[NamedStudy]) -> Comparison {
     let rows = studies.iter().flat_map(|study| &study.rows);
     let names = distinct(rows.map(|row| row.utility.as_str()));
@@ -208,7 +213,8 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     Some(cell)
 }
 
-/// Adds a group of study `at` to the matching group of an earlier study, or as a new one.
+/// Adds a group of the study with index `at` to the matching group of an earlier study, or appends
+/// it as a new one. `count` is the number of studies.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
     let major = &group.tally.major;
     let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));
@@ -285,9 +291,9 @@ fn tested(
     }
 }
 
-/// Formats the comparison: the directories with their rates, a table of utilities, a table of
-/// groups, and the statistical tests. Tables are at most `width` characters wide (`None`: no
-/// limit).
+/// Formats the comparison of studies: the directories with their rates, a table of utilities, a
+/// table of groups, and the statistical tests. Tables are at most `width` characters wide (`None`:
+/// no limit).
 pub fn comparison_text(comparison: &Comparison, width: Option<usize>) -> String {
     let mut text = String::new();
     for (at, directory) in comparison.directories.iter().enumerate() {
@@ -344,7 +350,8 @@ fn utilities(comparison: &Comparison, width: Option<usize>) -> String {
     render_columns(&header, rows.collect(), width, &[])
 }
 
-/// Formats a utility's marks, label and version in one study.
+/// Formats the result of a utility in one study: symbols for crash, hang and out of memory, label
+/// and version.
 fn shown(cell: &UtilityInStudy) -> String {
     let marks = match cell.marks {
         Some(marks) => marks.symbols(),
@@ -358,7 +365,7 @@ fn shown(cell: &UtilityInStudy) -> String {
     parts.join(" ")
 }
 
-/// Formats the number of groups by change: `1 new, 2 gone, 1 same`.
+/// Formats the numbers of a utility's groups by change: `1 new, 2 gone, 1 same`.
 fn changes(utility: &ComparedUtility) -> String {
     let all = [Change::New, Change::Gone, Change::NotRun, Change::Same];
     let parts = all.into_iter().filter_map(|change| {

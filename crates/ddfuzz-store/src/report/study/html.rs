@@ -10,12 +10,12 @@ use crate::report::html::{Cell, END, escaped, head, table};
 use crate::report::size;
 use crate::report::text::hex_line;
 
-/// Number of reproducer bytes shown.
+/// Number of reproducer bytes that the HTML page shows.
 const SHOWN: usize = 64;
 
-/// Formats the page: summary, sortable table of utilities, rates, published rates, and the groups
-/// with frames, reproducers and links. `folder` is the absolute path of the page's directory,
-/// because links are relative to it.
+/// Formats a study as an HTML page: summary, sortable table of utilities, rates, published rates,
+/// and the groups with frames, reproducers and links. `folder` is the absolute path of the page's
+/// directory, because links are relative to it.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let mut page = head("a study of utilities");
     for summary in summaries(rows) {

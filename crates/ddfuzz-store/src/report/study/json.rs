@@ -10,35 +10,38 @@ use ddfuzz_exec::Way;
 /// Result of `ddfuzz revisit`: the fields of `run`'s result, and the utilities.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StudyResult {
-    /// Number of fuzzing runs, including those of an earlier call that was interrupted.
+    /// Number of fuzzing runs in the study, including those of an earlier call that was
+    /// interrupted.
     pub runs: u64,
-    /// Fuzzing runs per second in this call.
+    /// Fuzzing runs per second in this call of `ddfuzz revisit`.
     pub runs_per_s: f64,
-    /// Duration of the fuzzing in this call, in seconds.
+    /// Duration of the fuzzing in this call of `ddfuzz revisit`, in seconds.
     pub seconds: f64,
-    /// Groups in the output directory's `crashes`, one element for each utility in the group.
+    /// Groups of crashes in the output directory (its folder `crashes`), one element for each
+    /// utility in the group.
     pub groups: Vec<RunGroup>,
-    /// Groups in the output directory's `hangs`, `oom` and `flaky`.
+    /// Groups of hangs, out-of-memory failures and flaky crashes in the output directory.
     pub other_groups: Vec<RunGroup>,
-    /// Number of crash groups that this call found first.
+    /// Number of crash groups that this call of `ddfuzz revisit` found first.
     pub new_groups: u64,
-    /// Number of groups of hangs.
+    /// Number of groups of hangs in the output directory.
     pub hangs: u64,
-    /// Number of groups of out-of-memory failures.
+    /// Number of groups of out-of-memory failures in the output directory.
     pub ooms: u64,
-    /// Number of groups of crashes that did not occur again.
+    /// Number of groups in the output directory of crashes that did not occur again.
     pub flaky: u64,
-    /// Way of execution; null if there were several or none.
+    /// Way in which the utilities were run (fork server, `execve` and so on); null if there were
+    /// several or none.
     pub exec: Option<Way>,
-    /// All ways of execution used.
+    /// All ways in which the utilities were run (fork server, `execve` and so on), each once.
     pub ways: Vec<Way>,
-    /// Whether this call continued an earlier call's study.
+    /// Whether this call of `ddfuzz revisit` continued the study of an earlier one.
     pub resumed: bool,
     /// Reason why the study ended.
     pub ended_by: EndedBy,
     /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
-    /// The utilities, in the order of the list.
+    /// The results of the utilities, in the order of the list of utilities.
     pub utilities: Vec<UtilityResult>,
 }
 
@@ -49,30 +52,33 @@ pub struct UtilityResult {
     /// Package that contains the program; null if no package owns it or it is missing.
     package: Option<String>,
     version: Option<String>,
-    /// How inputs reached the program, joined by commas; null if it was not run.
+    /// How inputs reached the program (`stdin`, `file`, …), joined by commas; null if it was not
+    /// run.
     channel: Option<String>,
     runs: u64,
     crashes: u64,
     hangs: u64,
     ooms: u64,
-    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
+    /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
+    /// normal ones.
     label: Option<String>,
     note: Option<String>,
     /// Number of runs without a crash whose exit status was 126 or more.
     high_exits: u64,
     host: String,
-    /// Numbers of runs by channel and kind of input.
+    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
     channels: Vec<Tally>,
     groups: u64,
-    /// Size of the smallest reproducer, in bytes; crashes have priority over hangs.
+    /// Size of the utility's smallest reproducer, in bytes; crashes have priority over hangs.
     smallest: Option<u64>,
-    /// Shell command that shows the failure of the smallest reproducer.
+    /// Shell command that shows the failure of the smallest reproducer; null if there is none.
     reproduce: Option<String>,
 }
 
 impl StudyResult {
-    /// Fills in the results in the directory ([`super::rows()`], [`super::study_groups`]), and
-    /// sorts `ways`. The other fields say what the call did.
+    /// Returns the result with the fields filled in that come from the output directory: utilities
+    /// ([`super::rows()`]), groups ([`super::study_groups`]) and their numbers. The other fields,
+    /// of which only `ways` is sorted, say what the call did.
     pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
         self.ways.sort_by_key(|way| way.name());
         self.ways.dedup();

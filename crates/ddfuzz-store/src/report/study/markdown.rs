@@ -4,9 +4,9 @@ use super::{PUBLISHED, Row, by_channel, by_kind, summaries};
 use crate::report::size;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code};
 
-/// Formats the study: a heading, the table of utilities as in the published studies, rates with
-/// confidence intervals, published rates, and reproduction commands. The first line is a comment
-/// that marks the file as written by ddfuzz, so that a later call may overwrite it.
+/// Formats a study as Markdown: a heading, the table of utilities as in the published studies,
+/// rates with confidence intervals, published rates, and reproduction commands. The first line is a
+/// comment that marks the file as written by ddfuzz, so that a later call may overwrite it.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = "<!-- ddfuzz -->\n## ddfuzz: a study of utilities\n".to_owned();
     for summary in summaries(rows) {
@@ -81,7 +81,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// Formats the reproduction command of each group.
+/// Formats a list with the reproduction command of each group, as a folded Markdown section.
 fn reproducers(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {

@@ -16,15 +16,15 @@ const Z: f64 = 1.959_963_984_540_054;
 /// (1 − p) / n. Unlike the usual interval it is also right for few utilities and for rates near 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
-    /// Number of failures.
+    /// Number of trials (utilities or runs) that failed.
     pub hits: u64,
-    /// Number of trials.
+    /// Number of trials (utilities or runs).
     pub of: u64,
     /// The rate, from 0 to 1; `None` without trials.
     pub share: Option<f64>,
-    /// Lower end of the confidence interval.
+    /// Lower end of the 95 % confidence interval; `None` without trials.
     pub low: Option<f64>,
-    /// Upper end of the confidence interval.
+    /// Upper end of the 95 % confidence interval; `None` without trials.
     pub high: Option<f64>,
 }
 
@@ -99,20 +99,23 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Rates of failure (crash or hang) for one channel or one kind of input.
+/// Rates of failure (crash or hang) for one channel (way in which inputs reach the program) or one
+/// kind of input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateLine {
-    /// Name of the channel or kind of input.
+    /// Name of the channel (`stdin`, `file`, …) or of the kind of input.
     pub name: String,
-    /// Rate over the utilities run with this channel or kind of input. Each utility counts once,
-    /// and fails if any of its versions fails on any machine.
+    /// Failure rate over the utilities run with this channel or kind of input. Each utility counts
+    /// once, and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Failure rate over the runs. Runs of one utility are not independent of each other.
+    /// Failure rate over all runs with this channel or kind of input. Runs of one utility are not
+    /// independent of each other.
     pub runs: Rate,
 }
 
 impl RateLine {
-    /// Formats the line as the cells of a table.
+    /// Formats the rates as seven table cells: name; number, failures and rate of the utilities;
+    /// the same of the runs.
     pub(super) fn cells(&self) -> [String; 7] {
         let of = |rate: Rate| [grouped(rate.of), grouped(rate.hits), rate.cell()];
         let ([a, b, c], [d, e, f]) = (of(self.utilities), of(self.runs));
@@ -120,7 +123,8 @@ impl RateLine {
     }
 }
 
-/// Computes the failure rates by channel. All file names for copies of inputs are one channel.
+/// Computes the failure rates by channel (way in which inputs reach the program). Channels that
+/// copy the input to a file are one channel, whatever the file's name.
 pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| {
         let word = tally.channel.split_whitespace().next();
@@ -128,7 +132,7 @@ pub fn by_channel(rows: &[Row]) -> Vec<RateLine> {
     })
 }
 
-/// Computes the failure rates by kind of input.
+/// Computes the failure rates by kind of input: a kind of the classic generator, `keys` or `empty`.
 pub fn by_kind(rows: &[Row]) -> Vec<RateLine> {
     by(rows, |tally| &tally.kind)
 }
@@ -208,18 +212,19 @@ fn ln_factorials(n: u64) -> Vec<f64> {
     all
 }
 
-/// A published failure rate. docs/decisions/0098 says where each figure comes from.
+/// A failure rate that an earlier study published. docs/decisions/0098 says where each figure comes
+/// from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Year of the study.
+    /// Year in which the study was published.
     pub year: u16,
-    /// System whose utilities were tested.
+    /// Operating system whose utilities were tested.
     pub system: &'static str,
     /// The failure rate as published, in percent.
     pub rate: &'static str,
-    /// What the study counted as a failure.
+    /// What the study counted as a failure: `crash` or `crash or hang`.
     pub failures: &'static str,
-    /// Number of failing and of tested utilities, if published.
+    /// Numbers of utilities that failed and that were tested; `None` if they were not published.
     pub counts: Option<(u64, u64)>,
     /// Authors, title and venue of the publication.
     pub source: &'static str,
@@ -234,7 +239,7 @@ const STUDY_2006: &str = "Miller, Cooksey, Moore: An empirical study of the robu
 const STUDY_2020: &str = "Miller, Zhang, Heymann: The relevance of classic fuzz testing: have we \
                           solved this one?, IEEE TSE, 2020";
 
-/// The published failure rates, by year.
+/// The failure rates that earlier studies of utilities published, by year.
 pub const PUBLISHED: [Published; 8] = [
     published(1990, "versions of UNIX", "25–33", None),
     published(1995, "commercial UNIX", "15–43", None),
@@ -269,14 +274,15 @@ const fn published(
 }
 
 impl Published {
-    /// Formats the rate as the cells of a table.
+    /// Formats the published rate as five table cells: year, system, rate, failures and source.
     pub(super) fn cells(&self) -> [String; 5] {
         let texts = [self.system, &self.text(), self.failures, self.source];
         let [system, rate, failures, source] = texts.map(str::to_owned);
         [self.year.to_string(), system, rate, failures, source]
     }
 
-    /// Formats the published rate: `12 % (9 of 74)`.
+    /// Formats the published rate, with the numbers of utilities if they are known: `12 % (9 of
+    /// 74)`.
     pub fn text(&self) -> String {
         match self.counts {
             Some((failing, of)) => format!("{} % ({failing} of {of})", self.rate),

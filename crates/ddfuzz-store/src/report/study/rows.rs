@@ -12,47 +12,50 @@ use crate::{
     report::{GroupView, size, text::shell_word},
 };
 
-/// Result of a utility in one version on one machine, over all campaigns there.
+/// Result of one utility in one package version on one machine, over all campaigns there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// Name of the utility in the list of utilities.
     pub utility: String,
-    /// Package that contains the program.
+    /// Package that contains the program; `None` if unknown.
     pub package: Option<String>,
     /// Version of the package.
     pub version: Option<String>,
-    /// Host name of the machine.
+    /// Host name of the machine on which the utility was run.
     pub host: String,
-    /// Index of the utility in the list, from 0.
+    /// Index of the utility in the list of utilities, from 0.
     pub place: u64,
-    /// Numbers of runs by channel and kind of input.
+    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
     pub tallies: Vec<Tally>,
-    /// Label of a special utility, such as `missing` or `setuid`; null or `None` for normal ones.
+    /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
+    /// normal ones.
     pub label: Option<String>,
     /// Explanation of the label, for people.
     pub note: Option<String>,
-    /// Groups of the utility, crashes first.
+    /// Groups of failures (crashes, hangs, …) of the utility, crashes first.
     pub groups: Vec<RowGroup>,
 }
 
-/// One group of crashes of a utility.
+/// One group of failures (crash, hang, …) of a utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// Kind, key and runs of the group; 0 runs if only a minimization met the crash.
+    /// Kind, major key and number of runs of the group; 0 runs if only a minimization met the
+    /// crash.
     pub tally: GroupTally,
-    /// The stored group; `None` if the directory has no entry of this utility in it.
+    /// Report data of the stored group; `None` if the directory has no input of this utility in the
+    /// group.
     pub found: Option<StudyGroup>,
 }
 
-/// How the runs of a utility ended: crashes and hangs as in the tables of the published studies of
-/// 1990 and 2020, and also out of memory.
+/// Which kinds of failure the runs of a utility had: crashes and hangs as in the tables of the
+/// published studies of 1990 and 2020, and also out of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Marks {
-    /// Whether a run crashed.
+    /// Whether any run of the utility crashed.
     pub crash: bool,
-    /// Whether a run exceeded the time limit.
+    /// Whether any run of the utility exceeded the time limit.
     pub hang: bool,
-    /// Whether a run exceeded the memory limit.
+    /// Whether any run of the utility exceeded the memory limit.
     pub memory: bool,
 }
 
@@ -62,7 +65,7 @@ impl Marks {
         self.crash || self.hang
     }
 
-    /// Returns the marks as symbols: `●` crash, `○` hang, `◆` out of memory, `–` none.
+    /// Returns the kinds of failure as symbols: `●` crash, `○` hang, `◆` out of memory, `–` none.
     pub fn symbols(self) -> String {
         let all = [(self.crash, '●'), (self.hang, '○'), (self.memory, '◆')];
         let set: String = (all.iter().filter(|(set, _)| *set))
@@ -74,7 +77,8 @@ impl Marks {
         }
     }
 
-    /// Returns the marks that are set in either.
+    /// Returns the union of both: the kinds of failure (crash, hang, out of memory) that either
+    /// has.
     pub fn or(self, other: Marks) -> Marks {
         Marks {
             crash: self.crash || other.crash,
@@ -85,17 +89,17 @@ impl Marks {
 }
 
 impl Row {
-    /// Sums the runs of all channels and kinds of input.
+    /// Returns the utility's numbers of runs, summed over all channels and kinds of input.
     pub fn total(&self) -> Tally {
         Tally::total(&self.tallies)
     }
 
-    /// Lists the channels, each once.
+    /// Lists the channels by which inputs reached the utility (`stdin`, `file`, …), each once.
     pub fn channels(&self) -> Vec<&str> {
         distinct(self.tallies.iter().map(|tally| tally.channel.as_str()))
     }
 
-    /// Returns how the runs ended; `None` if there were none.
+    /// Returns the kinds of failure that the utility's runs had; `None` if there were no runs.
     pub fn marks(&self) -> Option<Marks> {
         let total = self.total();
         (total.runs > 0).then_some(Marks {
@@ -105,9 +109,9 @@ impl Row {
         })
     }
 
-    /// Returns the group with the smallest reproducer. Crashes have priority over hangs, then out
-    /// of memory, then flaky crashes, because a hang on an empty input would always be the
-    /// smallest.
+    /// Returns the utility's group with the smallest reproducer; `None` if it has no stored group.
+    /// Crashes have priority over hangs, then out of memory, then flaky crashes, because a hang on
+    /// an empty input would always be the smallest.
     pub fn smallest(&self) -> Option<(&RowGroup, &StudyGroup)> {
         let found = self.groups.iter();
         found
@@ -123,13 +127,14 @@ impl Row {
 }
 
 impl RowGroup {
-    /// Returns the shell command that shows the failure, if there is a `reproduce.sh`.
+    /// Returns the shell command that shows the failure; `None` if there is no `reproduce.sh`.
     pub fn command(&self) -> Option<String> {
         let script = self.found.as_ref()?.view.script.as_ref()?;
         Some(format!("sh {}", shell_word(script)))
     }
 
-    /// Formats how often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`.
+    /// Formats how often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`;
+    /// `None` if it was not run again.
     pub fn replay(&self) -> Option<String> {
         let replayed = self.tally.replayed?;
         let tries = replayed.tries;
@@ -152,7 +157,8 @@ pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     found
 }
 
-/// Joins the rows of each utility over versions and machines: a rate counts each utility once.
+/// Joins the rows of each utility over versions and machines to one row, so that rates count each
+/// utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -172,8 +178,9 @@ pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row>
     all
 }
 
-/// Makes the rows of all studies in a directory, sorted by list index, then by machine. Campaigns
-/// on one machine with one package version share a row. `groups` come from [`super::study_groups`].
+/// Makes a row for each utility, package version and machine from all studies in a directory,
+/// sorted by list index, then by machine. Campaigns on one machine with one package version share a
+/// row. `groups` come from [`super::study_groups`].
 pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut studies: Vec<&StudyRecord> = studies.iter().collect();
@@ -197,8 +204,8 @@ pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
     rows
 }
 
-/// Attaches the stored groups to the rows. A group without runs, met during a minimization only,
-/// goes to the first row of its utility.
+/// Attaches the stored groups to the rows. A group without runs, met only while another input was
+/// minimized, goes to the first row of its utility.
 fn give_groups(rows: &mut [Row], groups: &[StudyGroup]) {
     let mut given = BTreeSet::new();
     for row in rows.iter_mut() {
@@ -286,7 +293,7 @@ impl Row {
     }
 }
 
-/// Returns the priority of a kind; lower is more important.
+/// Returns the priority of a kind of failure; lower is more important.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Crash => 0,
@@ -296,7 +303,7 @@ fn rank(kind: Kind) -> u8 {
     }
 }
 
-/// A stored group of crashes, restricted to one utility and represented by its best entry.
+/// A stored group of failures, restricted to one utility and represented by its best stored input.
 ///
 /// Several utilities may crash with one key, for example in a shared library. Such a group appears
 /// once for each utility.
@@ -304,16 +311,18 @@ fn rank(kind: Kind) -> u8 {
 pub struct StudyGroup {
     /// Name of the utility in the study.
     pub utility: String,
-    /// The group's data for reports.
+    /// Data that reports show of the group.
     pub view: GroupView,
-    /// Stable key of the entry, all hex digits; `None` without symbols.
+    /// Stable key (made of function names) of the representative input's crash, all hex digits;
+    /// `None` without symbols.
     pub stable: Option<String>,
-    /// GNU build id of the program. Stable keys of one build are not compared.
+    /// GNU build id of the program. Groups of the same build are not matched by stable keys
+    /// (function names).
     pub build: Option<String>,
 }
 
-/// Reads all groups of utilities in a directory, sorted by kind, major key and utility. Entries
-/// that do not name a utility are skipped.
+/// Reads all groups of a study's utilities in a directory, sorted by kind, major key and utility.
+/// Stored inputs whose record does not name a utility are skipped.
 pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -331,7 +340,7 @@ pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     Ok(groups)
 }
 
-/// Selects the best entry of each utility in a group: a minimized one, then the smallest.
+/// Selects the best stored input of each utility in a group: a minimized one, then the smallest.
 fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
     let mut best = BTreeMap::new();
     for entry in reader.entries(group.kind, &group.record.major.short())? {
@@ -355,27 +364,28 @@ fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry
         .collect())
 }
 
-/// Numbers of utilities by how they failed.
+/// Rates and numbers of a study's utilities by how they failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Host names of the machines.
+    /// Host names of the machines on which the utilities were run.
     pub hosts: Vec<String>,
-    /// Rate of utilities that crashed.
+    /// Rate of utilities that crashed, among those that were run.
     pub crash: Rate,
-    /// Rate of utilities that hung.
+    /// Rate of utilities that hung, among those that were run.
     pub hang: Rate,
-    /// Rate of utilities that ran out of memory.
+    /// Rate of utilities that ran out of memory, among those that were run.
     pub memory: Rate,
     /// Rate of utilities that crashed or hung, as in the published rates.
     pub failing: Rate,
-    /// Number of utilities that could not be run, by label.
+    /// Number of utilities that could not be run, by the label that says why (`missing`, `setuid`,
+    /// …).
     pub not_run: BTreeMap<String, u64>,
     /// Number of utilities that have not been run yet.
     pub waiting: u64,
 }
 
 impl Summary {
-    /// Summarizes rows; a utility counts once, over all its versions and machines.
+    /// Summarizes the rows of utilities; a utility counts once, over all its versions and machines.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
         let (mut run, mut counts) = (0, [0; 4]);
         let mut hosts = BTreeSet::new();
@@ -409,7 +419,7 @@ impl Summary {
         }
     }
 
-    /// Formats the summary as one line.
+    /// Formats the rates and numbers of utilities as one line.
     pub fn text(&self) -> String {
         let run = match self.failing.of {
             1 => "1 utility run".to_owned(),
@@ -444,7 +454,7 @@ impl Summary {
     }
 }
 
-/// Summarizes all rows, separately for each machine if a utility was run on several.
+/// Summarizes all rows of utilities, separately for each machine if a utility was run on several.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
     let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())

@@ -3,14 +3,15 @@
 use super::{PUBLISHED, RateLine, Row, by_channel, by_kind, summaries};
 use crate::report::{groups::render_columns, size, text::printable};
 
-/// Columns that are dropped, in this order, if the terminal is too narrow.
+/// Columns of the table of utilities that are dropped, in this order, if the terminal is too
+/// narrow.
 const SPARED: [&str; 7] = [
     "NOTE", "EXIT>125", "VERSION", "REPLAY", "HOST", "PACKAGE", "CHANNEL",
 ];
 
-/// Formats the study for the terminal: the table of utilities, reproduction commands, summary,
-/// rates by channel and kind of input, and published rates. Tables are at most `width` characters
-/// wide (`None`: no limit).
+/// Formats a study for the terminal: the table of utilities, reproduction commands, summary, rates
+/// by channel and kind of input, and published rates. Tables are at most `width` characters wide
+/// (`None`: no limit).
 pub fn table(rows: &[Row], width: Option<usize>) -> String {
     if rows.is_empty() {
         return "no utility was run\n".to_owned();
@@ -98,7 +99,8 @@ fn line(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Formats the reproduction command of each failing utility's smallest reproducer.
+/// Formats a line for each utility that failed: the command that shows the failure of its smallest
+/// reproducer.
 fn commands(rows: &[Row]) -> String {
     let lines = rows.iter().filter_map(|row| {
         let (group, found) = row.smallest()?;
@@ -136,9 +138,9 @@ pub const CSV_HEADER: &str = "utility,package,version,host,channels,runs,crashes
                           high_exits,crash,hang,memory,groups,smallest_size,smallest_class,\
                           smallest_file,replay_hits,replay_tries,label,note,reproduce";
 
-/// Formats the study as CSV with one line for each utility. Marks are 1 or 0, or empty if nothing
-/// was run. Control characters are escaped, and text that a spreadsheet would take for a formula
-/// starts with an apostrophe.
+/// Formats a study as CSV with one line for each utility. The columns `crash`, `hang` and `memory`
+/// are 1 or 0, or empty if nothing was run. Control characters are escaped, and text that a
+/// spreadsheet would take for a formula starts with an apostrophe.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = format!("{CSV_HEADER}\r\n");
     for row in rows {
@@ -188,7 +190,8 @@ fn csv_cells(row: &Row) -> [String; 22] {
     ]
 }
 
-/// Escapes control characters, and prefixes text that looks like a formula with an apostrophe.
+/// Escapes control characters in the text of a CSV cell, and prefixes text that looks like a
+/// formula with an apostrophe.
 fn plain(text: &str) -> String {
     let shown = printable(text);
     match shown.starts_with(['=', '+', '-', '@']) {
@@ -197,7 +200,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// Quotes a cell if it contains a comma, a quote or a line break.
+/// Quotes the text of a CSV cell if it contains a comma, a quote or a line break.
 fn quoted(cell: &str) -> String {
     match cell.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),

@@ -3,23 +3,24 @@
 use crate::messages::sanitizer::Tool;
 use crate::messages::{cut, number};
 
-/// The first line of a report.
+/// The parsed first line of a sanitizer's report.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) tool: Tool,
     pub(super) kind: String,
     pub(super) size: Option<u64>,
     pub(super) location: Option<String>,
-    /// The line without parts that differ from run to run.
+    /// First line of the report, without parts that differ from run to run (process id, addresses).
     pub(super) headline: String,
-    /// Whether the kind is a guess from unknown words; the last line of the report may tell it.
+    /// Whether `kind` is a guess, because the line has unknown words; the last line of the report
+    /// may correct it.
     pub(super) guessed: bool,
 }
 
-/// Maximum length of a location or headline, in bytes.
+/// Maximum length of a source location or first line of a report, in bytes.
 const LONGEST: usize = 1024;
 
-/// Parses the first line of a report; `None` for other lines.
+/// Parses the first line of a sanitizer's report; `None` for other lines.
 pub(super) fn header(line: &str) -> Option<Header> {
     if let Some((location, message)) = line.split_once(": runtime error: ") {
         return Some(undefined(location, message));
@@ -72,8 +73,8 @@ fn undefined(location: &str, message: &str) -> Header {
     }
 }
 
-/// Returns the text after the tool's name, without registers, threads and ids at its end, and
-/// without an address that does not identify the fault.
+/// Returns the first line of a report (`said`, the text after the sanitizer's name) without
+/// registers, threads and ids at its end, and without an address that does not identify the fault.
 fn steady(said: &str) -> &str {
     const ENDS: [&str; 7] = [
         " at pc 0x",
@@ -99,7 +100,7 @@ fn steady(said: &str) -> &str {
     }
 }
 
-/// Removes the process id at the start of a line (`==1234==`).
+/// Returns a report's line without the process id at its start (`==1234==`).
 fn after_process(line: &str) -> &str {
     let Some(rest) = line.trim_start().strip_prefix("==") else {
         return line.trim_start();
@@ -108,8 +109,8 @@ fn after_process(line: &str) -> &str {
     digits.strip_prefix("==").unwrap_or(rest)
 }
 
-/// Prefixes of AddressSanitizer's phrases that do not begin with their kind, and the kind in the
-/// last line of the report (`compiler-rt/lib/asan/asan_errors.cpp`).
+/// Beginnings of AddressSanitizer's error messages that do not start with the kind of error, each
+/// with the kind that the last line of the report names (`compiler-rt/lib/asan/asan_errors.cpp`).
 #[rustfmt::skip]
 const PHRASES: [(&str, &str); 17] = [
     ("attempting double-free", "double-free"),
@@ -175,10 +176,11 @@ const CHECKS: [(&str, &str); 38] = [
     ("load of value", "enum"),
 ];
 
-/// Maximum length of a kind, in bytes.
+/// Maximum length of the kind of error that a report names, in bytes.
 const LONGEST_KIND: usize = 64;
 
-/// Returns the kind for the text after the tool's name, and whether it is a guess.
+/// Returns the kind of error in the first line of a report (`said`, the text after the sanitizer's
+/// name), such as `heap-buffer-overflow`, and whether it is a guess.
 pub(super) fn kind_of(tool: Tool, said: &str) -> (String, bool) {
     let phrase = PHRASES.iter().find(|(begin, _)| said.starts_with(begin));
     if let Some((_, kind)) = phrase {
@@ -201,13 +203,14 @@ pub(super) fn kind_of(tool: Tool, said: &str) -> (String, bool) {
     }
 }
 
-/// Returns the check that prints this message; `other` where it is unknown.
+/// Returns the UndefinedBehaviorSanitizer check (`-fsanitize=CHECK`) that prints `message`; `other`
+/// where it is unknown.
 pub(super) fn check(message: &str) -> String {
     let found = CHECKS.iter().find(|(part, _)| message.contains(part));
     found.map_or("other", |(_, check)| *check).to_owned()
 }
 
-/// Returns the first word, without punctuation after it.
+/// Returns the first word of a text, without punctuation after it; `None` where there is none.
 pub(super) fn word(text: &str) -> Option<String> {
     let plain = |byte: char| byte.is_ascii_alphanumeric() || matches!(byte, '-' | '_');
     let first = text.split_whitespace().next()?;

@@ -12,7 +12,7 @@ mod header;
 
 pub use ddfuzz_exec::Sanitizer as Tool;
 
-/// Kind of the access in a report.
+/// Kind of the faulty memory access in a sanitizer's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportAccess {
@@ -22,7 +22,7 @@ pub enum ReportAccess {
     Write,
 }
 
-/// A report of a sanitizer.
+/// A parsed report of a sanitizer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The sanitizer that wrote the report.
@@ -33,31 +33,33 @@ pub struct Report {
     /// Whether memory was read or written; `None` where the report is about no access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ReportAccess>,
-    /// First line without process id, addresses and registers: `AddressSanitizer:
+    /// First line of the report without process id, addresses and registers: `AddressSanitizer:
     /// heap-buffer-overflow`, `runtime error: signed integer overflow: …`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
     /// Number of bytes accessed, allocated, or leaked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// `FILE:LINE:COLUMN`, where the report begins with a location.
+    /// Source location `FILE:LINE:COLUMN`, where the report begins with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// First stack of the report, innermost frame first: where the error happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<ReportFrame>,
-    /// Stack of the allocation of the memory (for an uninitialized value, of its creation).
+    /// Stack of the allocation of the reported memory (for an uninitialized value, of its
+    /// creation), innermost frame first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<ReportFrame>,
-    /// Stack of the `free` of the memory.
+    /// Stack of the `free` of the reported memory, innermost frame first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<ReportFrame>,
-    /// The accessed object; records store it outside the report.
+    /// The accessed object (variable or heap block); records store it outside the report.
     #[serde(skip)]
     pub object: Option<ReportObject>,
 }
 
-/// Kinds of reports about deadly signals, and the class of a program without the sanitizer.
+/// Kinds of sanitizer reports about deadly signals, each with the crash class that a program
+/// without the sanitizer would have.
 const SIGNALS: [(&str, &str); 7] = [
     ("SEGV", "segv"),
     ("BUS", "bus"),
@@ -69,8 +71,9 @@ const SIGNALS: [(&str, &str); 7] = [
 ];
 
 impl Report {
-    /// Whether one allocation exceeded the user's limit but not what a sanitizer can allocate at
-    /// all. libFuzzer reports such an allocation as out of memory.
+    /// Checks whether the report is about one allocation that exceeded the user's memory limit, but
+    /// not what a sanitizer can allocate at all. libFuzzer reports such an allocation as out of
+    /// memory.
     pub fn is_over_limit(&self) -> bool {
         let most: u64 = match self.tool {
             Tool::Msan => 8 << 30,
@@ -79,18 +82,18 @@ impl Report {
         self.kind == "allocation-size-too-big" && self.size.is_some_and(|size| size <= most)
     }
 
-    /// Returns the class of the same crash without the sanitizer, where the report is about a
-    /// signal.
+    /// Returns the class that the crash would have without the sanitizer (`segv`), for a report
+    /// about a deadly signal; `None` for other reports.
     pub fn signal_class(&self) -> Option<&'static str> {
         let found = SIGNALS.iter().find(|(kind, _)| *kind == self.kind);
         found.map(|(_, class)| *class)
     }
 }
 
-/// Maximum number of frames of one stack.
+/// Maximum number of frames that are read of one stack in a report.
 const MOST_FRAMES: usize = 256;
 
-/// Returns the first report in a program's output; `None` where there is none.
+/// Returns the first sanitizer report in a program's output; `None` where there is none.
 pub fn report(text: &[u8]) -> Option<Report> {
     let mut reading: Option<Reading> = None;
     for line in lines(text) {
@@ -105,26 +108,26 @@ pub fn report(text: &[u8]) -> Option<Report> {
     reading.map(Reading::finish)
 }
 
-/// The stack of the report that the next frames belong to.
+/// Which stack of a sanitizer's report the frames that are parsed next belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     First,
     Allocated,
     Freed,
-    /// The frame of the function that contains the object.
+    /// The stack is the frame of the function that declares the accessed variable.
     Holder,
     Other,
 }
 
-/// State of the parser.
+/// State of the parser of a sanitizer's report.
 struct Reading {
     report: Report,
     part: Part,
-    /// Frame of the function whose variable is accessed.
+    /// Frame of the function that declares the accessed stack variable.
     holder: Option<ReportFrame>,
-    /// Whether the last line was a frame.
+    /// Whether the last parsed line was a stack frame.
     in_stack: bool,
-    /// Whether the kind is a guess from unknown words.
+    /// Whether the kind of error is a guess, because the report's first line has unknown words.
     guessed: bool,
 }
 
@@ -150,8 +153,8 @@ impl Reading {
         }
     }
 
-    /// Whether a further header line starts a second report. Some sanitizers print the header twice
-    /// before the first stack.
+    /// Checks whether the first stack of the report has been read, so that another header line
+    /// starts a second report. Some sanitizers print the header twice before the first stack.
     fn is_over(&self) -> bool {
         !self.report.stack.is_empty()
     }
@@ -201,7 +204,8 @@ impl Reading {
         }
     }
 
-    /// Records the object; of several, such as adjacent global variables, the nearest one.
+    /// Records the accessed object from a line of the report; of several, such as adjacent global
+    /// variables, the one nearest to the access.
     fn object(&mut self, said: ObjectLine) {
         let object = match said {
             ObjectLine::InFrame => return self.part = Part::Holder,
@@ -213,15 +217,17 @@ impl Reading {
         }
     }
 
-    /// Returns the kind in the last line, where the words of the first line are unknown.
+    /// Returns the kind of error in the last line of the report; `None` for other lines, and where
+    /// the first line has already told it.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
         word(rest)
     }
 
-    /// Parses `Direct leak of 10 byte(s) in 1 object(s) allocated from:`. The first direct leak is
-    /// recorded, else the first indirect one, which may be part of a cycle.
+    /// Parses a line of LeakSanitizer: `Direct leak of 10 byte(s) in 1 object(s) allocated from:`.
+    /// The first direct leak is recorded, else the first indirect one, which may be part of a
+    /// cycle.
     fn leak(&mut self, line: &str) {
         let (kind, rest) = match line.split_once(" leak of ") {
             Some(("Direct", rest)) => ("direct-leak", rest),
@@ -238,7 +244,8 @@ impl Reading {
         }
     }
 
-    /// Parses `READ of size 4 at …` and `The signal is caused by a WRITE memory access.`
+    /// Parses a line that tells whether memory was read or written: `READ of size 4 at …`, or `The
+    /// signal is caused by a WRITE memory access.`
     fn access(&mut self, line: &str) {
         let words = || line.split_whitespace();
         let signal = line
@@ -271,7 +278,7 @@ impl Reading {
     }
 }
 
-/// One frame of a stack in a report.
+/// One frame of a stack in a sanitizer's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFrame {
@@ -293,17 +300,18 @@ pub struct ReportFrame {
 }
 
 impl ReportFrame {
-    /// Returns the base name of the module.
+    /// Returns the base name of the frame's module; `None` where the report names no module.
     pub fn base_name(&self) -> Option<&str> {
         let module = self.module.as_deref()?;
         Some(module.rsplit('/').next().unwrap_or(module))
     }
 }
 
-/// Maximum length of a name or path, in bytes.
+/// Maximum length of a function name or path that is kept from a report, in bytes.
 const LONGEST: usize = 1024;
 
-/// Parses a line that begins with `#N `; `None` for other lines.
+/// Parses a line of a report that is a stack frame (`#N …`) into its number and the frame; `None`
+/// for other lines.
 fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     let rest = line.trim_start().strip_prefix('#')?;
     let end = rest.find(' ')?;
@@ -311,7 +319,7 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     Some((number, parse_frame(rest[end..].trim())))
 }
 
-/// Parses a frame after its number:
+/// Parses a stack frame of a sanitizer's report, after its number:
 ///
 /// ```text
 /// 0x55d0  (/path/module+0x1234) (BuildId: 00ff)     not symbolized
@@ -363,7 +371,7 @@ fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
     Some((&head[..begin], &head[begin + 1..], offset))
 }
 
-/// Whether a word is `FILE:LINE` or `FILE:LINE:COLUMN`.
+/// Checks whether a word is `FILE:LINE` or `FILE:LINE:COLUMN`.
 fn is_place(word: &str) -> bool {
     word.rsplit_once(':').is_some_and(|(file, number)| {
         !file.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
