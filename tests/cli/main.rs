@@ -41,6 +41,7 @@ mod min_directory;
 mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod older;
 mod own_targets;
 mod reports;
 mod robust;

@@ -16,6 +16,7 @@ fn is_data(file: &Path) -> bool {
         "corpora",
         "tests/golden",
         "tests/cargo_fuzz/artifacts",
+        "tests/cli/older",
         "benches/campaigns/inputs",
         "benches/cleanup/seeds",
     ];

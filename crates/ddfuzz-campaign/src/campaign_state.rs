@@ -294,7 +294,7 @@ impl Checkpoint {
         self.count_runs(kind, major, 1);
     }
 
-    /// Adds `runs` to the number of runs that ended in a group.
+    /// Adds `runs` to the number of runs that showed the crash of the group `major`.
     pub(crate) fn count_runs(&mut self, kind: Kind, major: String, runs: u64) {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }

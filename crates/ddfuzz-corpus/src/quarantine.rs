@@ -18,7 +18,7 @@ use ddfuzz_model::files::regular;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// Number of runs that is recorded for a flaky input: two that failed, and those between them.
+/// Number of runs (`tries`) that the crash record of a flaky input of a corpus states: 5.
 const RUNS: u32 = 5;
 
 /// How failing inputs are triaged, stored and minimized.

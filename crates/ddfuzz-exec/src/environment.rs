@@ -1,4 +1,4 @@
-//! Composes the environment of a target (interface.md): the inherited variables without ddfuzz's
+//! Composes the environment of a target (docs/src/calls.md): the inherited variables without ddfuzz's
 //! own, a UTF-8 locale if none is set, a directory for temporary files, the user's variables, and
 //! sanitizer options by which reports become crashes.
 
@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// Sanitizer options by which a sanitizer's report becomes a crash (crash-keys.md, "What a crash
-/// is"). A sanitizer ignores options that it does not know.
+/// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). A sanitizer ignores options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 

@@ -83,7 +83,8 @@ pub(crate) struct HangDetector {
     counters: Vec<u8>,
 }
 
-/// A window of CPU time of an observed run.
+/// State of the current observation window: an interval of CPU time of a run, at whose end the run's
+/// loop signature is taken from the coverage counters that have changed.
 struct Window {
     /// CPU time of the process at the first and at the last look.
     began: Duration,

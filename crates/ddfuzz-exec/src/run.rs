@@ -44,7 +44,7 @@ pub enum Ended {
 /// The exit status of a Rust program of which the main thread panicked.
 pub const RUST_PANIC: i32 = 101;
 
-/// Signals that count as a crash (crash-keys.md, "What a crash is").
+/// Signals that count as a crash (docs/src/keys.md).
 const CRASH_SIGNALS: [i32; 7] = [
     libc::SIGSEGV,
     libc::SIGBUS,

@@ -89,14 +89,14 @@ pub enum Channel {
     Terminal(Terminal),
 }
 
-/// A terminal of a target's own.
+/// Size of the pseudo terminal that a target gets, and the keystrokes that end the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Terminal {
-    /// Lines.
+    /// Height of the terminal, in lines.
     pub rows: u16,
-    /// Characters in a line.
+    /// Width of the terminal, in characters.
     pub columns: u16,
-    /// Keystrokes that end the program, sent behind the input.
+    /// Keystrokes that end the program, sent after the input.
     pub ending: Base64,
 }
 
@@ -212,29 +212,29 @@ mod millis {
     }
 }
 
-/// What is needed to run the target again, limits aside.
+/// Everything that is needed to run the target again, except the limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetRecord {
-    /// Path of the program; null for a bundled one. Where the log has a `test`, that
-    /// one.
+    /// Path of the program, or of the interestingness test if the log has one; null for a bundled
+    /// target.
     pub program: Option<OsText>,
     /// Name of the bundled target; null for a program.
     pub bundled: Option<String>,
     /// Arguments; `@@` stands for a file holding the input.
     pub args: Vec<OsText>,
-    /// How the input gets there, where that is not on stdin or in a file of any name.
+    /// Input channel; absent if the input is on stdin or in a file of any name.
     #[serde(default, skip_serializing_if = "Channel::is_plain")]
     pub channel: Channel,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(OsText, OsText)>,
-    /// Present and true where nothing else is inherited.
+    /// True if the target gets only the variables of `env` and inherits none; else absent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub env_only: bool,
     /// Working directory; null for a scratch directory.
     pub cwd: Option<OsText>,
-    /// The exit status that counts as a crash.
+    /// Exit status that counts as a crash; absent if there is none.
     pub crash_exit: Option<i32>,
-    /// Present where it runs in a sandbox.
+    /// Sandbox of the target; absent if there is none.
     #[serde(default, skip_serializing_if = "Sandbox::is_off")]
     pub sandbox: Sandbox,
     /// The way of execution.

@@ -309,7 +309,7 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
 const TEST_INPUT_MODE: u32 = 0o644;
 
 /// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
-/// and as the file `name` in its empty working directory (interface.md). The arguments and
+/// and as the file `name` in its empty working directory (docs/src/calls.md). The arguments and
 /// directory of `target` are not used. The test runs as the current user. Fails when the program is
 /// missing or has no execute permission. If the kernel cannot execute it, the first run fails with
 /// [`ExecError::NotExecutable`].

@@ -8,23 +8,25 @@ use std::{collections::HashSet, ops::Range};
 
 use crate::{Kind, log::What};
 
-/// What can be said of a result.
+/// Degree of minimality that the log proves of the result of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Claim {
     /// Removing any one byte makes the failure go away (A.11), proven by outcomes in the log.
     #[serde(rename = "1-minimal")]
     OneMinimal,
-    /// Removing any one or two bytes makes the failure go away (A.10), proven likewise.
+    /// Removing any one or two bytes makes the failure go away (A.10), proven by outcomes in the
+    /// log.
     #[serde(rename = "2-minimal")]
     TwoMinimal,
-    /// It passes, and with any one delta more it does not pass, proven likewise.
+    /// The result passes, and with any single delta added it no longer passes, proven by outcomes
+    /// in the log.
     #[serde(rename = "1-maximal")]
     OneMaximal,
     /// One end passes and the other fails, and no single delta of their difference can be added to
     /// the one keeping PASS or taken from the other keeping FAIL (A.15), proven likewise.
     #[serde(rename = "1-minimal-difference")]
     OneMinimalDifference,
-    /// It fails and is the smallest found; nothing more is proven.
+    /// The result fails and is the smallest input found; minimality is not proven.
     #[serde(rename = "best-so-far")]
     BestSoFar,
 }
@@ -41,7 +43,7 @@ impl std::fmt::Display for Claim {
     }
 }
 
-/// How much of a claim is proven.
+/// Number of tests that a claim needs, and how many of them are proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
     /// Distinct removals with an outcome that is not FAIL.
@@ -50,7 +52,7 @@ pub struct Proved {
     pub of: u64,
 }
 
-/// Where an outcome that proves something stands in the log.
+/// Reference to the line of the log whose outcome proves a part of the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {

@@ -1,5 +1,5 @@
 //! The result of a minimization, its counts and warnings, and the JSON result of `min`
-//! (interface.md, "JSON results").
+//! (docs/src/exit-codes.md).
 
 use ddfuzz_delta::Hit;
 use ddfuzz_triage::{Class, Key};
@@ -130,20 +130,20 @@ impl Minimized {
     }
 }
 
-/// Tests of one minimization, each kind counted apart.
+/// Number of tests of one minimization, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Tests that ran the target: `test` lines with source `run`.
     pub executed: u64,
-    /// Answered because another configuration had the same text.
+    /// Number of tests answered without a run, because another configuration gave the same text.
     pub cached: u64,
-    /// Answered because the same configuration was tested before.
+    /// Number of tests answered without a run, because the same configuration was tested before.
     pub repeated: u64,
-    /// Answered by a predictor, without a run.
+    /// Number of tests answered by an outcome predictor, without a run.
     pub predicted: u64,
-    /// Run ahead in vain.
+    /// Number of speculative runs of other workers whose outcome the search did not need.
     pub speculative: u64,
-    /// Runs aside from the search: axiom, baseline, confirmations, votes.
+    /// Number of runs that are not steps of the search: axiom, baseline, confirmations, votes.
     pub checks: u64,
 }
 

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
-/// How a candidate was made, which decides which keys its crash must have (crash-keys.md, "The
-/// minimizer's oracle").
+/// How a candidate was made, which decides which keys its crash must have (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// By deleting only: class and major key must stay the same.
@@ -18,7 +17,7 @@ pub enum Kind {
     Rewriting,
 }
 
-/// Which limit a run was cut off by. A run that was cut off in time proves nothing.
+/// Limit that ended a run. A run that the time limit ended proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
@@ -32,11 +31,11 @@ pub enum CutOff {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
-    /// One of its own.
+    /// The test ran in a separate, fresh process.
     #[default]
     Own,
-    /// One that earlier tests had run in: what they left behind may speak in the outcome, which
-    /// therefore proves nothing.
+    /// The test ran in a process in which earlier tests had run. Their leftover state may affect
+    /// the outcome, which therefore proves nothing.
     Shared,
 }
 
@@ -47,14 +46,14 @@ impl Process {
     }
 }
 
-/// The keys of a crash that a candidate slipped into.
+/// Keys of another bug that a candidate hit instead of the one being minimized.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct SlipKeys {
-    /// Which bug.
+    /// Major key: identifies the bug.
     pub major: Key,
-    /// Which way into it.
+    /// Minor key: identifies the call path by which the bug is reached.
     pub minor: Key,
 }
 

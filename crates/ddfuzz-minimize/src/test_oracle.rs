@@ -14,7 +14,7 @@ use crate::{Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, log::C
 /// Exit status by which an interestingness test says that it cannot decide (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
 
-/// Runs an interestingness test on candidates (interface.md, "Interestingness test").
+/// Runs an interestingness test on candidates (docs/src/interestingness.md).
 ///
 /// - FAIL: the test exited with 0; the candidate is interesting.
 /// - UNRESOLVED: the test exited with 125, or exceeded a limit.

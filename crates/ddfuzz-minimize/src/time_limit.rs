@@ -26,8 +26,7 @@ pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
 }
 
 /// Returns the time limit learned from the slowest crashing run, which took `slowest` of CPU time:
-/// ten times that time, at least 50 ms, and twice as much wall time, at least 2 s (minimizer.md,
-/// "Baseline").
+/// ten times that time, at least 50 ms, and twice as much wall time, at least 2 s (docs/src/minimization.md).
 ///
 /// `slept` is the wall time of the slowest run of a script, which may wait for something such as a
 /// server; candidates then get ten times that wall time.

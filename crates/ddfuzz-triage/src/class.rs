@@ -1,4 +1,4 @@
-//! The class of a crash (`segv`, `abrt`, `asan:*`, `hang` …; crash-keys.md, "Class"), and the class
+//! The class of a crash (`segv`, `abrt`, `asan:*`, `hang` …; docs/src/keys.md), and the class
 //! with the keys of one snapshot.
 
 use schemars::JsonSchema;
@@ -15,7 +15,8 @@ use crate::snapshot::{Control, End, Event, RawFrame, Snapshot};
 use crate::{Confidence, Keys};
 use ddfuzz_exec::{Ended, Sanitizer};
 
-/// What kind of death (crash-keys.md, "Class").
+/// Class of a crash, such as `segv`, `abrt`, `asan:heap-buffer-overflow` or `hang`
+/// (docs/src/keys.md).
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

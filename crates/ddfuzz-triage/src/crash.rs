@@ -43,7 +43,7 @@ pub enum Confidence {
     Low,
 }
 
-/// Estimate of how dangerous a crash is (crash-keys.md, "Record").
+/// Estimate of how dangerous a crash is (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -195,7 +195,7 @@ impl PanicRecord {
     }
 }
 
-/// Facts of a dying process besides its frames (crash-keys.md, "Record").
+/// Facts of a dying process besides its frames (docs/src/keys.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
@@ -502,7 +502,7 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     details
 }
 
-/// Source of the frames of a crash (crash-keys.md, "Capture"), best first.
+/// Source of the frames of a crash (docs/src/keys.md), best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureWay {
     /// Frames were read from the stopped process by ptrace.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::memory::Maps;
 
 /// Kind of address that a faulting memory access went to, by what is mapped there: null, stack,
-/// heap, a file, nothing (crash-keys.md, "Record").
+/// heap, a file, nothing (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressClass {

@@ -1,4 +1,4 @@
-//! The keys of a crash (crash-keys.md, "Keys").
+//! The keys of a crash (docs/src/keys.md).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

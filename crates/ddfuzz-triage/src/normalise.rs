@@ -1,4 +1,4 @@
-//! Selects the frames that identify a bug (crash-keys.md, "Normalise"): drops runtime frames,
+//! Selects the frames that identify a bug (docs/src/keys.md): drops runtime frames,
 //! functions that only end the program, and `main`; folds recursion.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Estimates how dangerous a crash is (crash-keys.md, "Record").
+//! Estimates how dangerous a crash is (docs/src/keys.md).
 
 use crate::fault::{Access, AddressClass, Fault};
 use crate::messages::{HEAP, Report, ReportAccess, Tool};

@@ -17,7 +17,7 @@ use crate::modules::{Layout, Region};
 use crate::registers::Registers;
 use crate::snapshot::{End, Trust};
 
-/// Maximum number of frames that are read of the stack of a crash (crash-keys.md, "Normalise").
+/// Maximum number of frames that are read of the stack of a crash (docs/src/keys.md).
 pub(crate) const CAP: usize = 256;
 
 /// The framehop unwinder for one set of mapped modules.

@@ -479,9 +479,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Limits of the runs of a program that does not end on an empty input: CPU time and wall time in
-/// which a crash counts.
+/// CPU time after which a run is stopped and counts as passed, for programs that do not end on an
+/// empty input.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
+/// Wall time after which such a run is stopped and counts as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
 /// What an invocation does with an empty input.

@@ -22,11 +22,11 @@ pub use support::{SandboxSupport, keep_files, supported_parts};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
-    /// Limits, an unprivileged user and a scratch directory are all.
+    /// No sandbox: only limits, an unprivileged user and a scratch directory protect the system.
     #[default]
     Off,
-    /// It may write to its scratch directory only, reach no network, and see no other processes,
-    /// as far as the kernel allows; `HOME` is the scratch directory.
+    /// The target may write to its scratch directory only, reach no network, and see no other
+    /// processes, as far as the kernel allows; `HOME` is the scratch directory.
     On,
 }
 

@@ -18,15 +18,16 @@ pub struct CoverageRecord {
     pub exit: i32,
     /// How many instrumented places the target has: its numbers hold for this build alone.
     pub places: u64,
-    /// Which build of the target the numbers are of.
+    /// Hash of the build of the target whose coverage the numbers describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
-    /// What has to be reached.
+    /// Coverage features that each candidate must reach to count as FAIL.
     pub must: Numbers,
-    /// What else may be reached; absent where that is anything.
+    /// Features that a candidate may reach in addition to `must`; absent if it may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Numbers>,
-    /// What else the original reaches in a fresh process, and may.
+    /// Features that the original reaches only in a fresh process, and that a candidate may
+    /// therefore reach.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub besides: Numbers,
 }
@@ -129,7 +130,7 @@ impl JsonSchema for Numbers {
     }
 }
 
-/// The goal of general delta debugging, minimizing aside.
+/// Goal of a search by general delta debugging (`diff` and `max`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
@@ -149,7 +150,7 @@ impl Goal {
     }
 }
 
-/// What the deltas are; `keep` counts them.
+/// Unit of a delta. The ranges of `keep` count these units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Units {
@@ -164,11 +165,11 @@ pub enum Units {
 /// The passing input, where it is not the empty one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingRecord {
-    /// Its hash.
+    /// BLAKE3 hash of the input that the record describes.
     pub blake3: ContentHash,
-    /// Its size, in bytes.
+    /// Size of the input that the record describes, in bytes.
     pub size: u64,
-    /// Its path, as an absolute one.
+    /// Absolute path of the passing input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<OsText>,
 }
@@ -176,22 +177,23 @@ pub struct PassingRecord {
 /// What is searched for, in the start line of `diff` and `max`; absent in that of `min`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferenceRecord {
-    /// The goal.
+    /// Goal of the search: the smallest difference, or the largest part that passes.
     pub goal: Goal,
-    /// What the deltas are.
+    /// Unit of a delta: bytes of the input, or edits between the two inputs.
     pub units: Units,
-    /// How many there are.
+    /// Number of deltas between the passing and the failing input.
     pub deltas: u64,
-    /// The passing input; absent where it is the empty one.
+    /// The passing input; absent if it is the empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<PassingRecord>,
     /// Whether PASS and FAIL are swapped: FAIL is a run without a crash, PASS the crash of `key`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inverted: bool,
-    /// Whether what is part of a passing configuration is PASS without a run.
+    /// If true, each subset of a passing configuration is taken for PASS without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub monotone: bool,
-    /// Whether each delta implies all earlier ones: what is no prefix is UNRESOLVED without a run.
+    /// If true, each delta requires all earlier ones: a configuration that is not a prefix is
+    /// UNRESOLVED without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ordered: bool,
 }
@@ -211,12 +213,12 @@ impl DifferenceRecord {
     }
 }
 
-/// The passing end of a finished `diff` or `max`; the failing one is the line's own.
+/// The passing result of a finished `diff` or `max`; the failing result is in the end line itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingEnd {
-    /// Its size, in bytes.
+    /// Size of the input that the record describes, in bytes.
     pub size: u64,
-    /// Its hash.
+    /// BLAKE3 hash of the input that the record describes.
     pub blake3: ContentHash,
 }
 

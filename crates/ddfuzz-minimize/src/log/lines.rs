@@ -19,15 +19,15 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Line {
-    /// The first line.
+    /// The first line: what is minimized, and with which settings.
     Start(Box<StartLine>),
-    /// A question of the search or the proof, with its answer.
+    /// A test of the search or the proof, with its outcome.
     Test(TestLine),
-    /// Anything else that ran the target.
+    /// A run that is not a step of the search or the proof.
     Check(CheckLine),
     /// A test failed: its candidate is the current best from here on.
     Reduce(ReduceLine),
-    /// The last line.
+    /// The last line: the result.
     End(EndLine),
 }
 
@@ -66,27 +66,27 @@ impl Line {
     }
 }
 
-/// The crash being held.
+/// Class and keys of the crash that each failing candidate must show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRecord {
-    /// What kind of death.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Which bug.
+    /// Major key: identifies the bug.
     pub major: Key,
-    /// Which way into it.
+    /// Minor key: identifies the call path by which the bug is reached.
     pub minor: Key,
 }
 
 /// An interestingness test; its program is that of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestRecord {
-    /// What the input is called in its directory.
+    /// File name that the input has in the test's working directory.
     pub name: OsText,
     /// Hash of the test's file.
     pub blake3: ContentHash,
 }
 
-/// What is minimized, and how.
+/// The first line of a log: the input, the target and the settings of the minimization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
     /// Version of the schema; written first.
@@ -114,26 +114,27 @@ pub struct StartLine {
     /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
-    /// Whether the input did not fail in a run before this line: five `baseline` checks have to
-    /// agree then, instead of three.
+    /// If true, the input did not fail in an earlier run, and five `baseline` checks must agree
+    /// instead of three.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
-    /// Whether the minor key has to stay as well, also where bytes are only deleted.
+    /// If true, failing candidates must show the minor key too, even if they only delete bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold_minor: bool,
-    /// The interestingness test that decides, where one does.
+    /// Interestingness test that decides the outcomes; absent if crash keys or coverage decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestRecord>,
-    /// The coverage that decides, where a file of a corpus is trimmed.
+    /// Coverage that candidates must keep when a file of a corpus is trimmed; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<CoverageRecord>,
-    /// The part of the target's call that is minimized, where it is not the input.
+    /// Part of the target's command line or environment that is minimized; absent if the input is
+    /// minimized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
     /// Path of the input, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
-    /// Seed of the campaign that found it.
+    /// Seed of the campaign that found the input; absent if no campaign did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// What `diff` and `max` search for; absent for `min`.
@@ -174,19 +175,19 @@ impl StartLine {
     }
 }
 
-/// Where an outcome came from.
+/// Source of a test's outcome: a run, the cache of contents, or a predictor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The target was run.
     Run,
-    /// The content cache knew it.
+    /// The cache of contents knew the outcome of the same text.
     Cache,
-    /// A predictor said it.
+    /// A predictor gave the outcome without a run.
     Predicted,
 }
 
-/// The part of a minimization that a test belongs to, the search aside.
+/// Phase of a minimization after the search, to which a test belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -209,30 +210,31 @@ pub struct TestLine {
     /// What the test said.
     #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
-    /// Where that came from.
+    /// Source of the outcome: a run, the cache of contents, or a predictor.
     pub source: Source,
     /// Wall time of the test, in microseconds.
     pub us: u64,
-    /// The pass that asked, where the search has several.
+    /// Name of the pass that made the candidate; absent if the search has one pass only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<String>,
-    /// Present in the proof.
+    /// Present if the test belongs to the proof, not to the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// The limit that ended the run.
+    /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Present where the outcome rests on a process that earlier tests had run in.
+    /// Present if the run took place in a process in which earlier tests had run.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
-    /// The other bug that the candidate ran into.
+    /// Keys of the other bug that the candidate hit, if it crashed with keys that are not being
+    /// held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// The minor key of a candidate that failed, where it is not that of the best before it.
+    /// Minor key of a failing candidate, if it differs from that of the previous best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
-    /// Where the run was observed: the operands of the last comparisons that differed, oldest
-    /// first. The search goes on by them.
+    /// Operands of the last comparisons that differed, oldest first, which the search uses for its
+    /// next candidates; absent if the run was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     /// The candidate itself, with `--log-inputs`.
@@ -248,77 +250,79 @@ impl TestLine {
     }
 }
 
-/// What a check is for.
+/// Purpose of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// The empty input.
+    /// Axiom: a run of the empty input, which must not fail.
     Axiom,
-    /// The input as it is.
+    /// Baseline: a run of the unchanged input.
     Baseline,
-    /// The result, in a fresh process.
+    /// Confirmation: a run of the result in a fresh process.
     Confirm,
-    /// A run of a candidate of a flaky input that did not fail, and is not the last: the `test`
+    /// Vote: a run of a candidate of a flaky input that did not fail and is repeated; the `test`
     /// line follows.
     Vote,
 }
 
-/// A run aside from the search.
+/// A line of the log for a run that is not a step of the search: the axiom (empty input), a
+/// baseline run, a confirmation, or a vote.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLine {
-    /// What it is for.
+    /// Purpose of the check: axiom, baseline, confirmation or vote.
     pub what: What,
-    /// What it said.
+    /// Outcome of the run: PASS, FAIL or UNRESOLVED.
     #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
-    /// Wall time, in microseconds.
+    /// Wall time of the check's run, in microseconds.
     pub us: u64,
-    /// CPU time of the target's run, in microseconds; of a `baseline` only.
+    /// CPU time of the target's run, in microseconds; recorded for `baseline` checks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
     /// Bytes of the input that the target read, where that is known; of a `baseline` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
-    /// The minor key, where it failed and a key was taken.
+    /// Minor key of the crash; absent if the run did not fail, or its crash was not classified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
-    /// The limit that ended the run.
+    /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Present where the outcome rests on a process that earlier tests had run in.
+    /// Present if the run took place in a process in which earlier tests had run.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
-    /// The other bug that it ran into.
+    /// Keys of the other bug that the run hit, if it crashed with keys that are not being held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
 }
 
-/// A reduction.
+/// A line of the log for a reduction: a test failed, and its candidate becomes the current best.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
     /// Index of the test that failed.
     pub i: u64,
-    /// The rule that made its candidate: `subset`, `complement`, or a pass by name.
+    /// Rule by which the candidate was made: `subset`, `complement`, or the name of a pass.
     pub rule: String,
     /// Size of the new best, in bytes.
     pub size: u64,
 }
 
-/// The result.
+/// The last line of a log: the result of the minimization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndLine {
-    /// What is proven of it.
+    /// Degree of minimality that is proven of the result.
     pub claim: Claim,
-    /// Its size, in bytes.
+    /// Size of the input that the record describes, in bytes.
     pub size: u64,
-    /// Its hash.
+    /// BLAKE3 hash of the input that the record describes.
     pub blake3: ContentHash,
-    /// Tests by kind.
+    /// Number of tests, by how each was answered.
     pub tests: Counts,
-    /// How much is proven.
+    /// Number of the claim's tests that are proven, and of all that it needs.
     pub proved: Proved,
-    /// What proves it: of `min`, one for each distinct removal of a byte, ascending by removal; of
-    /// `max`, one for adding each single delta; of `diff`, one for adding and one for removing it.
+    /// Log entries that prove the claim. `min` has one for each distinct removal of a byte,
+    /// ascending by removal; `max` has one for adding each single delta; `diff` has one for adding
+    /// and one for removing each.
     pub proof: Vec<ProofRef>,
     /// The passing end of `diff` and `max`; `size` and `blake3` are those of the failing one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,11 +342,12 @@ pub enum Part {
     Env,
 }
 
-/// The part of the target's call that is minimized instead of its input. What the log calls input
-/// and text is then a sequence of bytes that each stand for a unit of the part.
+/// Part of the target's command line or environment that is minimized instead of its input. In the
+/// log, `input` and text are then sequences of bytes, each of which stands for one unit (argument,
+/// variable or character) of the part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallRecord {
-    /// The part.
+    /// Part of the call that is minimized: arguments, one argument, or the environment.
     pub part: Part,
     /// Of one argument, its index in the target's arguments, else of the first of at most 256
     /// units that are minimized together, its index among the part's units.

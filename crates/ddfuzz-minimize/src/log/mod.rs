@@ -28,7 +28,7 @@ pub fn schema() -> Value {
 
 // `ddfuzz-delta` has no JSON schemas, so two of its enums are repeated here.
 
-/// What a test said.
+/// Outcome of a test.
 #[derive(JsonSchema)]
 #[schemars(rename = "Outcome", rename_all = "UPPERCASE")]
 #[expect(dead_code, reason = "only its names are used")]

@@ -1,4 +1,4 @@
-//! Results of `ddfuzz run` and errors as JSON (interface.md, "JSON results"). The keys are part of
+//! Results of `ddfuzz run` and errors as JSON (docs/src/exit-codes.md). The keys are part of
 //! the interface; unknown values are null.
 
 use std::path::{Path, PathBuf};

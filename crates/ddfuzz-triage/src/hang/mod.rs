@@ -1,5 +1,5 @@
 //! Finds the call that identifies a hang or a memory blow-up in a run that exceeds its limits
-//! (crash-keys.md, "Capture" 5).
+//! (docs/src/keys.md).
 //!
 //! The watchdog gives a [`CutOffRequest`] and interrupts the run. The tracing thread takes the
 //! request, chooses the thread that hangs, and finds the innermost call that does not return (the

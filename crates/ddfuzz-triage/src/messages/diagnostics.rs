@@ -59,7 +59,7 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// Checks whether the run crashed (crash-keys.md, "What a crash is"). `crash_exit` is the exit
+    /// Checks whether the run crashed (docs/src/keys.md). `crash_exit` is the exit
     /// status that counts as a crash.
     pub fn is_crash(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         let said = match (&self.fatal, ended) {

@@ -17,7 +17,8 @@ command -v "$ddfuzz" >/dev/null || {
 }
 "#;
 
-/// Shell code that takes the input from an argument, a file, or stdin; `$name` is the file's name.
+/// Shell code that sets `$input` to the path of the input: the first argument, else the file `$name`
+/// in the working directory, else a temporary file with what stdin has.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
@@ -77,7 +78,7 @@ fn judge(needed: &[String]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputSource {
     /// From the first argument; without one, from a file in the current directory; without that,
-    /// from stdin (interface.md, "Interestingness test").
+    /// from stdin (docs/src/interestingness.md).
     Anywhere,
     /// From a file in the current directory, as creduce and cvise require.
     File,

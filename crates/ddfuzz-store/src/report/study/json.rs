@@ -1,4 +1,4 @@
-//! The result of `ddfuzz revisit` as JSON (interface.md, "JSON results").
+//! The result of `ddfuzz revisit` as JSON (docs/src/exit-codes.md).
 
 use serde::Serialize;
 
