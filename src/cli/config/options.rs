@@ -406,7 +406,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory};
 
     use crate::cli::Cli;
-    use crate::cli::config::parse;
+    use crate::cli::config::file::parse;
 
     #[test]
     fn a_slip_of_the_pen_is_understood_and_another_word_is_not() {
