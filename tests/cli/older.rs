@@ -75,11 +75,21 @@ fn an_interrupted_campaign_of_an_earlier_version_goes_on_to_the_same_result() {
     let before = named(&desk.file("cut"), "log.jsonl");
     let resumed = desk.call(&format!("{CUT} -o cut --resume --json")).exits(1);
     let resumed = resumed.json();
-    assert_eq!((&resumed["runs"], &resumed["resumed"]), (&12000.into(), &true.into()));
+    assert_eq!(
+        (&resumed["runs"], &resumed["resumed"]),
+        (&12000.into(), &true.into())
+    );
     for (log, bytes) in before {
         let now = std::fs::read(&log).unwrap();
-        let lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        assert!(now.starts_with(&bytes[..lines]), "{} begins anew", log.display());
+        let lines = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        assert!(
+            now.starts_with(&bytes[..lines]),
+            "{} begins anew",
+            log.display()
+        );
         desk.call(&format!("log replay {}", log.display())).exits(0);
     }
     desk.call(&format!("{CUT} -o whole")).exits(1);

@@ -15,55 +15,38 @@ const SHA1: &str = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
 #[test]
 fn names_of_all_fuzzers_are_read() {
     use Fuzzer::{Afl, Honggfuzz, LibFuzzer};
-    let segv = ReportedEnd::Signal(11);
+    use ReportedEnd::{Crash, Leak, OutOfMemory, Signal, Slow, Timeout};
+    let segv = Signal(11);
     for (name, expected) in [
         (
             "id:000000,sig:11,src:000002,time:31,execs:87,op:havoc,rep:4",
             (Afl, segv),
         ),
-        (
-            "id:000123,sig:06,sync:other,src:000001",
-            (Afl, ReportedEnd::Signal(6)),
-        ),
+        ("id:000123,sig:06,sync:other,src:000001", (Afl, Signal(6))),
         ("id_000000,sig_11,src_000002", (Afl, segv)),
-        (
-            "id:000000,src:000001+000002,op:splice,+cov",
-            (Afl, ReportedEnd::Timeout),
-        ),
+        ("id:000000,src:000001+000002,op:splice,+cov", (Afl, Timeout)),
         (
             "SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz",
             (Honggfuzz, segv),
         ),
         (
             "SIGABRT.PC.7f.STACK.0.CODE.-6.ADDR.(nil).INSTR.[NOT_MMAPED].2026-01-02.03:04:05.77.fuzz",
-            (Honggfuzz, ReportedEnd::Signal(6)),
+            (Honggfuzz, Signal(6)),
         ),
         (
             "SIGVTALRM.PC.1.STACK.2.CODE.3.ADDR.4.INSTR.x.fuzz",
-            (Honggfuzz, ReportedEnd::Timeout),
+            (Honggfuzz, Timeout),
         ),
-        (&format!("crash-{SHA1}"), (LibFuzzer, ReportedEnd::Crash)),
-        (
-            &format!("timeout-{SHA1}"),
-            (LibFuzzer, ReportedEnd::Timeout),
-        ),
-        (
-            &format!("oom-{SHA1}"),
-            (LibFuzzer, ReportedEnd::OutOfMemory),
-        ),
-        (&format!("leak-{SHA1}"), (LibFuzzer, ReportedEnd::Leak)),
-        (&format!("slow-unit-{SHA1}"), (LibFuzzer, ReportedEnd::Slow)),
-        (
-            &format!("minimized-from-{SHA1}"),
-            (LibFuzzer, ReportedEnd::Crash),
-        ),
+        (&format!("crash-{SHA1}"), (LibFuzzer, Crash)),
+        (&format!("timeout-{SHA1}"), (LibFuzzer, Timeout)),
+        (&format!("oom-{SHA1}"), (LibFuzzer, OutOfMemory)),
+        (&format!("leak-{SHA1}"), (LibFuzzer, Leak)),
+        (&format!("slow-unit-{SHA1}"), (LibFuzzer, Slow)),
+        (&format!("minimized-from-{SHA1}"), (LibFuzzer, Crash)),
     ] {
         assert_eq!(parsed(name), Some((expected.0, expected.1, true)), "{name}");
     }
-    assert_eq!(
-        parsed("crash-1"),
-        Some((LibFuzzer, ReportedEnd::Crash, false))
-    );
+    assert_eq!(parsed("crash-1"), Some((LibFuzzer, Crash, false)));
     for name in [
         "README.txt",
         "id:1",

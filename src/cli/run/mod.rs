@@ -144,14 +144,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     settings.minimizing.seed = Some(seed);
     (settings.seeds, settings.words) = match inputs {
         Some(inputs) => inputs,
-        None => {
-            let max_len = match resumed {
-                true => campaign::greatest_length(&store, args.max_len)?,
-                false => max_len,
-            };
-            args.seeds
-                .read(&settings.minimizing.target, max_len, output)?
-        }
+        None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
     };
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
@@ -243,6 +236,22 @@ fn settings(
 }
 
 impl RunArgs {
+    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are at
+    /// most as long as those of that campaign.
+    fn resumed_inputs(
+        &self,
+        store: &Store,
+        resumed: bool,
+        target: &Target,
+        output: &Output,
+    ) -> Result<(Seeds, Words), Failure> {
+        let max_len = match resumed {
+            true => campaign::greatest_length(store, self.max_len)?,
+            false => self.max_len.unwrap_or(DEFAULT_MAX_LEN),
+        };
+        self.seeds.read(target, max_len, output)
+    }
+
     /// Returns the target on the command line; if none is given, the one recorded in the output
     /// directory, for `--resume`.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
