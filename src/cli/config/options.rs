@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
-use super::refused;
 use super::file::{Setting, Value};
+use super::refused;
 use crate::cli::Failure;
 
 /// Name of the table in `ddfuzz.toml` whose settings apply to several commands.
