@@ -9,7 +9,7 @@ use crate::system::Before;
 /// Resident memory may vary by so much, in KiB: what libc and the kernel keep at hand.
 const SLACK: u64 = 1024;
 /// How long the number of processes may take to come back to what it was.
-const PROOF_TIME_FACTOR: Duration = Duration::from_secs(5);
+const SETTLE_TIME: Duration = Duration::from_secs(5);
 
 /// Everything that could grow. Memory in KiB.
 pub struct Holdings {
@@ -38,8 +38,7 @@ impl Holdings {
         let began = Instant::now();
         std::thread::sleep(Duration::from_millis(50));
         while let Some(first) = first {
-            if descendants().len() as u64 == first.processes || began.elapsed() > PROOF_TIME_FACTOR
-            {
+            if descendants().len() as u64 == first.processes || began.elapsed() > SETTLE_TIME {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -10,7 +10,7 @@ use crate::families::Case;
 use crate::measure::{Finished, run};
 use crate::peers::Peer;
 use crate::programs::{Driver, compile};
-use crate::row::{MinimizeStatus, Row};
+use crate::row::{Minimality, Row};
 
 /// A folder of its own with the input and the programs.
 pub struct Job<'a> {
@@ -56,7 +56,7 @@ impl Job<'_> {
     }
 
     /// Whether a text is 1-minimal, or not even a failure.
-    fn standing(&self, text: &[u8]) -> Result<MinimizeStatus, String> {
+    fn standing(&self, text: &[u8]) -> Result<Minimality, String> {
         let file = self.write("checked", text)?;
         let ask = |options: &[&str]| {
             let mut judge = Command::new(&self.judge);
@@ -69,7 +69,7 @@ impl Job<'_> {
                 .map_err(|error| format!("the judge: {error}"))
         };
         if !ask(&[])?.status.success() {
-            return Ok(MinimizeStatus::OtherBug);
+            return Ok(Minimality::OtherBug);
         }
         let output = ask(&["--deletions"])?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -79,8 +79,8 @@ impl Job<'_> {
             .and_then(|at| at.parse::<i64>().ok());
         let removable = removable.ok_or("the judge says nothing of deletions")?;
         Ok(match usize::try_from(removable) {
-            Ok(at) => MinimizeStatus::Reducible(at),
-            Err(_) => MinimizeStatus::Minimal { proved: false },
+            Ok(at) => Minimality::Reducible(at),
+            Err(_) => Minimality::Minimal { proved: false },
         })
     }
 }

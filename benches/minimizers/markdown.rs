@@ -2,7 +2,7 @@
 
 use crate::families::{Set, family};
 use crate::options::Options;
-use crate::row::{Measured, MinimizeStatus, Row, keeps_promise};
+use crate::row::{Measured, Minimality, Row, keeps_promise};
 use crate::table::time;
 
 /// The page's head.
@@ -100,10 +100,10 @@ fn cell(measured: &Measured, row: &Row) -> String {
         return "failed".to_owned();
     }
     let standing = match standing {
-        MinimizeStatus::Minimal { proved: true } => " proved",
-        MinimizeStatus::Minimal { proved: false } => " minimal",
-        MinimizeStatus::Reducible(_) => "",
-        MinimizeStatus::OtherBug => " *other bug*",
+        Minimality::Minimal { proved: true } => " proved",
+        Minimality::Minimal { proved: false } => " minimal",
+        Minimality::Reducible(_) => "",
+        Minimality::OtherBug => " *other bug*",
     };
     let late = if row.timed_out { ", timed out" } else { "" };
     let ratio = match (row.search, measured.ratio(row)) {

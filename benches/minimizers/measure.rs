@@ -8,7 +8,7 @@ use crate::cost::{Cost, cpu_of_children};
 /// How often a running tool is looked at.
 const GLANCE: Duration = Duration::from_millis(2);
 /// How long is waited for what was killed.
-const PROOF_TIME_FACTOR: Duration = Duration::from_secs(10);
+const REAP_TIME: Duration = Duration::from_secs(10);
 
 /// How a command ended.
 pub enum Finished {
@@ -70,7 +70,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Finished, String> {
 /// Kills and reaps until there is no child left: what a killed process leaves behind is adopted.
 fn end_all_children() {
     let began = Instant::now();
-    while began.elapsed() < PROOF_TIME_FACTOR {
+    while began.elapsed() < REAP_TIME {
         for child in children() {
             // SAFETY: kill reads no memory; the process is a child of ours that was not waited
             // for, so that the number is still its own.

@@ -7,7 +7,7 @@ use crate::peers::Peer;
 
 /// What is known of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MinimizeStatus {
+pub enum Minimality {
     /// Any deletion of a byte makes the failure go away; `proved`: and the tool proved it.
     Minimal {
         /// Whether the tool claims it, with a proof.
@@ -29,7 +29,7 @@ pub struct Row {
     /// Runs aside from the search (ddfuzz).
     pub checks: u64,
     /// What it came to, with its size; nothing where the tool gave none.
-    pub result: Option<(usize, MinimizeStatus)>,
+    pub result: Option<(usize, Minimality)>,
     /// Whether it was ended at the limit.
     pub timed_out: bool,
     /// Why it gave nothing, or what went wrong.
@@ -58,16 +58,13 @@ impl Row {
     /// The size of a result that fails by the right bug.
     pub fn size(&self) -> Option<usize> {
         match &self.result {
-            Some((_, MinimizeStatus::OtherBug)) | None => None,
+            Some((_, Minimality::OtherBug)) | None => None,
             Some((size, _)) => Some(*size),
         }
     }
 
     fn is_proved(&self) -> bool {
-        matches!(
-            self.result,
-            Some((_, MinimizeStatus::Minimal { proved: true }))
-        )
+        matches!(self.result, Some((_, Minimality::Minimal { proved: true })))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::families::{Case, Set, family};
-use crate::row::{Measured, MinimizeStatus, Row, keeps_promise};
+use crate::row::{Measured, Minimality, Row, keeps_promise};
 
 /// The lines above a case.
 pub fn head(case: &Case) -> String {
@@ -119,12 +119,12 @@ pub fn summary(set: Set, all: &[Measured]) -> String {
     lines.join("\n")
 }
 
-fn name(standing: &MinimizeStatus) -> String {
+fn name(standing: &Minimality) -> String {
     match standing {
-        MinimizeStatus::Minimal { proved: true } => "proved".to_owned(),
-        MinimizeStatus::Minimal { proved: false } => "1-minimal".to_owned(),
-        MinimizeStatus::Reducible(_) => "reducible".to_owned(),
-        MinimizeStatus::OtherBug => "other bug".to_owned(),
+        Minimality::Minimal { proved: true } => "proved".to_owned(),
+        Minimality::Minimal { proved: false } => "1-minimal".to_owned(),
+        Minimality::Reducible(_) => "reducible".to_owned(),
+        Minimality::OtherBug => "other bug".to_owned(),
     }
 }
 

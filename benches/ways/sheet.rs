@@ -8,16 +8,16 @@ use crate::difference::{BOTH, Of, median};
 use crate::subjects::Subject;
 
 /// `subject` makes at least `target` times as many runs as `floor` does in the same time.
-pub struct ReportedEnd {
+pub struct Promise {
     subject: &'static str,
     floor: &'static str,
     target: f64,
 }
 
-impl ReportedEnd {
+impl Promise {
     /// At least `target` times the rate of `floor`.
-    pub fn times(subject: &'static str, floor: &'static str, target: f64) -> ReportedEnd {
-        ReportedEnd {
+    pub fn times(subject: &'static str, floor: &'static str, target: f64) -> Promise {
+        Promise {
             subject,
             floor,
             target,
@@ -31,7 +31,7 @@ pub struct Sheet {
     /// Runs of a round, in multiples of the plan's.
     longer: u32,
     subjects: Vec<(Box<dyn Subject>, Vec<Cost>)>,
-    promises: Vec<ReportedEnd>,
+    promises: Vec<Promise>,
     notes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Sheet {
     }
 
     /// Holds what was measured against it.
-    pub fn promise(&mut self, promise: ReportedEnd) {
+    pub fn promise(&mut self, promise: Promise) {
         self.promises.push(promise);
     }
 
@@ -101,7 +101,7 @@ impl Sheet {
         }
     }
 
-    fn hold(&self, promise: &ReportedEnd) {
+    fn hold(&self, promise: &Promise) {
         let costs = |name| {
             let found = self.subjects.iter().find(|(who, _)| who.name() == name);
             found.map(|(_, costs)| costs)

@@ -5,7 +5,7 @@ use std::path::Path;
 use ddfuzz::exec::{Freshness, Program, Target, Way};
 
 use crate::programs::Programs;
-use crate::sheet::{ReportedEnd, Sheet};
+use crate::sheet::{Promise, Sheet};
 use crate::subjects::{Subject, afl_fuzz::AflFuzz, floor, way::ByWay};
 
 /// The least that a program can do: the cost of a way is nearly all there is.
@@ -15,8 +15,8 @@ pub fn tiny(programs: &Programs) -> Sheet {
     sheet.add(floor::spawn(programs, &path));
     sheet.add(floor::fork(programs.tiny_fork_floor()));
     add_ways(&mut sheet, &Target::new(Program::Path(path)));
-    sheet.promise(ReportedEnd::times("inject", "floor: posix_spawn", 4.0));
-    sheet.promise(ReportedEnd::times("inject", "floor: fork", 0.8));
+    sheet.promise(Promise::times("inject", "floor: posix_spawn", 4.0));
+    sheet.promise(Promise::times("inject", "floor: fork", 0.8));
     sheet
 }
 
@@ -26,7 +26,7 @@ pub fn ul(programs: &Programs) -> Sheet {
     sheet.add(floor::spawn(programs, &programs.ul()));
     sheet.add(floor::fork(programs.ul_fork_floor()));
     add_ways(&mut sheet, &Target::new(Program::Bundled("ul".to_owned())));
-    sheet.promise(ReportedEnd::times("inject", "floor: posix_spawn", 2.5));
+    sheet.promise(Promise::times("inject", "floor: posix_spawn", 2.5));
     sheet
 }
 
@@ -84,7 +84,7 @@ fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str) {
         Ok(subject) => sheet.add(subject),
         Err(error) => sheet.note(format!("forkserver: {error}")),
     }
-    sheet.promise(ReportedEnd::times("forkserver", "afl-fuzz", 1.0));
+    sheet.promise(Promise::times("forkserver", "afl-fuzz", 1.0));
 }
 
 impl Sheet {

@@ -24,7 +24,7 @@ pub struct MergeArgs {
 }
 
 #[derive(Serialize)]
-struct MergeOutcome {
+struct MergeResult {
     output: PathBuf,
     groups: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     );
     output.result(
         &text,
-        &MergeOutcome {
+        &MergeResult {
             output: path,
             groups,
             utilities,

@@ -75,7 +75,7 @@ pub fn open_directory() -> tempfile::TempDir {
 }
 
 /// A wall limit that only a sleeper meets, however busy the machine is.
-const PROOF_TIME_FACTOR: Duration = Duration::from_secs(60);
+const WALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// A target of that program with short limits on all but wall time.
 pub fn target(program: &Compiled) -> Target {
@@ -97,7 +97,7 @@ pub fn is_sandboxed() -> bool {
 /// A target whose runs are to end by themselves, on a busy machine too.
 pub fn patient(program: Program) -> Target {
     let mut target = Target::new(program);
-    target.limits.wall = PROOF_TIME_FACTOR;
+    target.limits.wall = WALL_LIMIT;
     if is_sandboxed() {
         target.sandbox = Sandbox::On;
     }

@@ -18,7 +18,7 @@ const SANITIZED_OVER: f64 = 17.0;
 /// Bugs that may be lost in a static program without symbols: 3 of 42.
 const STATIC_STRIPPED_LOST: f64 = 100.0 * 3.0 / 42.0;
 
-type ReportedEnd = (String, bool, String);
+type Promise = (String, bool, String);
 
 /// The table of a build, printed; `None` where its compiler is missing.
 fn table(build: &Build, sources: &'static [Source], limits: Limits) -> Option<Table> {
@@ -34,11 +34,11 @@ fn table(build: &Build, sources: &'static [Source], limits: Limits) -> Option<Ta
     Some(table)
 }
 
-fn promised(build: &str, what: &str, held: bool, figures: String) -> ReportedEnd {
+fn promised(build: &str, what: &str, held: bool, figures: String) -> Promise {
     (format!("{build}: {what}"), held, figures)
 }
 
-fn all_crash(build: &str, table: &Table) -> ReportedEnd {
+fn all_crash(build: &str, table: &Table) -> Promise {
     let missed = table.missed.join(", ");
     promised(
         build,
@@ -49,7 +49,7 @@ fn all_crash(build: &str, table: &Table) -> ReportedEnd {
 }
 
 /// Ours is better than each of the others on over + 3 × lost.
-fn best(build: &str, table: &Table, ours: usize) -> ReportedEnd {
+fn best(build: &str, table: &Table, ours: usize) -> Promise {
     let least = table.others.iter().min_by_key(|(_, score)| score.sum());
     let (name, score) = least.expect("there are others");
     promised(

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Peer;
 use crate::job::Job;
 use crate::programs::Driver;
-use crate::row::{MinimizeStatus, Row};
+use crate::row::{Minimality, Row};
 
 /// The program of this build.
 const DDFUZZ: &str = env!("CARGO_BIN_EXE_ddfuzz");
@@ -77,12 +77,10 @@ impl Peer for Ddfuzz {
         (row.tests, row.checks) = (tests("executed") - after_proof(job)?, tests("checks"));
         let claim = report["claim"].as_str().unwrap_or_default();
         row.timed_out |= claim == "best-so-far";
-        if let Some((_, MinimizeStatus::Minimal { proved })) = &mut row.result {
+        if let Some((_, Minimality::Minimal { proved })) = &mut row.result {
             *proved = claim != "best-so-far";
         }
-        if claim != "best-so-far"
-            && !matches!(row.result, Some((_, MinimizeStatus::Minimal { .. })))
-        {
+        if claim != "best-so-far" && !matches!(row.result, Some((_, Minimality::Minimal { .. }))) {
             row.note = Some(format!("claims {claim}, which is false"));
             return Ok(());
         }

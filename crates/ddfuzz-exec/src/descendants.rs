@@ -17,10 +17,10 @@ use crate::{
 /// Number of first runs that are traced if the program can start processes. Without tracing, the
 /// fork server of the execution method `command` misses children of a program that ignores SIGCHLD.
 const CALIBRATION: u32 = 3;
-/// How often a traced run is tried again, and after which time no more, if its fork server or its
-/// tracer fails.
+/// Number of tries of a traced run if its fork server or its tracer fails.
 const MOST_TRIES: u32 = 10;
-const PROOF_TIME_FACTOR: Duration = Duration::from_secs(5);
+/// Time since the first try after which a failed traced run is not tried again.
+const RETRY_TIME: Duration = Duration::from_secs(5);
 
 /// Whether a target's next run is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl TreeExecutor {
                     self.traced = None;
                     return Ok(None);
                 }
-                Err(_) if began.elapsed() > PROOF_TIME_FACTOR => return Ok(None),
+                Err(_) if began.elapsed() > RETRY_TIME => return Ok(None),
                 Err(_) => {}
             }
         }

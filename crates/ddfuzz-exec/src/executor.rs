@@ -193,6 +193,24 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
+    /// Smallest limit on CPU time that is learned: the kernel measures CPU time in steps of some
+    /// milliseconds.
+    pub const MIN_LEARNED: Duration = Duration::from_millis(50);
+
+    /// Returns the limit learned from runs that took `cpu` of CPU time: ten times that, at least
+    /// [`TimeLimit::MIN_LEARNED`], with the wall time of [`Limits::with_cpu`].
+    pub fn learned(cpu: Duration) -> TimeLimit {
+        Limits::with_cpu(cpu.saturating_mul(10).max(TimeLimit::MIN_LEARNED)).into()
+    }
+
+    /// Returns these limits, each reduced to that of `most` if it is larger.
+    pub fn at_most(self, most: TimeLimit) -> TimeLimit {
+        TimeLimit {
+            cpu: self.cpu.min(most.cpu),
+            wall: self.wall.min(most.wall),
+        }
+    }
+
     /// Returns the limits on CPU time and wall time, both multiplied by `factor`.
     pub fn times(self, factor: u32) -> TimeLimit {
         TimeLimit {

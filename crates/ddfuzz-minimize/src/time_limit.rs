@@ -1,12 +1,10 @@
 //! The time limit that a minimization learns from the runs of its input.
 
-use ddfuzz_exec::{Limits, TimeLimit};
+use ddfuzz_exec::TimeLimit;
 use std::time::Duration;
 
-/// The learned limit is this many times the CPU time of the slowest crashing run.
-const FACTOR: u32 = 10;
-/// Smallest CPU time limit of a run: the kernel measures CPU time in steps of some milliseconds.
-const LEAST: Duration = Duration::from_millis(50);
+/// The learned wall time limit is at least this many times the wall time of the slowest script run.
+const SCRIPT_FACTOR: u32 = 10;
 /// Factor by which runs that prove or confirm a result get a longer time limit than other runs.
 pub const PROOF_TIME_FACTOR: u32 = 10;
 
@@ -20,19 +18,21 @@ const LEAST_WALL: Duration = Duration::from_millis(500);
 /// the hang was found, but at least 50 ms of CPU time and 500 ms of wall time.
 pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
     TimeLimit {
-        cpu: (found.cpu / HURRY).max(LEAST).min(found.cpu),
-        wall: (found.wall / HURRY).max(LEAST_WALL).min(found.wall),
+        cpu: (found.cpu / HURRY).max(TimeLimit::MIN_LEARNED),
+        wall: (found.wall / HURRY).max(LEAST_WALL),
     }
+    .at_most(found)
 }
 
 /// Returns the time limit learned from the slowest crashing run, which took `slowest` of CPU time:
-/// ten times that time, at least 50 ms, and twice as much wall time, at least 2 s (docs/src/minimization.md).
+/// ten times that time, at least 50 ms, and twice as much wall time, at least 2 s
+/// (docs/src/minimization.md).
 ///
 /// `slept` is the wall time of the slowest run of a script, which may wait for something such as a
 /// server; candidates then get ten times that wall time.
 pub(super) fn learned(slowest: Duration, slept: Option<Duration>) -> TimeLimit {
-    let limit: TimeLimit = Limits::with_cpu(slowest.saturating_mul(FACTOR).max(LEAST)).into();
-    let slept = slept.unwrap_or_default().saturating_mul(FACTOR);
+    let limit = TimeLimit::learned(slowest);
+    let slept = slept.unwrap_or_default().saturating_mul(SCRIPT_FACTOR);
     TimeLimit {
         wall: limit.wall.max(slept),
         ..limit

@@ -14,7 +14,7 @@ use crate::report::clean::LibFuzzerCoverage;
 
 /// Factor from the target's time limit to libFuzzer's limit for one input in a merge; the result is
 /// at least [`LEAST_SECONDS`]. It is large because other processes share the processor.
-const PROOF_TIME_FACTOR: u32 = 10;
+const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Maximum number of symbolic links to inputs in `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
@@ -45,11 +45,7 @@ impl LibFuzzer {
             return None;
         }
         let program = find_program(program).ok()?;
-        let wall = target
-            .limits
-            .wall
-            .saturating_mul(PROOF_TIME_FACTOR)
-            .as_secs();
+        let wall = target.limits.wall.saturating_mul(TIME_FACTOR).as_secs();
         Some(LibFuzzer {
             program: std::path::absolute(program).ok()?,
             env: environment(&target.env),

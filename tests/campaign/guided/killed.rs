@@ -138,17 +138,17 @@ fn kill_after(desk: &Desk, words: &str, delay: Duration) -> bool {
 
 #[test]
 fn a_campaign_of_one_worker_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 1", 6_000, 0x5eed);
+    kill_again_and_again(Built::Harness, "--jobs 1", 20_000, 0x5eed);
 }
 
 #[test]
 fn a_campaign_of_two_workers_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 2", 10_000, 0xfeed);
+    kill_again_and_again(Built::Harness, "--jobs 2", 30_000, 0xfeed);
 }
 
 #[test]
 fn a_campaign_with_a_minimizing_worker_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 1 --minimize worker", 8_000, 0xbead);
+    kill_again_and_again(Built::Harness, "--jobs 1 --minimize worker", 20_000, 0xbead);
 }
 
 #[test]

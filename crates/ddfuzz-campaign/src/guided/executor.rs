@@ -280,10 +280,6 @@ impl Named for EndObserver {
 
 impl<I, S> Observer<I, S> for EndObserver {}
 
-/// The learned limit is the mean time of the runs of the corpus times this factor.
-const LIMIT_FACTOR: u32 = 10;
-/// Least CPU time limit that is learned: the kernel counts CPU time in steps of some milliseconds.
-const MIN_LIMIT: Duration = Duration::from_millis(50);
 /// Repeating runs over the learned limit may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 5;
 /// Time that repeated runs may take in addition to their share of a worker's time.
@@ -332,11 +328,7 @@ impl AdaptiveTimeout {
     /// Learns the limit from the recorded runs, if there are any.
     pub(super) fn learn(&mut self) {
         if let Some(mean) = self.cpu.checked_div(self.runs) {
-            let limit = Limits::with_cpu(mean.saturating_mul(LIMIT_FACTOR).max(MIN_LIMIT));
-            self.learned = TimeLimit {
-                cpu: self.full.cpu.min(limit.cpu),
-                wall: self.full.wall.min(limit.wall),
-            };
+            self.learned = TimeLimit::learned(mean).at_most(self.full);
         }
     }
 
@@ -373,7 +365,7 @@ mod tests {
     fn ten_times_the_mean_run_is_enough_within_the_full_limit() {
         let cpu = |runs_ms: &[u64]| timeouts(runs_ms).learned.cpu;
         assert_eq!(cpu(&[10, 30]), Duration::from_millis(200));
-        assert_eq!(cpu(&[0, 1]), MIN_LIMIT);
+        assert_eq!(cpu(&[0, 1]), TimeLimit::MIN_LEARNED);
         assert_eq!(cpu(&[900]), Duration::from_secs(1));
         assert_eq!(cpu(&[]), Duration::from_secs(1));
         assert!(timeouts(&[1]).is_learned() && !timeouts(&[]).is_learned());

@@ -424,9 +424,9 @@ mod tests {
     }
 
     /// A value that counts its drops.
-    struct HeldCrash(Arc<AtomicU32>);
+    struct DropCounter(Arc<AtomicU32>);
 
-    impl Drop for HeldCrash {
+    impl Drop for DropCounter {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn dropped_in_the_midst_it_ends_and_lets_go_of_what_it_holds() {
         let dropped = Arc::new(AtomicU32::new(0));
-        let held = HeldCrash(Arc::clone(&dropped));
+        let held = DropCounter(Arc::clone(&dropped));
         let mut coroutine = Coroutine::new(move |(), parking| {
             let held = held;
             // Parks again although the owner is dropping it.
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn dropped_before_its_beginning_it_does_nothing() {
         let dropped = Arc::new(AtomicU32::new(0));
-        let held = HeldCrash(Arc::clone(&dropped));
+        let held = DropCounter(Arc::clone(&dropped));
         let coroutine = Coroutine::new(move |(), _| {
             let _held = held;
             panic!("it was not to begin");

@@ -232,11 +232,6 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// Adaptive time limit of a run, as a multiple of the mean time of earlier runs.
-const FACTOR: u32 = 10;
-/// Least adaptive time limit of a run, in CPU time, which the kernel counts in steps of
-/// milliseconds.
-const LEAST: Duration = Duration::from_millis(50);
 /// Number of runs after which the adaptive time limit is set, to a multiple of their mean time.
 const ENOUGH: u32 = 64;
 
@@ -271,22 +266,14 @@ impl AdaptiveTimeout {
         self.runs += 1;
         self.time += time;
         if self.runs == ENOUGH {
-            let mean = self.time / ENOUGH;
-            self.hold_to(mean.saturating_mul(FACTOR).max(LEAST));
+            self.first = TimeLimit::learned(self.time / ENOUGH).at_most(self.full);
         }
     }
 
     /// Doubles the adaptive limit, after a run that exceeded it and ended within the full limit.
     pub(super) fn was_hasty(&mut self) {
-        self.hold_to(self.first.cpu.saturating_mul(2));
-    }
-
-    fn hold_to(&mut self, cpu: Duration) {
-        let limit = Limits::with_cpu(cpu);
-        self.first = TimeLimit {
-            cpu: self.full.cpu.min(limit.cpu),
-            wall: self.full.wall.min(limit.wall),
-        };
+        let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
+        self.first = TimeLimit::from(doubled).at_most(self.full);
     }
 
     /// Returns the full time limit of a run, which decides whether an input hangs.
@@ -312,9 +299,9 @@ mod tests {
         for _ in 0..2 * ENOUGH {
             timeout.see(Duration::from_micros(10));
         }
-        assert_eq!(timeout.first().cpu, LEAST);
+        assert_eq!(timeout.first().cpu, TimeLimit::MIN_LEARNED);
         timeout.was_hasty();
-        assert_eq!(timeout.first().cpu, 2 * LEAST);
+        assert_eq!(timeout.first().cpu, 2 * TimeLimit::MIN_LEARNED);
         for _ in 0..10 {
             timeout.was_hasty();
         }

@@ -63,12 +63,12 @@ const FEW: usize = 16;
 const LONGEST: usize = 32;
 /// Number of bytes at the beginning of a run among which a length byte is expected.
 const HEADS: usize = 4;
-/// Factor and constant: the pass ends after `factor` times the number of all tests before the pass,
-/// plus `constant`, tests without success.
-const PROOF_TIME_FACTOR: (usize, usize) = (4, 512);
+/// Factor and constant: the deletion of runs ends after `factor` times the number of all tests before
+/// the pass, plus `constant`, tests without success.
+const FUTILE_TESTS: (usize, usize) = (4, 512);
 /// Number of tests without success after which the deletion of runs ends, if the input looks like a
 /// text.
-const PATIENCE_WITH_TEXT: usize = 128;
+const FUTILE_TESTS_IN_TEXT: usize = 128;
 
 /// Deletes runs of neighboring bytes that can only be deleted together, and returns whether any run
 /// was deleted.
@@ -89,8 +89,8 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     // An input that looks like a text may still contain length bytes.
     let is_text = work.is_text();
     let patience = match is_text {
-        true => PATIENCE_WITH_TEXT,
-        false => work.asked() * PROOF_TIME_FACTOR.0 + PROOF_TIME_FACTOR.1,
+        true => FUTILE_TESTS_IN_TEXT,
+        false => work.asked() * FUTILE_TESTS.0 + FUTILE_TESTS.1,
     };
     let mut left = patience;
     if !is_text {

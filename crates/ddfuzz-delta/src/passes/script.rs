@@ -90,7 +90,7 @@ const MANY_LINES: usize = 8;
 /// no byte at the front is needed.
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
-const PROOF_TIME_FACTOR: usize = 2;
+const UNRESOLVED_LIMIT: usize = 2;
 /// Number of tests up to which the extra passes (pairs of bytes, values of bytes) get no tests;
 /// then each gets one test per `SHARE` further tests, but at most `MOST` without success.
 const CHEAP: usize = 24;
@@ -199,7 +199,7 @@ async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> b
     let patience = if structured {
         usize::MAX
     } else {
-        PROOF_TIME_FACTOR
+        UNRESOLVED_LIMIT
     };
     reduce_lines(work).await;
     let mut units = Bytes::all(work, "bytes", 1, 0);
