@@ -96,8 +96,5 @@ fn directories_of_an_earlier_version_are_merged() {
     let desk = desk();
     desk.call("merge ended cut -o all").exits(0);
     let shown = desk.call("show --json all").exits(0).json();
-    let majors: Vec<&str> = (shown["groups"].as_array().unwrap().iter())
-        .map(|group| group["major"].as_str().unwrap())
-        .collect();
-    assert_eq!(majors.len(), 2, "{majors:?}");
+    assert_eq!(shown["groups"].as_array().unwrap().len(), 2, "{shown}");
 }

@@ -98,7 +98,7 @@ impl Recheck<'_> {
                 let bytes = std::fs::read(&file)
                     .map_err(FileError::at("read", &file))
                     .map_err(StoreError::from)?;
-                let leaks = entry.crash.class.0.starts_with("lsan:");
+                let leaks = entry.crash.class.is_leak();
                 let triager = triagers.triager(&target, way)?;
                 let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;

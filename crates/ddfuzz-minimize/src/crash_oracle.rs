@@ -45,10 +45,10 @@ impl From<&KeyRecord> for HeldCrash {
         let ended = match key.class.0.as_str() {
             "hang" => Ended::Timeout,
             "oom" => Ended::OutOfMemory,
-            class => match class.strip_prefix("exit:").map(str::parse) {
-                Some(Ok(status)) => Ended::Exit(status),
+            _ => match key.class.exit_status() {
+                Some(status) => Ended::Exit(status),
                 // Any crash signal will do: keys are computed for all of them.
-                _ => Ended::Signal(libc::SIGSEGV),
+                None => Ended::Signal(libc::SIGSEGV),
             },
         };
         HeldCrash {

@@ -202,7 +202,7 @@ fn timeout_command(target: &Target) -> String {
 
 /// Generates the line of `reproduce.sh` that sets `$options`, the options for sanitizers.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
-    let leaks = class.sanitizer() == Some(Sanitizer::Lsan);
+    let leaks = class.is_leak();
     let is_oom = kind == Kind::Oom;
     let memory = is_oom.then_some(target.limits.memory >> 20);
     let allocation = target.fuzzer_limits().and_then(|limits| limits.allocation);

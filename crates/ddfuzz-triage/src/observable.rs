@@ -173,11 +173,11 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
         }
         Sanitizer::Ubsan => {
             let check = crash.class.kind();
-            let threads = check.split('-').next().unwrap_or_default();
+            let family = check.split('-').next().unwrap_or_default();
             let same = crash.details.instrumentation.as_deref() == Some(now);
             let whole = has(now, "undefined") && !BESIDE.contains(&check);
             // `shift-base` and `shift-exponent` are checked by `shift`.
-            let single = has(now, check) || threads == "shift" && has(now, threads);
+            let single = has(now, check) || family == "shift" && has(now, family);
             whole || single || same && !sanitizers(now).is_empty()
         }
         _ => has(now, sanitizer.flag()),

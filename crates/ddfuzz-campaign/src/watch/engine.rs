@@ -473,7 +473,7 @@ impl WatchEngine<'_> {
         let group = lock(self.session.store)
             .reader()
             .group(id.kind(), id.major());
-        let leak = |group: Group| group.record.class.0.starts_with("lsan:");
+        let leak = |group: Group| group.record.class.is_leak();
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 

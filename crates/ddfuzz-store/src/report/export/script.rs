@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use ddfuzz_exec::{Program, Sanitizer, Target, Way};
+use ddfuzz_exec::{Program, Target, Way};
 use ddfuzz_model::files::shell::quoted;
 use ddfuzz_triage::Crash;
 
@@ -130,7 +130,7 @@ pub fn interestingness_test(
     text.extend(THERE.as_bytes());
     text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));
-    if crash.class.sanitizer() == Some(Sanitizer::Lsan) {
+    if crash.class.is_leak() {
         text.extend(b" --leaks");
     }
     text.extend(b" \"$input\"");
