@@ -168,12 +168,10 @@ impl<'a> Tracer<'a> {
             return resume(libc::PTRACE_CONT, tid, 0);
         }
         match status >> 16 {
-            0 if self.is_interrupt(tid, status) => {
-                resume(libc::PTRACE_CONT, tid, 0);
-                if let Some(cut) = self.request.take() {
-                    self.cut_off(cut);
-                }
-            }
+            0 if self.is_interrupt(tid, status) => match self.request.take() {
+                Some(cut) => self.cut_off(cut, tid),
+                None => resume(libc::PTRACE_CONT, tid, 0),
+            },
             0 => {
                 if Ended::Signal(signal).is_crash(None) {
                     self.about_to_deliver(process, tid, signal);

@@ -184,7 +184,8 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 /// A run whose threads have not run for this long counts as asleep.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// Time in which a run that hangs in the kernel must react to the watchdog's interrupt.
+/// Time in which a run that hangs in the kernel, or has stopped itself, must react to the watchdog's
+/// interrupt.
 const NOTICED: Duration = Duration::from_secs(1);
 /// Time in which a run that waits for a processor must react to the watchdog's interrupt, on a busy
 /// machine.
@@ -257,7 +258,10 @@ fn cut_off<T>(
         let elapsed = began.elapsed();
         let over = match request.is_taken() {
             true => elapsed >= FOUND,
-            false => elapsed >= SCHEDULED || elapsed >= NOTICED && sleeps(process.pid),
+            false => {
+                let deaf = request.has_stopped() || sleeps(process.pid);
+                elapsed >= SCHEDULED || elapsed >= NOTICED && deaf
+            }
         };
         if over {
             process.kill();

@@ -124,6 +124,13 @@ FAR static void polling(void)
     int set = epoll_create1(0);
     while (epoll_wait(set, &event, 1, -1) < 0 && errno == EINTR) tick();
 }
+/* Works each time that a signal interrupts it; it hangs where it sleeps. */
+FAR static void woken(void)
+{
+    struct epoll_event event;
+    int set = epoll_create1(0);
+    while (epoll_wait(set, &event, 1, -1) < 0 && errno == EINTR) work(20000000);
+}
 FAR static void pausing(void) { while (yes) pause(); }
 FAR static void stopping(void) { raise(SIGSTOP); tick(); }
 
@@ -229,6 +236,7 @@ static void waits(const char *word)
     if (is(word, "napping")) napping();
     if (is(word, "locking")) locking();
     if (is(word, "polling")) polling();
+    if (is(word, "woken")) woken();
     if (is(word, "pausing")) pausing();
     if (is(word, "stopping")) stopping();
     if (is(word, "deadlocked")) deadlocked();

@@ -44,12 +44,13 @@ const RUNNING: [(&str, &str); 27] = [
 ];
 
 /// What waits, and the function that it is named by.
-const WAITING: [(&str, &str); 9] = [
+const WAITING: [(&str, &str); 10] = [
     ("reading", "reading"),
     ("sleeping", "sleeping"),
     ("napping", "napping"),
     ("locking", "locking"),
     ("polling", "polling"),
+    ("woken", "woken"),
     ("pausing", "pausing"),
     ("stopping", "stopping"),
     ("deadlocked", "deadlock"),

@@ -6,7 +6,7 @@
 //! step-out test). A run within its limits executes none of this code.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use nix::unistd::Pid;
 
@@ -14,6 +14,7 @@ use crate::capture::{Trace, Tracer};
 use crate::hang::stack::Stack;
 use crate::hang::step_out::{EATING, StuckCall, Test};
 use crate::snapshot::{Event, Snapshot};
+use ddfuzz_exec::tracing::resume;
 use ddfuzz_exec::{Ended, resident_memory};
 
 mod breakpoint;
@@ -26,11 +27,20 @@ pub(crate) use threads::sleeps;
 
 impl Tracer<'_> {
     /// Takes the snapshot that identifies a hang or memory blow-up, then kills all processes of the
-    /// run.
-    pub(super) fn cut_off(&mut self, cut: Cut) {
+    /// run. The thread `interrupted` is stopped by the watchdog's signal.
+    pub(super) fn cut_off(&mut self, cut: Cut, interrupted: Pid) {
+        // Once resumed, its system call fails with `EINTR`, and the program runs on.
+        let slept_at = match cut {
+            Cut::Asleep => Stack::of(interrupted, self.cache),
+            Cut::Running | Cut::Memory => None,
+        };
+        resume(libc::PTRACE_CONT, interrupted, 0);
         let (ended, snapshot) = match cut {
-            Cut::Running => (Ended::Timeout, self.name_hang(false)),
-            Cut::Asleep => (Ended::Timeout, self.name_hang(true)),
+            Cut::Running => (Ended::Timeout, self.name_running_hang()),
+            Cut::Asleep => {
+                let slept_at = slept_at.map(|stack| (interrupted, stack));
+                (Ended::Timeout, self.name_sleeping_hang(slept_at))
+            }
             Cut::Memory => (Ended::OutOfMemory, self.name_blow_up()),
         };
         let snapshot = snapshot.map(Box::new);
@@ -52,6 +62,7 @@ impl Tracer<'_> {
         if self.stopped.is_none() {
             let stack = Stack::of(tid, self.cache);
             self.stopped = stack.map(|it| it.snapshot(0, Event::OutOfTime, tid, self.cache));
+            self.request.note_stopped();
         }
     }
 }
@@ -79,6 +90,8 @@ const TAKEN: u8 = 8;
 #[derive(Debug)]
 pub(crate) struct CutOffRequest {
     word: AtomicU8,
+    /// Whether a process of the run has stopped itself, so that it may never react to a signal.
+    stopped: AtomicBool,
     /// Limit on the resident memory of a process, in bytes. The tracer checks it too, when a
     /// process dies.
     memory: u64,
@@ -89,6 +102,7 @@ impl CutOffRequest {
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
+            stopped: AtomicBool::new(false),
             memory,
         }
     }
@@ -113,6 +127,16 @@ impl CutOffRequest {
     /// Checks whether the tracing thread has taken the request.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
+    }
+
+    /// Notes that a process of the run has stopped itself.
+    fn note_stopped(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Checks whether a process of the run has stopped itself; it may have been continued since.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Returns why the watchdog requested to interrupt the run, also if the request was taken;

@@ -98,16 +98,28 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a hang, by the innermost call that does not return;
-    /// `None` where the run ended too early.
-    pub(super) fn name_hang(&mut self, asleep: bool) -> Option<Snapshot> {
-        let tid = self.hanging_thread(asleep).ok().flatten()?;
+    /// Returns the snapshot that identifies a hang in which no thread runs: the stack of the thread
+    /// that the others wait for, which has not run for as long as a call is given to return; `None`
+    /// where the run ended too early. `slept_at` is the interrupted thread with its stack at the
+    /// interrupt.
+    pub(super) fn name_sleeping_hang(
+        &mut self,
+        slept_at: Option<(Pid, Stack)>,
+    ) -> Option<Snapshot> {
+        let tid = self.hanging_thread(true).ok().flatten()?;
+        let stack = match slept_at {
+            Some((interrupted, stack)) if interrupted == tid => stack,
+            _ => self.readable_stack(tid).ok()?.1,
+        };
+        Some(stack.snapshot(0, Event::OutOfTime, tid, self.cache))
+    }
+
+    /// Returns the snapshot that identifies a hang of a thread that runs, by the innermost call
+    /// that does not return; `None` where the run ended too early.
+    pub(super) fn name_running_hang(&mut self) -> Option<Snapshot> {
+        let tid = self.hanging_thread(false).ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfTime, tid, self.cache);
-        if asleep {
-            // It has not run for as long as a call is given to return.
-            return Some(first);
-        }
         let test = Test {
             returns: RETURNS,
             loops: true,
