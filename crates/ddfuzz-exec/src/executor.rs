@@ -167,7 +167,7 @@ pub enum ExecError {
 
 impl ExecError {
     /// Returns a function that makes an [`ExecError::System`] for the operation `what`.
-    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
+    pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
         let what = what.into();
         |source| ExecError::System { what, source }
     }

@@ -102,10 +102,7 @@ impl ReadStacks {
 }
 
 fn tracing(source: io::Error) -> ExecError {
-    ExecError::System {
-        what: "tracing the reads of a target".to_owned(),
-        source,
-    }
+    ExecError::system("tracing the reads of a target")(source)
 }
 
 /// Maximum number of reads of the input that are examined.

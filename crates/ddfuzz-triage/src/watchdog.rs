@@ -34,7 +34,7 @@ pub(super) fn follow(
 ) -> Result<Option<Trace>, ExecError> {
     let (pid, executes) = (tracee.pid(), tracee.executes());
     let crash_exit = start.crash_exit();
-    let held = PidFd::new(pid).map_err(|source| system("holding the target's process", source))?;
+    let held = PidFd::new(pid).map_err(ExecError::system("holding the target's process"))?;
     let request = CutOffRequest::within(start.limits().memory);
     let requested = &request;
     let (sender, news) = mpsc::channel();
@@ -54,7 +54,9 @@ pub(super) fn follow(
         match news.recv() {
             Ok(News::Seized(Ok(()))) => {}
             Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
-            Ok(News::Seized(Err(error))) => return Err(system("tracing the target", error.into())),
+            Ok(News::Seized(Err(error))) => {
+                return Err(ExecError::system("tracing the target")(error.into()));
+            }
             _ => return Err(tracer_is_gone()),
         }
         if let Err(error) = tracee.release() {
@@ -77,7 +79,7 @@ fn collect(
     let mut trace = match last {
         Some(News::Ended(Ok(trace))) => trace,
         Some(News::Ended(Err(error))) => {
-            return Err(system("waiting for the target", error.into()));
+            return Err(ExecError::system("waiting for the target")(error.into()));
         }
         _ => return Err(tracer_is_gone()),
     };
@@ -104,14 +106,7 @@ fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
 }
 
 fn tracer_is_gone() -> ExecError {
-    system("tracing the target", io::ErrorKind::BrokenPipe.into())
-}
-
-fn system(what: &str, source: io::Error) -> ExecError {
-    ExecError::System {
-        what: what.to_owned(),
-        source,
-    }
+    ExecError::system("tracing the target")(io::ErrorKind::BrokenPipe.into())
 }
 
 /// A process with its file descriptor (pidfd), which unlike its id is never reused.

@@ -299,12 +299,10 @@ fn prove(
         found.map(|found| format!("without the {unit} at {} it still fails", found.at.start));
     let text = verdict(&proven, still);
     output.result(&text, &proven);
-    let exit = if proven.holds {
-        Exit::Done
-    } else {
-        Exit::Found
-    };
-    Ok(exit)
+    Ok(match proven.holds {
+        true => Exit::Done,
+        false => Exit::Found,
+    })
 }
 
 /// Formats the verdict of `ddfuzz log verify`; `still` describes a single removal after which the

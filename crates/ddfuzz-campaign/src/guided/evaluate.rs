@@ -176,8 +176,8 @@ where
                 self.run_longer(&input)?;
             }
         }
-        let mut main_process = self.executor.heartbeat.main_process.clone();
         for (kind, major, runs) in self.executor.hangs.take_counts() {
+            let main_process = &mut self.executor.heartbeat.main_process;
             main_process.count(kind, major, runs).map_err(fail)?;
         }
         Ok(())

@@ -260,9 +260,11 @@ impl Shared<'_> {
     /// Moves contents that were read into the index of contents.
     fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
         let mut index = lock(&self.index);
-        for (path, content, bytes) in contents.drain(..) {
-            index.add_file(&content, &path, &bytes)?;
+        for (path, content, bytes) in &*contents {
+            index.add_file(content, path, bytes)?;
         }
+        drop(index);
+        contents.clear();
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! What dying programs say: reports of sanitizers, panics of Rust and Go, abort messages.
+//! The readers of a dying program's messages: reports of sanitizers, panics of Rust and Go, abort
+//! messages.
 #![no_main]
 
 use ddfuzz::triage::messages;
