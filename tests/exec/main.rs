@@ -4,6 +4,7 @@
 mod captured;
 mod conformance;
 mod constructors;
+mod deferred;
 mod descendants;
 mod endurance;
 mod facts;

@@ -13,6 +13,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("capture", include_str!("programs/capture.c")),
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
+    ("defer", include_str!("programs/defer.c")),
     ("early_thread", include_str!("programs/early_thread.c")),
     ("family", include_str!("programs/family.c")),
     ("fuzzer", include_str!("programs/fuzzer.c")),

@@ -2,6 +2,7 @@
  * libc start the program as usual (so that all constructors run), and is called in place of `main`:
  *
  *   fork    each request forks a child that continues into the program's `main`
+ *   defer   each request forks a child where runs begin to differ (defer.c)
  *   entry   each request forks a child that calls the entry function on the input
  *   loop    one child calls the entry function for many inputs, until it dies (loop.c)
  *   once    calls the entry function on stdin, once, without serving (to be traced)
@@ -20,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "defer.h"
 #include "entry.h"
 #include "loop.h"
 #include "serve.h"
@@ -81,6 +83,7 @@ static void forget_environment(void)
     unsetenv("DDFUZZ_PID");
     unsetenv("DDFUZZ_OUTSIDE");
     unsetenv("DDFUZZ_ENTRY");
+    unsetenv("DDFUZZ_INPUTS");
 }
 
 /* Calls the entry function on stdin. */
@@ -135,8 +138,8 @@ static void reply_for(int status, uint64_t cpu_us)
     }
 }
 
-/* Continues a new child into what it runs. */
-static int run_in_child(const struct entry_point *entry, int argc, char **argv, char **envp)
+/* Prepares a new child for its run, on which the caller continues. */
+static void begin_run(const struct entry_point *entry)
 {
     struct request request;
     await_request(&request);
@@ -147,18 +150,19 @@ static int run_in_child(const struct entry_point *entry, int argc, char **argv, 
     if (entry->function)
         enter(entry, &request);
     serve_unmap_page();
-    return program_main(argc, argv, envp);
 }
 
-static int serve_children(const struct entry_point *entry, int argc, char **argv, char **envp)
+/* Forks a child by `new_child` for each request; returns in each child. */
+static void serve_children(const struct entry_point *entry, pid_t (*new_child)(void))
 {
     pid_t self = getpid();
     for (;;) {
         serve_page->exec_errno = 0;
-        pid_t child = fork();
+        pid_t child = new_child();
         if (child == 0) {
             die_with(self);
-            return run_in_child(entry, argc, argv, envp);
+            begin_run(entry);
+            return;
         }
         if (child < 0) {
             poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
@@ -208,6 +212,22 @@ static void serve_loop(const struct entry_point *entry)
     }
 }
 
+/* The server reaps its children itself. */
+static void take_over_children(void)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &by_default, &on_child);
+}
+
+/* Serves at a deferred fork point; returns in each child. */
+static void serve_at(int call)
+{
+    static const struct entry_point none;
+    take_over_children();
+    serve_hello(TROUBLE_NONE, call);
+    serve_children(&none, defer_new_child);
+}
+
 /* Does not call strcmp, which an observed run would record. */
 static int is_mode(const char *mode, const char *name)
 {
@@ -229,10 +249,11 @@ static int serve(int argc, char **argv, char **envp)
     if (!mode)
         return program_main(argc, argv, envp);
     int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
-    int pass = is_mode(mode, "pass");
+    int pass = is_mode(mode, "pass"), defer = is_mode(mode, "defer");
     int meant = number_in("DDFUZZ_PID") == getpid(); /* not a program that the target has started */
     sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
+    const char *inputs = getenv("DDFUZZ_INPUTS"); /* stays where it is when it is unset */
     forget_environment();
     if (pass || (!meant && !once))
         return program_main(argc, argv, envp);
@@ -246,16 +267,18 @@ static int serve(int argc, char **argv, char **envp)
         serve_hello(unfit, 0);
         _exit(0);
     }
-    struct sigaction by_default = {.sa_handler = SIG_DFL};
-    sigaction(SIGCHLD, &by_default, &on_child);
     serve_map_page();
     if (loop)
         loop_prepare(&entry);
     wait_wrappers_prepare();
-    serve_hello(TROUBLE_NONE, 0);
+    if (defer && inputs && defer_fork(inputs, serve_at))
+        return program_main(argc, argv, envp);
+    take_over_children();
+    serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     if (loop)
         serve_loop(&entry);
-    return serve_children(&entry, argc, argv, envp);
+    serve_children(&entry, fork);
+    return program_main(argc, argv, envp);
 }
 
 /* The next definition of __libc_start_main, which this library's hides. */

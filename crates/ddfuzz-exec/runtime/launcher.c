@@ -39,7 +39,7 @@
 extern char **environ;
 
 struct options {
-    const char *mode, *preload, *inject_mode, *entry;
+    const char *mode, *preload, *inject_mode, *entry, *inputs;
     struct confinement confinement;
     struct isolation isolation;
     struct restrictions restrictions;
@@ -102,7 +102,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:u:w:f:n:U:AOCTN:Rs:B:I:L:W:FXV:")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:i:u:w:f:n:U:AOCTN:Rs:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': /* opened before the sandbox is entered */
@@ -112,6 +112,7 @@ static void parse(int argc, char **argv, struct options *o)
         case 'p': o->preload = optarg; break;
         case 'm': o->inject_mode = optarg; break;
         case 'e': o->entry = optarg; break;
+        case 'i': o->inputs = optarg; break;
         case 'u': c->uid = (uid_t)number_from(optarg); c->drop = 1; break;
         case 'U': c->gid = (gid_t)number_from(optarg); break;
         case 'w': c->data = number_from(optarg); break;
@@ -175,6 +176,8 @@ static void set_preload(const struct options *o)
     set_variable("DDFUZZ_MODE", o->inject_mode);
     if (o->entry)
         set_variable("DDFUZZ_ENTRY", o->entry);
+    if (o->inputs)
+        set_variable("DDFUZZ_INPUTS", o->inputs);
 }
 
 /* Tries to execute the program; returns the errno. A program file that was just written is busy
@@ -238,7 +241,7 @@ static void serve_by_exec(const struct options *o, int traced)
 {
     struct request request;
     serve_map_page();
-    serve_hello(TROUBLE_NONE, 0);
+    serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     while (serve_next(&request)) {
         serve_page->exec_errno = 0;
         serve_page->started = request.seq;
@@ -264,7 +267,7 @@ enum { AFL_CONTROL = 198, AFL_STATUS = 199 };
  * reported. */
 static void become_fork_server(const struct options *o)
 {
-    serve_hello(TROUBLE_NONE, 0);
+    serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     if (dup2(FD_INPUT, STDIN_FILENO) < 0 || dup2(FD_REQUEST, AFL_CONTROL) < 0
         || dup2(FD_REPLY, AFL_STATUS) < 0)
         fail(errno);

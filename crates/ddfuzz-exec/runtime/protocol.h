@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 4u
+#define DDFUZZ_VERSION 5u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
@@ -36,12 +36,16 @@ enum trouble {
     TROUBLE_DESCRIPTORS = 5, /* the program closed descriptors of the protocol before main */
 };
 
+/* Value of `detail`: the server forks before `main`, or runs no `main`. */
+#define FORK_AT_MAIN (-1)
+
 struct hello {
     uint32_t magic;
     uint32_t version;
     int32_t pid;
     uint32_t trouble;
-    int32_t detail;
+    int32_t detail; /* an errno; without trouble, where the server forks: FORK_AT_MAIN, or the number of
+                       the system call before which it forks, or FORK_AT_CLOCK (defer.h) */
     uint32_t reserved;
 };
 

@@ -39,6 +39,9 @@ pub(crate) enum Role {
 pub(crate) enum Inject {
     /// Forks a child for each run when the program reaches `main`.
     Fork,
+    /// Forks a child for each run where the program first does something whose result may differ
+    /// between runs, such as reading its input.
+    Defer,
     /// Forks a child for each run, which calls the entry function (such as
     /// `LLVMFuzzerTestOneInput`).
     Entry(EntryFunction),
@@ -64,6 +67,8 @@ pub(crate) struct Launch {
     /// takes snapshots is preloaded.
     pub(crate) copied: Option<File>,
     pub(crate) terminal: Option<File>,
+    /// Device and inode of each input file, for [`Inject::Defer`].
+    pub(crate) inputs: Vec<(u64, u64)>,
     /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
     pub(crate) program: PathBuf,
@@ -308,6 +313,13 @@ impl Launch {
             Some(Inject::Entry(entry) | Inject::Loop(entry) | Inject::Once(entry)) => {
                 option("-e", OsStr::new(&entry.words()));
             }
+            Some(Inject::Defer) => {
+                let inputs = self.inputs.iter();
+                let inputs: Vec<_> = inputs
+                    .map(|(device, inode)| format!("{device}:{inode}"))
+                    .collect();
+                option("-i", OsStr::new(&inputs.join(",")));
+            }
             Some(Inject::Fork | Inject::Pass) | None => {}
         }
         if let Some(inject) = self.inject {
@@ -345,6 +357,7 @@ impl Inject {
     fn name(self) -> &'static str {
         match self {
             Inject::Fork => "fork",
+            Inject::Defer => "defer",
             Inject::Entry(_) => "entry",
             Inject::Loop(_) => "loop",
             Inject::Once(_) => "once",

@@ -201,6 +201,7 @@ impl PreparedTarget {
             observed: None,
             copied: None,
             terminal: None,
+            inputs: Vec::new(),
             stdout: None,
             program: self.program.clone(),
             sanitizer_settings: self.sanitized.then(|| SanitizerSettings {

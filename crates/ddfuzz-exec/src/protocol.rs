@@ -23,7 +23,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +44,74 @@ pub(crate) enum Trouble {
 
 pub(crate) const HELLO_SIZE: usize = 24;
 
-/// Parses a fork server's first message (hello): returns the server's process id, or why it cannot
-/// serve.
-pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<i32, Trouble> {
+/// Where an injected fork server forks its runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForkPoint {
+    /// Before the program's `main`; also what servers say that run no `main` themselves.
+    Main,
+    /// Before a system call of the program, given by its number.
+    Call(i32),
+    /// Before an instruction that reads the time without a system call.
+    Clock,
+    /// Before an instruction that faults.
+    Fault,
+    /// Where the program was after half a second of CPU time.
+    Timer,
+}
+
+impl ForkPoint {
+    /// Decodes a hello's `detail`; the numbers are those of `runtime/defer.h`.
+    fn from_detail(detail: i32) -> ForkPoint {
+        match detail {
+            0xffff => ForkPoint::Clock,
+            0xfffe => ForkPoint::Fault,
+            0xfffd => ForkPoint::Timer,
+            call if call >= 0 => ForkPoint::Call(call),
+            _ => ForkPoint::Main,
+        }
+    }
+}
+
+impl std::fmt::Display for ForkPoint {
+    /// Formats the place for users: "at main", "before its first read".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match *self {
+            ForkPoint::Main => return f.write_str("at main"),
+            ForkPoint::Clock => return f.write_str("where it first reads the time"),
+            ForkPoint::Fault => return f.write_str("where it crashes on any input"),
+            ForkPoint::Timer => return f.write_str("after 0.5 s of CPU time"),
+            ForkPoint::Call(number) => match i64::from(number) {
+                libc::SYS_read => "read",
+                libc::SYS_write => "write",
+                libc::SYS_openat => "open of a file that may change",
+                libc::SYS_newfstatat | libc::SYS_fstat | libc::SYS_statx => {
+                    "stat of a file that may change"
+                }
+                libc::SYS_lseek | libc::SYS_fadvise64 | libc::SYS_mmap => {
+                    "use of a file that may change"
+                }
+                libc::SYS_socket | libc::SYS_connect => "use of the network",
+                libc::SYS_chdir => "change of directory",
+                libc::SYS_getrandom => "random number",
+                libc::SYS_ioctl => "question to a terminal",
+                libc::SYS_getpid | libc::SYS_gettid | libc::SYS_getppid => "use of its process id",
+                libc::SYS_clone | libc::SYS_clone3 | libc::SYS_execve => "start of a process",
+                libc::SYS_exit_group => "exit",
+                _ => return write!(f, "before its system call {number}"),
+            },
+        };
+        write!(f, "before its first {name}")
+    }
+}
+
+/// Parses a fork server's first message (hello): returns the server's process id and where it
+/// forks, or why it cannot serve.
+pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<(i32, ForkPoint), Trouble> {
     let word =
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let detail = word(16).cast_signed();
     match (word(0), word(4), word(12)) {
-        (MAGIC, VERSION, 0) => Ok(word(8).cast_signed()),
+        (MAGIC, VERSION, 0) => Ok((word(8).cast_signed(), ForkPoint::from_detail(detail))),
         (MAGIC, VERSION, 1) => Err(Trouble::Exec(detail)),
         (MAGIC, VERSION, 2) => Err(Trouble::Threads),
         (MAGIC, VERSION, 3) => Err(Trouble::Setup(detail)),

@@ -9,7 +9,7 @@ use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
 
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
-use crate::protocol::{HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
+use crate::protocol::{ForkPoint, HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
 use crate::shared_page::{Page, PageLayout, RunOutcome};
 use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
 use crate::{
@@ -30,6 +30,8 @@ pub(crate) struct Server {
     seq: u64,
     first: u64,
     pid: Pid,
+    /// Where the fork server forks its runs.
+    pub(crate) fork_point: ForkPoint,
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
     watched: Option<PathBuf>,
@@ -82,7 +84,7 @@ impl Server {
         let (supervisor, mut pipes) = launch
             .start(stdin, &page.file, stderr)
             .map_err(|errno| system(launch, "starting the launcher", errno))?;
-        let told = await_hello(launch, &mut pipes.reply)?;
+        let (told, fork_point) = await_hello(launch, &mut pipes.reply)?;
         let pid = match launch.numbers_processes() {
             true => outer_pid(told, supervisor.pid).unwrap_or(told),
             false => told,
@@ -97,6 +99,7 @@ impl Server {
             seq: 0,
             first: 0,
             pid,
+            fork_point,
             supervisor,
         })
     }
@@ -356,7 +359,10 @@ fn not_shared(error: std::io::Error) -> RequestError {
 }
 
 /// Waits for a fork server's first message (hello) and returns the server's process id.
-pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, ExecError> {
+pub(crate) fn await_hello(
+    launch: &Launch,
+    reply: &mut File,
+) -> Result<(Pid, ForkPoint), ExecError> {
     let mut hello = [0; HELLO_SIZE];
     match read_within(reply, &mut hello, STARTUP) {
         Ok(()) => {}
@@ -366,8 +372,8 @@ pub(crate) fn await_hello(launch: &Launch, reply: &mut File) -> Result<Pid, Exec
         }
         Err(_) => return Err(server_error(launch, "it exited before its main function")),
     }
-    let pid = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
-    Ok(Pid::from_raw(pid))
+    let hello = read_hello(&hello).map_err(|trouble| startup_error(launch, trouble))?;
+    Ok((Pid::from_raw(hello.0), hello.1))
 }
 
 /// Receives the target's scratch directory, opened, from the supervisor; `None` unless only the
@@ -447,7 +453,7 @@ fn server_error(launch: &Launch, why: &str) -> ExecError {
     match launch.role {
         Role::Program => {
             let way = match launch.inject {
-                Some(Inject::Fork) | None => Way::Inject,
+                Some(Inject::Fork | Inject::Defer) | None => Way::Inject,
                 Some(_) => Way::Harness,
             };
             ExecError::unfit(way, &launch.program, why)

@@ -8,6 +8,7 @@ use std::{collections::HashSet, io, path::PathBuf, sync::Arc, time::Duration};
 use crate::input::{InputBatch, InputChannel};
 use crate::launch::{Inject, Launch, Role};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
+use crate::protocol::ForkPoint;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::server::{Answer, RequestError, Server};
 use crate::{
@@ -110,6 +111,12 @@ impl ServerExecutor {
         self
     }
 
+    /// Returns where the fork server forks its runs.
+    pub(crate) fn fork_point(&self) -> ForkPoint {
+        let server = self.server.as_ref();
+        server.map_or(ForkPoint::Main, |server| server.fork_point)
+    }
+
     fn is_loop(&self) -> bool {
         self.layout != PageLayout::Single
     }
@@ -143,6 +150,9 @@ impl ServerExecutor {
                     let renewed = console.renew();
                     let theirs = renewed.map_err(|source| self.launch.terminal_error(source))?;
                     self.launch.terminal = Some(theirs);
+                }
+                if let InputChannel::Single { input, .. } = &self.input_channel {
+                    self.launch.inputs = input.identities();
                 }
                 let mut started =
                     Server::start(&self.launch, self.input_channel.file(), None, page)?;

@@ -155,8 +155,11 @@ fn by_main(
     why: &str,
 ) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
+        why: match executor.way() {
+            Way::Inject => format!("{why}, forked {}", executor.fork_point()),
+            _ => why.to_owned(),
+        },
         executor: Box::new(TreeExecutor::new(executor, target)),
-        why: why.to_owned(),
     })
 }
 
@@ -229,20 +232,20 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 }
 
 /// Starts the target by the method `inject`: with a fork server inside an unmodified, dynamically
-/// linked program. The program is loaded once; each run forks just before `main`.
+/// linked program. The program is loaded once and runs up to the first call whose result may differ
+/// between runs; each run forks there (docs/decisions/0161). At a terminal, which is new for each
+/// run, and on systems that cannot watch the program's calls, each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
+    let inject = match target.channel {
+        Channel::Terminal(_) => Inject::Fork,
+        _ => Inject::Defer,
+    };
     let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
     prepared.see_through_script(target);
     if let Some(why) = not_injectable(&prepared) {
         return Err(ExecError::unfit(Way::Inject, &prepared.program, why));
     }
-    ServerExecutor::start(
-        target,
-        prepared,
-        Way::Inject,
-        Role::Program,
-        Some(Inject::Fork),
-    )
+    ServerExecutor::start(target, prepared, Way::Inject, Role::Program, Some(inject))
 }
 
 /// Returns why no library can be preloaded into the program; `None` if one can.

@@ -66,7 +66,7 @@ impl AflServer {
         let (supervisor, mut pipes) = started.map_err(|errno| {
             AflStartError::Error(system(launch, "starting the launcher", errno))
         })?;
-        let pid = await_hello(launch, &mut pipes.reply).map_err(AflStartError::Error)?;
+        let (pid, _) = await_hello(launch, &mut pipes.reply).map_err(AflStartError::Error)?;
         let scratch = hidden_scratch(launch, &supervisor).map_err(AflStartError::Error)?;
         let handshake_pipes = HandshakePipes {
             control: &mut pipes.request,

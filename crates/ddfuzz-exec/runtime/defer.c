@@ -1,0 +1,704 @@
+/* How it works: Syscall User Dispatch (Linux 5.11) turns each system call of the program into a
+ * SIGSYS. The handler performs those of the table below, whose result depends on nothing but the
+ * start of the program and whose effects a fork copies. Any other call is the fork point: the
+ * handler undoes what it has set up and serves, and in each child it returns to the system call
+ * instruction, which then runs as if nothing had happened. Reading the time needs no system call:
+ * while calls are watched, the kernel's time page (vvar) and the time stamp counter are closed, and
+ * the SIGSEGV of a reader is the fork point, too. So is any other fault, which then kills each run,
+ * and the end of half a second of CPU time, for programs that compute first or hang.
+ *
+ * Invariants:
+ *   - the program's heap and stack are as without a handler: no allocation, an own signal stack
+ *   - a child sees none of it: dispatch (reset by fork), handlers, signal stack, timer and the time
+ *     page are restored before the first fork
+ *   - a child keeps the thread id that the C library has noted for this process: locks that the
+ *     library holds at the fork point are given back by it
+ *   - files that are open at the fork point share their offset with all children: each child sets
+ *     it back
+ *   - what is in no line of the table is the fork point */
+#define _GNU_SOURCE
+#include "defer.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+#ifndef PR_GET_TID_ADDRESS
+#define PR_GET_TID_ADDRESS 40
+#endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+/* CPU time until the fork point, at most. */
+#define HALF_A_SECOND 500000
+
+enum { DISPATCH_OFF = 0, DISPATCH_ON = 1, ALLOW = 0, BLOCK = 1 };
+
+struct call {
+    long number, arguments[6];
+    uintptr_t from; /* address of the instruction after the system call */
+    ucontext_t *context;
+};
+
+/* System calls of this file: not dispatched while they are watched, and errno stays as it is. */
+long defer_call(long number, long a, long b, long c, long d, long e, long f);
+void defer_return(void);
+extern const char defer_text[], defer_text_end[];
+__asm__(".text\n"
+        ".hidden defer_text, defer_text_end, defer_call, defer_return\n"
+        ".global defer_text, defer_text_end, defer_call, defer_return\n"
+        "defer_text:\n"
+        "defer_call:\n"
+        "    mov %rdi, %rax\n"
+        "    mov %rsi, %rdi\n"
+        "    mov %rdx, %rsi\n"
+        "    mov %rcx, %rdx\n"
+        "    mov %r8, %r10\n"
+        "    mov %r9, %r8\n"
+        "    mov 8(%rsp), %r9\n"
+        "    syscall\n"
+        "    ret\n"
+        "defer_return:\n"
+        "    mov $15, %eax\n" /* rt_sigreturn */
+        "    syscall\n"
+        "    hlt\n"
+        "defer_text_end:\n");
+
+static long perform(const struct call *call)
+{
+    const long *a = call->arguments;
+    return defer_call(call->number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static volatile char selector;
+static void (*serve_there)(int point);
+
+/* The signal stack of the handlers. */
+static char signal_stack[64 << 10];
+
+struct kernel_action {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    unsigned long mask;
+};
+static stack_t stack_before;
+
+/* The signals of this file, and the program's actions for them. */
+static const int watched[] = {SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGVTALRM};
+enum { WATCHED = sizeof watched / sizeof *watched };
+static struct kernel_action before[WATCHED];
+
+static unsigned long watched_mask(void)
+{
+    unsigned long mask = 0;
+    for (int i = 0; i < WATCHED; i++)
+        mask |= 1ul << (watched[i] - 1);
+    return mask;
+}
+
+/* Mappings of the kernel's time page. */
+enum { MOST_RANGES = 4, MOST_INPUTS_NAMED = 4, MOST_FILES = 32 };
+static struct range {
+    uintptr_t begin, end;
+} time_pages[MOST_RANGES];
+static int time_page_count;
+
+/* Files and file systems of which nothing is the same in each run: the input, the working
+ * directory, procfs, sysfs. (/proc/self/maps is.) */
+static struct identity {
+    dev_t device;
+    ino_t inode;
+} changing[MOST_INPUTS_NAMED + 1];
+static int changing_count;
+static dev_t changing_devices[2];
+
+/* Files that the program has opened since `main`. */
+static struct opened {
+    int fd;
+    off_t offset; /* at the fork point */
+} opened[MOST_FILES];
+static int opened_count;
+
+/* Functions of the C library: its malloc, and the one by which that asks for randomness. */
+static uintptr_t libc_malloc, libc_getrandom;
+
+static struct opened *find_opened(long fd)
+{
+    for (int i = 0; i < opened_count; i++)
+        if (opened[i].fd == fd)
+            return &opened[i];
+    return NULL;
+}
+
+/* Whether a file is the same at the start of each run, by its facts. */
+static int is_constant(const struct stat *facts)
+{
+    if (!S_ISREG(facts->st_mode) && !S_ISDIR(facts->st_mode) && !S_ISLNK(facts->st_mode))
+        return 0;
+    for (int i = 0; i < changing_count; i++)
+        if (facts->st_dev == changing[i].device && facts->st_ino == changing[i].inode)
+            return 0;
+    return facts->st_dev != changing_devices[0] && facts->st_dev != changing_devices[1];
+}
+
+/* Whether what a path names is the same at the start of each run; what is missing is. */
+static int is_constant_path(long directory, long path, int flags)
+{
+    struct stat facts;
+    long refused = defer_call(SYS_newfstatat, directory, path, (long)&facts, flags, 0, 0);
+    return refused == -ENOENT || refused == -ENOTDIR || (refused == 0 && is_constant(&facts));
+}
+
+/* The calls of the table: each returns 0 if the call is the fork point; else it has performed the
+ * call and set its result. */
+typedef int rule(const struct call *call, long *result);
+
+static int pass(const struct call *call, long *result)
+{
+    *result = perform(call);
+    return 1;
+}
+
+static int pass_if(int allowed, const struct call *call, long *result)
+{
+    return allowed && pass(call, result);
+}
+
+static int of_opened(const struct call *call, long *result)
+{
+    return pass_if(find_opened(call->arguments[0]) != NULL, call, result);
+}
+
+static int of_own_memory(const struct call *call, long *result)
+{
+    long flags = call->arguments[3];
+    int of_file = !(flags & MAP_ANONYMOUS);
+    /* Files are opened to read only, so that nobody writes by a shared mapping. */
+    int own = of_file ? find_opened(call->arguments[4]) != NULL : (flags & MAP_TYPE) == MAP_PRIVATE;
+    return pass_if(own, call, result);
+}
+
+static int of_advice(const struct call *call, long *result)
+{
+    long advice = call->arguments[2];
+    int inherited = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_HUGEPAGE
+                    || advice == MADV_NOHUGEPAGE || advice == MADV_WILLNEED;
+    return pass_if(inherited, call, result);
+}
+
+/* Whether the file is there and the same for each run, or missing. */
+static int is_readable_ahead(long directory, long path)
+{
+    struct stat facts;
+    long refused = defer_call(SYS_newfstatat, directory, path, (long)&facts, 0, 0, 0);
+    if (refused)
+        return refused == -ENOENT || refused == -ENOTDIR;
+    if (strcmp((const char *)path, "/proc/self/maps") == 0)
+        return 1; /* a child has the same mappings */
+    /* What a run may write, a run may have changed. */
+    return is_constant(&facts)
+           && defer_call(SYS_faccessat2, directory, path, W_OK, AT_EACCESS, 0, 0) < 0;
+}
+
+/* Opens a file to read, if no run can change it. */
+static int open_at(long directory, long path, long flags, long *result)
+{
+    if (flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH) || (flags & O_TMPFILE) == O_TMPFILE
+        || opened_count == MOST_FILES || !is_readable_ahead(directory, path))
+        return 0;
+    *result = defer_call(SYS_openat, directory, path, flags, 0, 0, 0);
+    if (*result >= 0)
+        opened[opened_count++].fd = (int)*result;
+    return 1;
+}
+
+static int of_open(const struct call *call, long *result)
+{
+    return open_at(AT_FDCWD, call->arguments[0], call->arguments[1], result);
+}
+
+static int of_openat(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    return open_at(a[0], a[1], a[2], result);
+}
+
+static int of_close(const struct call *call, long *result)
+{
+    struct opened *found = find_opened(call->arguments[0]);
+    if (!found)
+        return 0;
+    *found = opened[--opened_count];
+    return pass(call, result);
+}
+
+static int of_path(const struct call *call, long *result)
+{
+    return pass_if(is_constant_path(AT_FDCWD, call->arguments[0], 0), call, result);
+}
+
+static int of_link(const struct call *call, long *result)
+{
+    int constant = is_constant_path(AT_FDCWD, call->arguments[0], AT_SYMLINK_NOFOLLOW);
+    return pass_if(constant, call, result);
+}
+
+static int of_link_at(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    return pass_if(is_constant_path(a[0], a[1], AT_SYMLINK_NOFOLLOW), call, result);
+}
+
+static int of_path_at(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    return pass_if(is_constant_path(a[0], a[1], 0), call, result);
+}
+
+/* An output whose facts are the same in each run: no file, which has a size. */
+static int is_plain_output(long fd)
+{
+    struct stat facts;
+    return (fd == STDOUT_FILENO || fd == STDERR_FILENO)
+           && defer_call(SYS_fstat, fd, (long)&facts, 0, 0, 0, 0) == 0 && !S_ISREG(facts.st_mode);
+}
+
+static int of_facts(const struct call *call, long *result)
+{
+    long fd = call->arguments[0];
+    return pass_if(find_opened(fd) || is_plain_output(fd), call, result);
+}
+
+static int of_facts_at(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    if (a[3] & AT_EMPTY_PATH)
+        return of_facts(call, result);
+    return pass_if(is_constant_path(a[0], a[1], (int)(a[3] & AT_SYMLINK_NOFOLLOW)), call, result);
+}
+
+static int of_statx(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    if (a[2] & AT_EMPTY_PATH)
+        return of_facts(call, result);
+    return pass_if(is_constant_path(a[0], a[1], (int)(a[2] & AT_SYMLINK_NOFOLLOW)), call, result);
+}
+
+/* Whether an output is a terminal, and how wide. */
+static int of_ioctl(const struct call *call, long *result)
+{
+    long request = call->arguments[1];
+    int asks = request == TCGETS || request == TIOCGWINSZ;
+    return pass_if(asks && is_plain_output(call->arguments[0]), call, result);
+}
+
+static int of_fcntl(const struct call *call, long *result)
+{
+    long fd = call->arguments[0], command = call->arguments[1];
+    int asks = command == F_GETFD || command == F_GETFL;
+    if (find_opened(fd))
+        return pass_if(asks || command == F_SETFD, call, result);
+    return pass_if(fd <= STDERR_FILENO && command == F_GETFD, call, result);
+}
+
+/* The program's own action for a signal of this file takes effect at the fork point. */
+static int of_action(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    for (int i = 0; i < WATCHED; i++) {
+        if (a[0] != watched[i])
+            continue;
+        struct kernel_action last = before[i];
+        if (a[1])
+            memcpy(&before[i], (const void *)a[1], sizeof last);
+        if (a[2])
+            memcpy((void *)a[2], &last, sizeof last);
+        *result = 0;
+        return 1;
+    }
+    return pass(call, result);
+}
+
+/* The mask is that of the interrupted program, which the return from the handler restores. */
+static int of_mask(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    unsigned long mask, set = 0;
+    if (a[3] != sizeof mask)
+        return 0;
+    memcpy(&mask, &call->context->uc_sigmask, sizeof mask);
+    if (a[1])
+        memcpy(&set, (const void *)a[1], sizeof set);
+    if (a[1] && a[0] != SIG_UNBLOCK && (set & watched_mask()))
+        return 0;
+    if (a[2])
+        memcpy((void *)a[2], &mask, sizeof mask);
+    *result = 0;
+    if (!a[1])
+        return 1;
+    switch (a[0]) {
+    case SIG_BLOCK: mask |= set; break;
+    case SIG_UNBLOCK: mask &= ~set; break;
+    case SIG_SETMASK: mask = set; break;
+    default: *result = -EINVAL; return 1;
+    }
+    memcpy(&call->context->uc_sigmask, &mask, sizeof mask);
+    return 1;
+}
+
+/* The program's signal stack takes effect at the fork point. */
+static int of_stack(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    stack_t last = stack_before;
+    if (a[0]) {
+        const stack_t *asked = (const stack_t *)a[0];
+        if (asked->ss_flags != SS_DISABLE && (asked->ss_flags || asked->ss_size < (size_t)MINSIGSTKSZ))
+            return 0;
+        stack_before = *asked;
+    }
+    if (a[1])
+        *(stack_t *)a[1] = last;
+    *result = 0;
+    return 1;
+}
+
+static int of_limits(const struct call *call, long *result)
+{
+    return pass_if(call->arguments[0] == 0 && call->arguments[2] == 0, call, result);
+}
+
+static int of_prctl(const struct call *call, long *result)
+{
+    long option = call->arguments[0];
+    return pass_if(option == PR_SET_NAME || option == PR_GET_NAME, call, result);
+}
+
+static int of_futex(const struct call *call, long *result)
+{
+    long operation = call->arguments[1] & FUTEX_CMD_MASK;
+    return pass_if(operation == FUTEX_WAKE, call, result);
+}
+
+static int is_within(uintptr_t address, uintptr_t begin, uintptr_t length)
+{
+    return begin && address - begin < length;
+}
+
+/* The random number by which malloc of the C library recognizes its own marks: no program sees it.
+ * malloc and what it calls are one object file; it may ask by getrandom, which has no frame. */
+static int of_random(const struct call *call, long *result)
+{
+    const uintptr_t *stack = (const uintptr_t *)call->context->uc_mcontext.gregs[REG_RSP];
+    uintptr_t from = is_within(call->from, libc_getrandom, 64) ? *stack : call->from;
+    int by_malloc = is_within(from, libc_malloc - (16 << 10), 32 << 10);
+    return pass_if(by_malloc && call->arguments[2] == GRND_NONBLOCK, call, result);
+}
+
+static const struct {
+    long number;
+    rule *rule;
+} table[] = {
+    /* Memory of this process, which a fork copies. */
+    {SYS_brk, pass},
+    {SYS_mmap, of_own_memory},
+    {SYS_munmap, pass},
+    {SYS_mprotect, pass},
+    {SYS_mremap, pass},
+    {SYS_madvise, of_advice},
+    /* Files that no run can change: locales, tables, configuration, scripts. */
+    {SYS_open, of_open},
+    {SYS_openat, of_openat},
+    {SYS_read, of_opened},
+    {SYS_pread64, of_opened},
+    {SYS_lseek, of_opened},
+    {SYS_close, of_close},
+    {SYS_stat, of_path},
+    {SYS_lstat, of_link},
+    {SYS_fstat, of_facts},
+    {SYS_newfstatat, of_facts_at},
+    {SYS_statx, of_statx},
+    {SYS_access, of_path},
+    {SYS_faccessat, of_path_at},
+    {SYS_faccessat2, of_path_at},
+    {SYS_readlink, of_link},
+    {SYS_readlinkat, of_link_at},
+    {SYS_fcntl, of_fcntl},
+    {SYS_ioctl, of_ioctl},
+    /* Attributes of this process that a fork copies. */
+    {SYS_rt_sigaction, of_action},
+    {SYS_rt_sigprocmask, of_mask},
+    {SYS_sigaltstack, of_stack},
+    {SYS_umask, pass},
+    {SYS_prctl, of_prctl},
+    /* Answers that are the same for each process of this user on this machine. */
+    {SYS_getuid, pass},
+    {SYS_geteuid, pass},
+    {SYS_getgid, pass},
+    {SYS_getegid, pass},
+    {SYS_getresuid, pass},
+    {SYS_getresgid, pass},
+    {SYS_getgroups, pass},
+    {SYS_getcwd, pass},
+    {SYS_uname, pass},
+    {SYS_sched_getaffinity, pass},
+    {SYS_prlimit64, of_limits},
+    {SYS_getrlimit, pass},
+    /* Wakes nobody: there is one thread. */
+    {SYS_futex, of_futex},
+    {SYS_getrandom, of_random},
+};
+
+static int handle(const struct call *call, long *result)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].number == call->number)
+            return table[i].rule(call, result);
+    return 0;
+}
+
+static void protect_time(int protection)
+{
+    for (int i = 0; i < time_page_count; i++) {
+        struct range *page = &time_pages[i];
+        defer_call(SYS_mprotect, (long)page->begin, (long)(page->end - page->begin), protection, 0,
+                   0, 0);
+    }
+    int counter = protection == PROT_NONE ? PR_TSC_SIGSEGV : PR_TSC_ENABLE;
+    defer_call(SYS_prctl, PR_SET_TSC, counter, 0, 0, 0, 0);
+}
+
+static void set_action(int number, const struct kernel_action *action, struct kernel_action *last)
+{
+    defer_call(SYS_rt_sigaction, number, (long)action, (long)last, sizeof action->mask, 0, 0);
+}
+
+/* Starts the timer of this process's CPU time; 0 stops it. */
+static void set_timer(long microseconds)
+{
+    struct itimerval once = {.it_value = {0, microseconds}};
+    defer_call(SYS_setitimer, ITIMER_VIRTUAL, (long)&once, 0, 0, 0, 0);
+}
+
+static void stop_watching(void)
+{
+    defer_call(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0);
+    protect_time(PROT_READ);
+    set_timer(0);
+    for (int i = 0; i < WATCHED; i++)
+        set_action(watched[i], &before[i], NULL);
+}
+
+/* Serves at the fork point; returns in each child, which continues from `context`. */
+static void fork_here(ucontext_t *context, int point)
+{
+    int error = errno;
+    stop_watching();
+    context->uc_stack = stack_before;
+    for (int i = 0; i < opened_count; i++)
+        opened[i].offset = lseek(opened[i].fd, 0, SEEK_CUR);
+    serve_there(point);
+    for (int i = 0; i < opened_count; i++)
+        if (opened[i].offset >= 0)
+            lseek(opened[i].fd, opened[i].offset, SEEK_SET);
+    errno = error;
+}
+
+static void on_call(int signal, siginfo_t *info, void *data)
+{
+    (void)signal;
+    ucontext_t *context = data;
+    greg_t *registers = context->uc_mcontext.gregs;
+    struct call call = {
+        info->si_syscall,
+        {registers[REG_RDI], registers[REG_RSI], registers[REG_RDX], registers[REG_R10],
+         registers[REG_R8], registers[REG_R9]},
+        (uintptr_t)registers[REG_RIP],
+        context,
+    };
+    long result;
+    selector = ALLOW;
+    if (handle(&call, &result)) {
+        registers[REG_RAX] = result;
+        selector = BLOCK;
+        return;
+    }
+    fork_here(context, (int)call.number);
+    registers[REG_RIP] -= 2; /* `syscall` has two bytes */
+    registers[REG_RAX] = call.number;
+}
+
+/* Whether the instruction at `code` reads the time stamp counter: rdtsc or rdtscp. */
+static int reads_counter(const unsigned char *code)
+{
+    return code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9));
+}
+
+static int reads_time(const siginfo_t *info, const ucontext_t *context)
+{
+    uintptr_t at = (uintptr_t)info->si_addr;
+    if (info->si_signo != SIGSEGV)
+        return 0;
+    if (info->si_code == SI_KERNEL)
+        return reads_counter((const unsigned char *)context->uc_mcontext.gregs[REG_RIP]);
+    for (int i = 0; i < time_page_count; i++)
+        if (is_within(at, time_pages[i].begin, time_pages[i].end - time_pages[i].begin))
+            return 1;
+    return 0;
+}
+
+/* A child returns to the instruction that was interrupted. */
+static void on_other(int signal, siginfo_t *info, void *context)
+{
+    int point = signal == SIGVTALRM ? FORK_AT_TIMER : FORK_AT_FAULT;
+    selector = ALLOW;
+    fork_here(context, reads_time(info, context) ? FORK_AT_CLOCK : point);
+}
+
+/* Adds the mapping of a line of /proc/self/maps, if it is the kernel's time page. */
+static void note_mapping(const char *line)
+{
+    char *end;
+    if (!strstr(line, "[vvar") || time_page_count == MOST_RANGES)
+        return;
+    struct range *page = &time_pages[time_page_count++];
+    page->begin = strtoul(line, &end, 16);
+    page->end = strtoul(end + 1, NULL, 16);
+}
+
+static int find_time_pages(void)
+{
+    char line[512], chunk[1024];
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    while (fd >= 0 && (got = read(fd, chunk, sizeof chunk)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            if (length < sizeof line - 1)
+                line[length++] = chunk[i];
+            if (chunk[i] != '\n')
+                continue;
+            line[length] = 0;
+            length = 0;
+            note_mapping(line);
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return time_page_count > 0;
+}
+
+static void add_changing(dev_t device, ino_t inode)
+{
+    if (changing_count < MOST_INPUTS_NAMED + 1)
+        changing[changing_count++] = (struct identity){device, inode};
+}
+
+/* Reads which files are input, and what else changes; returns 0 if that cannot be found out. */
+static int find_changing(const char *inputs)
+{
+    struct stat facts;
+    for (char *at = (char *)inputs; *at;) {
+        unsigned long long device = strtoull(at, &at, 10);
+        if (*at++ != ':')
+            return 0;
+        add_changing((dev_t)device, (ino_t)strtoull(at, &at, 10));
+        at += *at == ',';
+    }
+    if (stat("/proc", &facts) < 0)
+        return 0;
+    changing_devices[0] = facts.st_dev;
+    changing_devices[1] = stat("/sys", &facts) == 0 ? facts.st_dev : changing_devices[0];
+    if (stat(".", &facts) == 0)
+        add_changing(facts.st_dev, facts.st_ino);
+    return 1;
+}
+
+/* Whether the program has blocked a signal of this file before `main`. */
+static int blocks_watched(void)
+{
+    unsigned long mask = 0;
+    defer_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof mask, 0, 0);
+    return (mask & watched_mask()) != 0;
+}
+
+static int start_watching(void)
+{
+    const unsigned long flags = SA_SIGINFO | SA_ONSTACK | 0x04000000 /* SA_RESTORER */;
+    struct kernel_action action = {on_other, flags, defer_return, watched_mask()};
+    /* Set aside while a handler runs, so that the return from it can set another one. */
+    const int disarmed = (int)(1u << 31); /* SS_AUTODISARM */
+    stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack, .ss_flags = disarmed};
+    long begin = (long)defer_text, length = defer_text_end - defer_text;
+    if (blocks_watched() || sigaltstack(&stack, &stack_before) < 0)
+        return 0;
+    for (int i = 0; i < WATCHED; i++) {
+        action.handler = watched[i] == SIGSYS ? on_call : on_other;
+        set_action(watched[i], &action, &before[i]);
+    }
+    protect_time(PROT_NONE);
+    set_timer(HALF_A_SECOND);
+    if (prctl(PR_SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, begin, length, &selector) == 0) {
+        selector = BLOCK;
+        return 1;
+    }
+    stop_watching();
+    sigaltstack(&stack_before, NULL);
+    return 0;
+}
+
+static int *tid_address;
+
+int defer_fork(const char *inputs, void (*serve)(int point))
+{
+    libc_malloc = (uintptr_t)dlsym(RTLD_DEFAULT, "__libc_malloc");
+    libc_getrandom = (uintptr_t)dlsym(RTLD_DEFAULT, "getrandom");
+    serve_there = serve;
+    return prctl(PR_GET_TID_ADDRESS, &tid_address) == 0 && find_changing(inputs)
+           && find_time_pages() && start_watching();
+}
+
+pid_t defer_new_child(void)
+{
+    const long flags = SIGCHLD | 0x00200000 /* CLONE_CHILD_CLEARTID */;
+    long robust, length;
+    defer_call(SYS_get_robust_list, 0, (long)&robust, (long)&length, 0, 0, 0);
+    long child = defer_call(SYS_clone, flags, 0, 0, (long)tid_address, 0, 0);
+    if (child == 0)
+        defer_call(SYS_set_robust_list, robust, length, 0, 0, 0, 0);
+    return (pid_t)child;
+}
+
+#else
+int defer_fork(const char *inputs, void (*serve)(int point))
+{
+    (void)inputs, (void)serve;
+    return 0;
+}
+
+pid_t defer_new_child(void)
+{
+    return -1;
+}
+#endif
