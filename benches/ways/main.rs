@@ -5,6 +5,9 @@
 //! line, and what is promised beside what was measured. CPU time is that of all processes of a
 //! subject, from its start to its end, less what starting and ending cost.
 //!
+//! `cargo bench --bench ways -- filters`: some twenty filters of the system, forked at `main` and at
+//! the first call whose result may differ between runs.
+//!
 //! By default also `afl_plain.c` and `afl_persistent.c`, where `afl-clang-fast` and `afl-fuzz` are
 //! installed: the way `forkserver` beside `afl-fuzz` itself.
 //!
@@ -13,6 +16,7 @@
 #[path = "../cost/mod.rs"]
 mod cost;
 mod difference;
+mod filters;
 mod programs;
 mod sheet;
 mod sheets;
@@ -39,8 +43,9 @@ fn main() {
     let plan = Plan { runs, rounds };
     let programs = Programs::new();
     println!("{runs} runs a round, medians of {rounds} rounds");
-    let sheets = match program {
-        Some(path) => vec![sheets::other(&programs, Path::new(&path))],
+    let sheets = match &program {
+        Some(word) if word == "filters" => return filters::compare(&programs, &plan),
+        Some(path) => vec![sheets::other(&programs, Path::new(path))],
         None => vec![
             sheets::tiny(&programs),
             sheets::ul(&programs),
@@ -48,8 +53,12 @@ fn main() {
             sheets::afl_persistent(&programs),
         ],
     };
+    let is_all = program.is_none();
     for mut sheet in sheets {
         sheet.measure(&plan);
         sheet.print();
+    }
+    if is_all {
+        filters::compare(&programs, &plan);
     }
 }

@@ -45,6 +45,15 @@ impl Programs {
         self.compile("spawn-floor", &["-O2"], &[floor("spawn.c")])
     }
 
+    /// The library that lets runs be forked at `main`.
+    pub fn at_main(&self) -> PathBuf {
+        self.compile(
+            "at_main.so",
+            &["-O2", "-shared", "-fPIC"],
+            &[floor("at_main.c")],
+        )
+    }
+
     /// The fork floor of the tiny program.
     pub fn tiny_fork_floor(&self) -> PathBuf {
         self.fork_floor("tiny", &["-O2"], &[floor("tiny.c")])

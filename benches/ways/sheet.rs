@@ -77,6 +77,21 @@ impl Sheet {
         }
     }
 
+    /// CPU time of a run of the subject `name`, in microseconds.
+    pub fn cpu_micros(&self, name: &str) -> f64 {
+        micros(self.costs(name), |cost| cost.cpu)
+    }
+
+    /// How many runs of `name` cost what one of `floor` does, in CPU time.
+    pub fn cpu_ratio(&self, name: &str, floor: &str) -> f64 {
+        ratio(self.costs(name), self.costs(floor), |cost| cost.cpu)
+    }
+
+    fn costs(&self, name: &str) -> &[Cost] {
+        let found = self.subjects.iter().find(|(who, _)| who.name() == name);
+        found.map_or(&[], |(_, costs)| costs)
+    }
+
     /// Prints both tables, in Markdown.
     pub fn print(&self) {
         let longer = match self.longer {

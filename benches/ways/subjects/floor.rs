@@ -30,6 +30,13 @@ pub fn spawn(programs: &Programs, program: &Path) -> Floor {
     }
 }
 
+/// `posix_spawn` and `waitpid` of `program` with arguments.
+pub fn spawn_with(programs: &Programs, program: &Path, args: &[&str]) -> Floor {
+    let mut floor = spawn(programs, program);
+    floor.args.extend(args.iter().map(Into::into));
+    floor
+}
+
 /// A fork of a program that has the target linked in, and `waitpid`.
 pub fn fork(program: PathBuf) -> Floor {
     Floor {

@@ -28,7 +28,7 @@ impl ByWay {
         freshness: Freshness,
     ) -> Result<ByWay, ExecError> {
         let mut target = target.clone();
-        target.env = environment().into();
+        target.env.extend(environment());
         target.env_only = true;
         start(&target, Some(way), freshness)?;
         Ok(ByWay {
