@@ -170,8 +170,9 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the smallest entry of a minor key that no result shows; `None` if the results show
-    /// more than `most` minor keys.
+    /// Returns the input to minimize next for a further minor key: the smallest input with a minor
+    /// key that none of the group's minimized reproducers has. `None` if there is no such input, or
+    /// if the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {

@@ -22,8 +22,8 @@ pub struct Call {
     target: Target,
     part: Part,
     at: usize,
-    /// Distinct characters of the one argument that is minimized, by their codes; empty for other
-    /// parts.
+    /// If the characters of one argument are minimized: the distinct characters of that argument; a
+    /// unit's byte is an index into this list. Empty if whole arguments or variables are deleted.
     alphabet: Vec<Vec<u8>>,
     text: Vec<u8>,
 }

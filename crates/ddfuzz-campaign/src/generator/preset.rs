@@ -36,8 +36,9 @@ pub enum Variant {
     First,
     /// As [`Variant::First`], with any seed.
     Second,
-    /// The greatest length, except for 1000 lines of [`DataSet::Medium`] and 10 of
-    /// [`DataSet::Small`]; lines of less than 100 characters; any seed.
+    /// Each input has the maximum length of its size, in bytes or in lines, except that inputs of
+    /// lines have 1000 lines in [`DataSet::Medium`] and 10 in [`DataSet::Small`]. Lines of fewer than
+    /// 100 characters, with any seed.
     Third,
 }
 

@@ -290,9 +290,9 @@ impl<M> Batches<M> {
         self.power = power;
     }
 
-    /// Makes up to `count` mutants of `input`, and returns how many; fewer if the mutator has nothing
-    /// to try. If `avoiding` is an id of the corpus, discards mutants of that entry that are likely
-    /// to hang.
+    /// Makes up to `count` mutants of `input`, and returns how many were kept; fewer if the mutator
+    /// has nothing to try. If `avoiding` is given, it is the corpus id of `input`, and mutants are
+    /// discarded that change the bytes where earlier mutants of this entry hung.
     fn mutate(
         &mut self,
         state: &mut State,

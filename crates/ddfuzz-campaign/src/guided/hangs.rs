@@ -108,7 +108,9 @@ pub(super) struct KnownHangs {
     pending: HashMap<u64, BytesInput>,
     /// Number of the worker's last submission of a hang to the main process.
     number: u64,
-    /// When a hang without a signature was last submitted.
+    /// When this worker last sent the main process a hang that cannot be told from other hangs,
+    /// because its coverage counters formed no repeating signature; such hangs are sent every two
+    /// seconds at most.
     last_indistinct: Option<Instant>,
     began: Instant,
     /// Time that stopped runs have taken.

@@ -272,7 +272,8 @@ impl Round {
 /// A target whose output is captured and whose reads are traced.
 pub(super) struct BehaviourRunner {
     target: Traceable,
-    /// The tracer of reads; `None` if the target receives inputs in memory.
+    /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
+    /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
     /// Time limit of runs without a tracer.
     time: TimeLimit,

@@ -357,7 +357,8 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     Some(common)
 }
 
-/// Number of bytes of a function in which the declaration of a variable is searched.
+/// Maximum number of bytes of a function's machine code whose lines are compared with the line that
+/// declares a variable; the rest of a longer function is not looked at.
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
 /// Returns the function that declares a variable in `line`, among the function at `start` and those
