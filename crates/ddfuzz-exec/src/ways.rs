@@ -233,7 +233,7 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 
 /// Starts the target by the method `inject`: with a fork server inside an unmodified, dynamically
 /// linked program. The program is loaded once and runs up to the first call whose result may differ
-/// between runs; each run forks there (docs/decisions/0161). At a terminal, which is new for each
+/// between runs; each run forks there (docs/decisions/0162). At a terminal, which is new for each
 /// run, and on systems that cannot watch the program's calls, each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     let inject = match target.channel {
