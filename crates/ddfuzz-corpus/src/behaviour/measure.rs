@@ -5,20 +5,19 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Behaviour, Observed, Output, Stacks, behaviour};
-use crate::lock;
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::{Appender, FileError, regular};
+use ddfuzz_model::pool::{TaskPool, Worker, lock};
 use ddfuzz_store::StoreError;
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
@@ -191,28 +190,20 @@ impl Batch {
         runners: &mut [BehaviourRunner],
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
-        let next = AtomicUsize::new(0);
-        let work = |runner: &mut BehaviourRunner| {
-            while !stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(subject) = self.subjects.get(at) else {
-                    break;
-                };
-                self.run(at, subject, round, runner, stop)
-                    .inspect_err(|_| next.store(self.subjects.len(), Ordering::Relaxed))?;
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        let pool = TaskPool::new(runners.len(), &goes_on);
+        let runners = Mutex::new(runners.iter_mut());
+        let work = |worker: &Worker<'_, _, (), ExecError>| {
+            let Some(runner) = lock(&runners).next() else {
+                return Ok(());
+            };
+            while let Some((at, subject)) = worker.next_task() {
+                self.run(at, subject, round, runner, stop)?;
             }
             Ok(())
         };
-        let work = &work;
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = runners
-                .iter_mut()
-                .map(|runner| scope.spawn(move || work(runner)))
-                .collect();
-            for worker in workers {
-                worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            }
-            Ok(())
+        pool.run(self.subjects.iter().enumerate(), work, |failed| {
+            failed.unwrap_or(Ok(()))
         })
     }
 
