@@ -82,9 +82,7 @@ impl Recheck<'_> {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(None);
                 }
-                let bytes = std::fs::read(&file)
-                    .map_err(FileError::at("read", &file))
-                    .map_err(StoreError::from)?;
+                let bytes = std::fs::read(&file).map_err(FileError::at("read", &file))?;
                 let leaks = entry.crash.class.is_leak();
                 let triager = triagers.triager(&target, way)?;
                 let now = examined(triager, &bytes, leaks)?;

@@ -13,13 +13,13 @@ use super::{
 };
 use crate::Features;
 use ddfuzz_minimize::log::{
-    ContentHash, Log, LogError, LogWriter, Medium, Numbers, StartLine, TargetRecord,
+    ContentHash, Log, LogError, LogWriter, Numbers, StartLine, TargetRecord,
 };
 use ddfuzz_minimize::{
     CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
     Slip, minimize,
 };
-use ddfuzz_model::files::{Appender, FileError, atomic, folder};
+use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// Number of runs of a file after trimming, to find the features that it reaches in every run.
@@ -287,9 +287,6 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
     atomic::write(&path, &text)
 }
 
-/// First bytes of the last line of a minimization's log.
-const END: &[u8] = br#"{"kind":"end""#;
-
 /// Opens or creates the log of a file's trimming at `path`, and continues it after its last line.
 ///
 /// # Errors
@@ -299,41 +296,7 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         true => Log::read(path)?,
         false => Log::parse(&[])?,
     };
-    let file = Appender::open(path).map_err(system_error);
-    let file = file.map_err(LogError::io("opening", path))?;
-    let medium = SyncedAtEnd { file, ended: false };
-    Journal::go_on(log, start, LogWriter::on(Box::new(medium), path))
-}
-
-/// A log file that is synced only at its end: syncs would take longer than the tests, and lost
-/// lines can be computed again.
-struct SyncedAtEnd {
-    file: Appender,
-    ended: bool,
-}
-
-impl Medium for SyncedAtEnd {
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        self.ended = line.starts_with(END);
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        self.file.append(line).map_err(system_error)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        match self.ended {
-            true => self.file.sync().map_err(system_error),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Extracts the system's error from `error`, without the action and the file, which errors of the
-/// log name themselves.
-fn system_error(error: FileError) -> io::Error {
-    match error.io().raw_os_error() {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => io::Error::new(error.io().kind(), error.to_string()),
-    }
+    Journal::go_on(log, start, LogWriter::resume(path)?.synced_at_end())
 }
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.
