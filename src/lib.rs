@@ -9,7 +9,7 @@
 //! | module | crate | what it does | feature |
 //! |---|---|---|---|
 //! | [`delta`] | `ddfuzz-delta` | pure delta debugging as step machines | |
-//! | `files` | `ddfuzz-model` | atomic writes, locks, append-only files | `engine` |
+//! | `files`, `pool` | `ddfuzz-model` | atomic writes, locks, append-only files; worker threads | `engine` |
 //! | `exec` | `ddfuzz-exec` | runs one input and reports how the run ended | `engine` |
 //! | `triage` | `ddfuzz-triage` | from a crashing run to keys | `engine` |
 //! | `minimize` | `ddfuzz-minimize` | oracle, minimization log, replay, verification | `engine` |
@@ -37,7 +37,7 @@ pub use ddfuzz_exec as exec;
 #[cfg(feature = "engine")]
 pub use ddfuzz_minimize as minimize;
 #[cfg(feature = "engine")]
-pub use ddfuzz_model::files;
+pub use ddfuzz_model::{files, pool};
 #[cfg(feature = "engine")]
 pub use ddfuzz_store as store;
 #[cfg(feature = "engine")]

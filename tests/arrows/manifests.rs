@@ -95,10 +95,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("clap_complete", &["ddfuzz"]),
     ("clap_mangen", &["ddfuzz"]),
     ("console", &["ddfuzz"]),
-    (
-        "crossbeam",
-        &["ddfuzz-campaign", "ddfuzz-corpus", "ddfuzz-minimize"],
-    ),
+    ("crossbeam", &["ddfuzz-campaign", "ddfuzz-minimize"]),
     ("flate2", &["ddfuzz-campaign"]),
     ("framehop", &["ddfuzz-triage"]),
     ("iced-x86", &["ddfuzz-exec", "ddfuzz-triage"]),

@@ -3,12 +3,12 @@
 //! [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::{self, is_slip};
-use crate::{Classified, Finding, Progress, Variants, study::StudyState};
+use crate::{Classified, Finding, Progress, Variants, lock, study::StudyState};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
@@ -228,11 +228,6 @@ impl<'a> CampaignState<'a> {
         let new = majors.filter(|major| !known.contains(&major.short()) && !muted(*major));
         Ok(new.count() as u64)
     }
-}
-
-/// Locks a mutex, also one that a panicking thread has left locked.
-pub(crate) fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The checkpoint of a campaign (`state.json`): everything that no other file holds.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::{CampaignError, CrashSink, Report, campaign_state::lock};
+use crate::{CampaignError, CrashSink, Report, lock};
 use ddfuzz_exec::{CrashSnapshots, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};

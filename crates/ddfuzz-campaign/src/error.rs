@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::MinimizeError;
+use ddfuzz_model::files::FileError;
 use ddfuzz_store::StoreError;
 
 /// Why a campaign ended early. What was committed before is saved.
@@ -77,6 +78,12 @@ pub enum CampaignError {
     /// A minimization failed, for a reason other than its target.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
+}
+
+impl From<FileError> for CampaignError {
+    fn from(error: FileError) -> CampaignError {
+        StoreError::from(error).into()
+    }
 }
 
 impl From<CampaignError> for libafl::Error {

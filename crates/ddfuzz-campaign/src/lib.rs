@@ -10,8 +10,7 @@
 //! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one of
 //! `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
-//! Only this crate uses `crossbeam` (channels between workers and the thread that commits), and only
-//! `mutation.rs`, `guided/` and `stage/` use LibAFL.
+//! Only `mutation.rs`, `guided/` and `stage/` use LibAFL.
 
 mod campaign_state;
 mod classic;
@@ -42,9 +41,10 @@ pub mod watch;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+pub(crate) use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
 
-pub(crate) use campaign_state::{CampaignState, Stored, group_of, lock};
+pub(crate) use campaign_state::{CampaignState, Stored, group_of};
 pub use classic::{Plan, RunInput, greatest_length};
 pub(crate) use classifier::{Classified, Finding, RunClassifier};
 pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};

@@ -10,8 +10,7 @@ use crossbeam::channel::{Receiver, Sender};
 
 use crate::{
     BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
-    StoreWriter, Variants,
-    campaign_state::lock,
+    StoreWriter, Variants, lock,
     schedule::{SlippedInputs, pending},
 };
 use ddfuzz_minimize::{MinimizeError, Options};

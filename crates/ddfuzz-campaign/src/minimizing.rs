@@ -5,9 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{
-    CampaignError, StoreWriter, campaign_state::lock, fails_on_anything, schedule::is_variant,
-};
+use crate::{CampaignError, StoreWriter, fails_on_anything, lock, schedule::is_variant};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
     Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,

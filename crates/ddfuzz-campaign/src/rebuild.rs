@@ -145,8 +145,7 @@ impl ProgramWatch {
 fn build_of(path: &Path) -> Result<String, CampaignError> {
     let mut hasher = blake3::Hasher::new();
     let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
-    read.map_err(FileError::at("read", path))
-        .map_err(StoreError::from)?;
+    read.map_err(FileError::at("read", path))?;
     Ok(hasher.finalize().to_hex().to_string())
 }
 

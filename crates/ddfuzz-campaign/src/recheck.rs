@@ -1,14 +1,12 @@
 //! Checks whether groups still fail: runs their inputs again and compares the crashes with the recorded
 //! ones (`check`, and campaigns with a rebuilt program).
 
-use std::panic::resume_unwind;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
 use ddfuzz_exec::{Ended, ExecError, Target, Way};
 use ddfuzz_model::files::FileError;
+use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
@@ -42,37 +40,26 @@ impl Recheck<'_> {
     pub fn run(
         &self,
         jobs: usize,
-        progress: &(dyn Fn(u64) + Sync),
+        progress: &dyn Fn(u64),
     ) -> Result<Vec<Option<CheckedGroup>>, CampaignError> {
-        let next = AtomicUsize::new(0);
-        let answers = Mutex::new(vec![None; self.groups.len()]);
-        let work = || {
+        let mut answers = vec![None; self.groups.len()];
+        let work = |worker: &Worker<'_, _, _, CampaignError>| {
             let mut triagers = LastTriager::default();
-            while !self.stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(group) = self.groups.get(at) else {
-                    break;
-                };
-                let checked = self.check(&mut triagers, group).inspect_err(|_| {
-                    next.store(self.groups.len(), Ordering::Relaxed); // ends the other workers, too
-                })?;
-                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-                answers[at] = checked;
-                let done = answers.iter().flatten().count() as u64;
-                drop(answers);
-                progress(done);
+            while let Some((at, group)) = worker.next_task() {
+                worker.report((at, self.check(&mut triagers, group)?));
             }
-            Ok::<_, CampaignError>(())
+            Ok(())
         };
-        std::thread::scope(|scope| {
-            let jobs = jobs.min(self.groups.len());
-            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-            for worker in workers {
-                worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        let goes_on = || !self.stop.load(Ordering::Relaxed);
+        let pool = TaskPool::new(jobs.min(self.groups.len()), &goes_on);
+        pool.run(self.groups.iter().enumerate(), work, |report| {
+            if let Some((at, checked)) = report.transpose()? {
+                answers[at] = checked;
+                progress(answers.iter().flatten().count() as u64);
             }
             Ok::<_, CampaignError>(())
         })?;
-        Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(answers)
     }
 
     /// Checks one group: the entry with the worst status decides. Returns `None` if the user stops, or
@@ -95,9 +82,7 @@ impl Recheck<'_> {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(None);
                 }
-                let bytes = std::fs::read(&file)
-                    .map_err(FileError::at("read", &file))
-                    .map_err(StoreError::from)?;
+                let bytes = std::fs::read(&file).map_err(FileError::at("read", &file))?;
                 let leaks = entry.crash.class.is_leak();
                 let triager = triagers.triager(&target, way)?;
                 let now = examined(triager, &bytes, leaks)?;

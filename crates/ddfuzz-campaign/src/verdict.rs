@@ -6,7 +6,7 @@ use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, ReportedEnd};
-use ddfuzz_store::{CrashLine, Kind, StoreError, report::place};
+use ddfuzz_store::{CrashLine, Kind, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of judging an input of another fuzzer ([`judged`]).
@@ -128,10 +128,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = match &target.program {
         Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),
-        Program::Path(path) => {
-            let hash = ContentHash::of_file(path).map_err(FileError::at("read", path));
-            hash.map_err(StoreError::from)?
-        }
+        Program::Path(path) => ContentHash::of_file(path).map_err(FileError::at("read", path))?,
     };
     let record = TargetRecord::new(target, Way::Command);
     let text = serde_json::to_vec(&(record, target.limits, program, keys::VERSION));

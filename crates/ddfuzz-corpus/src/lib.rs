@@ -28,8 +28,6 @@ mod paths;
 pub mod quarantine;
 pub mod trim;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use features::FeatureUnion;
 
 pub use content::ContentId;
@@ -42,8 +40,3 @@ pub use excluded::Excluded;
 pub use explain::{Fate, explain};
 pub use features::{Feature, Features};
 pub use paths::CleanPaths;
-
-/// Locks a mutex, even if a thread that held it has panicked; the data is consistent at any time.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

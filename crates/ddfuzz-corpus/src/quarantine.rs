@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Amount;
-use crate::lock;
 use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
 use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::Slip;
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular;
+use ddfuzz_model::pool::lock;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Kind, Reader, Store, StoreError, json, layout};
 use ddfuzz_exec::{Ended, Way};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_model::files::Appender;
+use ddfuzz_model::files::Journal;
 use ddfuzz_triage::{Class, Confidence, Key, Severity};
 
 /// One line of the journal of `ddfuzz triage`: the result of running one input on one target.
@@ -74,16 +74,16 @@ pub struct CrashLine {
 }
 
 /// The journal of `ddfuzz triage`, open for appending.
-#[derive(Debug)]
-pub struct TriageJournal(Appender);
+pub type TriageJournal = Journal<Triaged>;
 
 impl Store {
     /// Opens the journal of `ddfuzz triage` for appending and returns its existing lines, oldest
     /// first. A torn last line is removed; a damaged line is skipped, so that its input runs again.
     pub fn triage_journal(&self) -> Result<(TriageJournal, Vec<Triaged>), StoreError> {
         let path = self.reader().root().join(layout::TRIAGED);
-        let appender = Appender::open(&path)?;
-        Ok((TriageJournal(appender), self.reader().triaged()?))
+        let mut lines = Vec::new();
+        let journal = Journal::open(&path, |_, line| lines.push(line))?;
+        Ok((journal, lines))
     }
 }
 
@@ -96,20 +96,5 @@ impl Reader {
         let lines = text.split(|byte| *byte == b'\n');
         let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
         Ok(lines.collect())
-    }
-}
-
-impl TriageJournal {
-    /// Appends a line to the journal. The line survives the death of the process, but not yet a
-    /// power failure. Fails if the line cannot be written completely.
-    pub fn add(&mut self, line: &Triaged) -> Result<(), StoreError> {
-        let text = json::line_of(self.0.path(), line)?;
-        Ok(self.0.append(&text)?)
-    }
-
-    /// Flushes all lines of the journal to the storage device, so that they survive a power
-    /// failure.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        Ok(self.0.sync()?)
     }
 }

@@ -190,7 +190,7 @@ impl Store {
         };
         let answer = stats.append(&text);
         self.stats = Some(stats);
-        Ok(answer?)
+        Ok(answer.map(drop)?)
     }
 
     /// Adds an input to the campaign's corpus and returns the path of its file.

@@ -410,7 +410,8 @@ impl TriageDirectory {
     /// Appends the outcome of one input to the triage journal, by which `--resume` continues.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
-        self.journal.add(&Triaged { campaign, ..line })
+        self.journal.add(&Triaged { campaign, ..line })?;
+        Ok(())
     }
 
     /// Writes for each crash group how many inputs showed it, and syncs the triage journal to the

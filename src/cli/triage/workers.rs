@@ -1,28 +1,21 @@
 //! Worker threads of a triage: each runs input files with its own triager.
 
 use std::collections::HashSet;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::campaign::{Examined, Judged, judged, kind_of, may_leak};
 use crate::cli::{Failure, Output};
 use crate::exec::{Target, Way};
 use crate::files::regular::{self, Unread};
 use crate::minimize::log::ContentHash;
+use crate::pool::{TaskPool, Worker, lock};
 use crate::report::size;
 use crate::report::text::printable;
 use crate::store::foreign::{Input, Inputs};
 use crate::store::{Kind, foreign};
 use crate::triage::{Key, Triager};
-
-/// Maximum number of unprocessed results per worker thread; bounds the number of inputs in memory.
-const BACKLOG: usize = 4;
-/// Interval at which the progress of a triage is shown while no worker has a result.
-const TICK: Duration = Duration::from_millis(100);
 
 /// What a worker thread of a triage has found out about one input file.
 pub enum WorkerResult {
@@ -82,12 +75,6 @@ pub struct Workers<'a> {
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
-/// Locks a set that the worker threads share, even if another thread has panicked while it held the
-/// lock.
-fn locked<T>(set: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
-    set.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Workers<'_> {
     /// Runs all input files by `jobs` worker threads. The calling thread calls `hear` with each
     /// result and the index of its file, and with `None` when there was no result for a while.
@@ -96,53 +83,41 @@ impl Workers<'_> {
         jobs: usize,
         mut hear: impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let next = AtomicUsize::new(0);
-        let broken = AtomicBool::new(false);
-        let jobs = jobs.min(self.files.len()).max(1);
-        std::thread::scope(|scope| {
-            let (send, answers) = sync_channel(jobs * BACKLOG);
-            let workers: Vec<_> = (0..jobs)
-                .map(|_| {
-                    let (send, next, broken) = (send.clone(), &next, &broken);
-                    scope.spawn(move || self.work(next, broken, &send))
-                })
-                .collect();
-            drop(send);
-            let heard = listen(answers, &mut hear);
-            broken.store(true, Ordering::Relaxed);
-            let mut failed = heard.err();
-            for worker in workers {
-                let answer = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-                failed = failed.or(answer.err());
-            }
-            failed.map_or(Ok(()), Err)
-        })
+        let goes_on = || !self.stop.load(Ordering::Relaxed);
+        let pool = TaskPool::new(jobs.min(self.files.len()), &goes_on);
+        let files = self.files.iter().enumerate();
+        let mut failed = Ok(());
+        let heard = pool.run(
+            files,
+            |worker| self.work(worker),
+            |report| {
+                match report.transpose() {
+                    Ok(answer) => hear(answer),
+                    // What other workers have found out meanwhile is still taken.
+                    Err(error) => {
+                        if failed.is_ok() {
+                            failed = Err(error);
+                        }
+                        Ok(())
+                    }
+                }
+            },
+        );
+        heard.and(failed)
     }
 
     fn work(
         &self,
-        next: &AtomicUsize,
-        broken: &AtomicBool,
-        send: &SyncSender<(usize, WorkerResult)>,
+        worker: &Worker<'_, (usize, &Input), (usize, WorkerResult), Failure>,
     ) -> Result<(), Failure> {
-        let done = || self.stop.load(Ordering::Relaxed) || broken.load(Ordering::Relaxed);
-        let fail = |_: &_| broken.store(true, Ordering::Relaxed);
-        let mut triager = Triager::of_target(self.target, self.way).inspect_err(fail)?;
-        while !done() {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = self.files.get(at) else {
-                break;
-            };
-            let answer = self.answer(&mut triager, file);
-            broken.fetch_or(answer.is_err(), Ordering::Relaxed);
-            let answer = answer?;
+        let mut triager = Triager::of_target(self.target, self.way)?;
+        while let Some((at, file)) = worker.next_task() {
+            let answer = self.answer(&mut triager, file)?;
             let variant = answer.steady_variant();
-            if send.send((at, answer)).is_err() {
-                break;
-            }
+            worker.report((at, answer));
             // Once the record is under way, so that nobody's `Again` overtakes it; and before the
             // next input, so that what is done with that hangs on no one's speed.
-            locked(&self.variants).extend(variant);
+            lock(&self.variants).extend(variant);
         }
         Ok(())
     }
@@ -153,12 +128,12 @@ impl Workers<'_> {
             Err(error) => return Ok(WorkerResult::Unreadable(why_unread(&error))),
         };
         let input = ContentHash::of(&bytes);
-        if !locked(&self.taken).insert(input) {
+        if !lock(&self.taken).insert(input) {
             return Ok(WorkerResult::Duplicate(input));
         }
         let size = bytes.len() as u64;
-        let any = !locked(&self.variants).is_empty();
-        let is_known = |major, minor| locked(&self.variants).contains(&(major, minor));
+        let any = !lock(&self.variants).is_empty();
+        let is_known = |major, minor| lock(&self.variants).contains(&(major, minor));
         let leaks = self.leaks || may_leak(file);
         let examined = match judged(triager, &bytes, leaks, any, is_known)? {
             Judged::Again(major, minor) => {
@@ -180,19 +155,6 @@ impl Workers<'_> {
             size,
             examined,
         })
-    }
-}
-
-fn listen(
-    answers: Receiver<(usize, WorkerResult)>,
-    hear: &mut impl FnMut(Option<(usize, WorkerResult)>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    loop {
-        match answers.recv_timeout(TICK) {
-            Ok(answer) => hear(Some(answer))?,
-            Err(RecvTimeoutError::Timeout) => hear(None)?,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        }
     }
 }
 

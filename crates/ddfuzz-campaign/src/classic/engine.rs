@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
@@ -18,15 +18,13 @@ use crate::{
     Until, When, group_of, is_of_target, run_minimizer,
 };
 use ddfuzz_exec::ExecError;
+use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
 /// Number of chunks (results of 16 runs each) that may wait to be committed before workers pause.
 const BACKLOG: usize = 1 << 16;
 /// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
-
-/// What a worker reports: the runs of a chunk, or why it cannot run the target.
-type Report = Result<Chunk, ExecError>;
 
 /// Runs one call of the classic campaign whose output directory is `store`. When `stop` turns true
 /// it saves its state and ends.
@@ -160,7 +158,6 @@ impl ClassicEngine<'_> {
             }
             let shared = WorkerContext {
                 inputs: self.inputs.clone(),
-                next: AtomicU64::new(self.campaign.checkpoint.next),
                 end: self.campaign.checkpoint.goal.unwrap_or(u64::MAX),
                 stop_condition: StopCondition::new(
                     self.session.stop,
@@ -178,19 +175,9 @@ impl ClassicEngine<'_> {
 
     /// Fuzzes one build until the runs or the time are used up, or the user stops.
     fn fuzz(&mut self, shared: &WorkerContext<'_>) -> Result<Duration, CampaignError> {
-        let (report, reports) = channel::bounded::<Report>(BACKLOG);
         let (order, orders) = channel::unbounded::<EntryId>();
         let (reply, replies) = channel::unbounded::<MinimizerReply>();
         std::thread::scope(|scope| {
-            for _ in 0..self.settings.jobs.max(1) {
-                let report = report.clone();
-                let settings = self.settings;
-                scope.spawn(move || match start_worker(shared, settings) {
-                    Ok(worker) => worker.work(&report),
-                    Err(error) => drop(report.send(Err(error))),
-                });
-            }
-            drop(report);
             if self.settings.when == When::Worker {
                 let (store, stop) = (self.session.store, self.session.stop);
                 let minimizing = &self.settings.minimizing;
@@ -198,10 +185,7 @@ impl ClassicEngine<'_> {
             } else {
                 drop((orders, reply));
             }
-            let done = self.commit_all(shared, &reports, &order, &replies);
-            shared.stop_condition.break_off(done.is_err());
-            // Workers may be blocked on a full channel; nothing more is committed.
-            while reports.recv().is_ok() {}
+            let done = self.run_workers(shared, &order, &replies);
             drop(order);
             let minimized = self.wait_for_minimizer(&replies);
             let fuzzed = done?;
@@ -213,45 +197,73 @@ impl ClassicEngine<'_> {
 
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
-    /// Commits chunks (results of 16 runs each) in the order of their runs until all workers have
-    /// ended; returns the time spent fuzzing.
-    fn commit_all(
+    /// Runs all workers and commits what they report until they have ended; returns the time spent
+    /// fuzzing.
+    fn run_workers(
         &mut self,
         shared: &WorkerContext<'_>,
-        reports: &Receiver<Report>,
         order: &Sender<EntryId>,
         replies: &Receiver<MinimizerReply>,
     ) -> Result<Duration, CampaignError> {
-        let mut early = BTreeMap::new();
-        let mut cut_short = false;
-        loop {
-            self.order_minimization(order)?;
-            match reports.recv_timeout(TICK) {
-                Ok(Ok(chunk)) => drop(early.insert(chunk.first, chunk)),
-                // The user's Ctrl-C may have reached a starting target, too.
-                Ok(Err(_)) if self.session.stopped() || self.is_rebuilt() => {}
-                Ok(Err(error)) => return Err(error.into()),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    // What is committed after the deadline was run before it.
-                    let time = self.settings.time.unwrap_or(Duration::MAX);
-                    return Ok(self.fuzzing().min(time));
-                }
+        let settings = self.settings;
+        let work = |worker: &Worker<'_, _, Chunk, ExecError>| {
+            let mut target = start_worker(shared, settings)?;
+            while let Some(first) = worker.next_task() {
+                worker.report(target.run_chunk(first)?);
             }
-            while !cut_short
-                && self.over.is_none()
-                && let Some(chunk) = early.remove(&self.campaign.checkpoint.next)
-            {
-                cut_short = chunk.runs < chunk.planned;
-                self.commit(&chunk, order)?;
-            }
-            for reply in replies.try_iter() {
-                self.receive_reply(reply)?;
-            }
-            self.tick()?;
-            self.check_clock();
+            Ok(())
+        };
+        let pool = TaskPool {
+            jobs: settings.jobs,
+            backlog: BACKLOG,
+            tick: TICK,
+            goes_on: &|| shared.stop_condition.go_on(),
+        };
+        let (mut early, mut cut_short) = (BTreeMap::new(), false);
+        self.order_minimization(order)?;
+        let chunks = shared.chunks(self.campaign.checkpoint.next);
+        pool.run(chunks, work, |report| {
+            let done = self.take_report(report, &mut early, &mut cut_short, order, replies);
             shared.stop_condition.break_off(self.over.is_some());
+            let done = done.and_then(|()| self.order_minimization(order));
+            shared.stop_condition.break_off(done.is_err());
+            done
+        })?;
+        // What is committed after the deadline was run before it.
+        let time = self.settings.time.unwrap_or(Duration::MAX);
+        Ok(self.fuzzing().min(time))
+    }
+
+    /// Takes what a worker reports, and commits all chunks (results of 16 runs each) whose turn it
+    /// is, in the order of their runs. `None`: no worker has reported for a while.
+    fn take_report(
+        &mut self,
+        report: Option<Result<Chunk, ExecError>>,
+        early: &mut BTreeMap<u64, Chunk>,
+        cut_short: &mut bool,
+        order: &Sender<EntryId>,
+        replies: &Receiver<MinimizerReply>,
+    ) -> Result<(), CampaignError> {
+        match report {
+            Some(Ok(chunk)) => drop(early.insert(chunk.first, chunk)),
+            // The user's Ctrl-C may have reached a starting target, too.
+            Some(Err(_)) if self.session.stopped() || self.is_rebuilt() => {}
+            Some(Err(error)) => return Err(error.into()),
+            None => {}
         }
+        while !*cut_short
+            && self.over.is_none()
+            && let Some(chunk) = early.remove(&self.campaign.checkpoint.next)
+        {
+            *cut_short = chunk.runs < chunk.planned;
+            self.commit(&chunk, order)?;
+        }
+        for reply in replies.try_iter() {
+            self.receive_reply(reply)?;
+        }
+        self.tick()?;
+        self.check_clock();
+        Ok(())
     }
 
     /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that

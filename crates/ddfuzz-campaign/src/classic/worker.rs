@@ -1,9 +1,6 @@
 //! A worker of a classic campaign: runs inputs, classifies crashes, and reports chunk by chunk.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use crossbeam::channel::Sender;
 
 use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
@@ -26,11 +23,16 @@ const CHUNK: u64 = 16;
 /// State that all worker threads of a classic campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// Number of the next run that no worker has taken.
-    pub(super) next: AtomicU64,
     /// Runs with this number and higher ones are not made.
     pub(super) end: u64,
     pub(super) stop_condition: StopCondition<'a>,
+}
+
+impl WorkerContext<'_> {
+    /// Returns the first run of each chunk, from run `next` on.
+    pub(super) fn chunks(&self, next: u64) -> impl Iterator<Item = u64> {
+        (next..self.end).step_by(CHUNK as usize)
+    }
 }
 
 /// A worker: a thread that runs inputs on its own instance of the target.
@@ -43,25 +45,10 @@ pub(super) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Runs inputs and sends their results, chunk by chunk (16 runs), until no runs are left, the
-    /// receiver is gone, or a run fails.
-    pub(super) fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while self.shared.stop_condition.go_on() {
-            let first = self.shared.next.fetch_add(CHUNK, Ordering::Relaxed);
-            if first >= self.shared.end {
-                return;
-            }
-            let chunk = self.run_chunk(first, CHUNK.min(self.shared.end - first));
-            let failed = chunk.is_err();
-            if reports.send(chunk).is_err() || failed {
-                return;
-            }
-        }
-    }
-
-    /// Makes the `count` runs from number `first` on; if stopped meanwhile, returns those made, and
-    /// the engine commits no later chunk.
-    fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+    /// Makes the runs of the chunk that begins with number `first`; if stopped meanwhile, returns
+    /// those made, and the engine commits no later chunk.
+    pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
+        let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
             first,
             planned: count,

@@ -13,7 +13,7 @@ use crossbeam::channel::Sender;
 use libafl::Error;
 use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
-use crate::campaign_state::lock;
+use crate::lock;
 
 /// Time that the other host's broker may take to answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);

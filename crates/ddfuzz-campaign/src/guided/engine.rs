@@ -16,7 +16,8 @@ use super::{
     messages::{Heartbeat, JudgedHang, Order},
     server::{Peer, Role, WorkerServer},
 };
-use crate::campaign_state::{CampaignState, lock};
+use crate::campaign_state::CampaignState;
+use crate::lock;
 use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
 use crate::schedule::SlippedInputs;
 use crate::session::CampaignSession;

@@ -9,7 +9,7 @@ use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
 use super::engine::GuidedEngine;
 use super::messages::{HangVerdict, JudgedHang};
-use crate::{Report, campaign_state::lock};
+use crate::{Report, lock};
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};

@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{CrashSink, KnownKey, Report, StoreWriter, campaign_state::lock};
+use crate::{CrashSink, KnownKey, Report, StoreWriter, lock};
 use ddfuzz_exec::{Signature, Target};
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};

@@ -33,7 +33,8 @@ use libafl_bolts::llmp::{Listener, LlmpBroker, Tag};
 use libafl_bolts::shmem::ShMemProvider;
 use libafl_bolts::tuples::tuple_list;
 
-use super::campaign_state::{CampaignState, lock};
+use super::campaign_state::CampaignState;
+use super::lock;
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
 use crate::{CampaignError, PauseGate, Summary};

@@ -22,8 +22,8 @@ use super::{
     group_registry::GroupRegistry, objective::GroupMetadata, slices::Minimizations,
     time_budget::TimeBudget,
 };
-use crate::campaign_state::lock;
 use crate::classifier::{FailedRun, Submission, Suspect, SuspectClassifier};
+use crate::lock;
 use crate::schedule::SlippedInputs;
 use crate::{CampaignError, CrashSink, KnownKey, Minimizing, Variants};
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::time_budget::{CREDIT, TimeBudget};
-use crate::campaign_state::lock;
+use crate::lock;
 use crate::minimization_queue::{is_slow, minimize_with};
 use crate::{CampaignError, CrashSink, Finished, Minimizing};
 use ddfuzz_minimize::Options;

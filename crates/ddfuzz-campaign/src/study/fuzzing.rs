@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
@@ -14,6 +14,7 @@ use super::plan::{Call, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
 use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start};
+use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
 
@@ -24,9 +25,6 @@ const TICK: Duration = Duration::from_millis(200);
 /// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
 /// has the number `p * SPAN + i`.
 const SPAN: u64 = 1_000_000_000;
-
-/// What a worker reports: the runs of a chunk, or why it cannot run the utility.
-type Report = Result<Chunk, ExecError>;
 
 impl StudyEngine<'_> {
     /// Runs a utility until its runs or its share of the time are used up, or the user stops.
@@ -39,7 +37,6 @@ impl StudyEngine<'_> {
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
         self.running = Some(began);
-        let next = self.state().next(at);
         let share = self.share();
         let shared = WorkerContext {
             utility,
@@ -47,7 +44,6 @@ impl StudyEngine<'_> {
             baselines,
             plan: &self.settings.plan,
             environment: &self.settings.environment,
-            next: AtomicU64::new(next),
             end: self.state().end(at),
             stop_condition: StopCondition::new(
                 self.session.stop,
@@ -55,58 +51,66 @@ impl StudyEngine<'_> {
                 self.session.gate,
             ),
         };
-        let (report, reports) = channel::bounded::<Report>(BACKLOG);
-        let done = std::thread::scope(|scope| {
-            for _ in 0..self.settings.jobs.max(1) {
-                let (report, shared) = (report.clone(), &shared);
-                scope.spawn(move || Worker::new(shared).work(&report));
-            }
-            drop(report);
-            let done = self.commit_all(&shared, &reports, at);
-            shared.stop_condition.break_off(true);
-            // Workers may be blocked on a full channel; nothing more is committed.
-            while reports.recv().is_ok() {}
-            done
-        });
+        let done = self.run_workers(&shared, at);
         // What is committed after the deadline was run before it.
         self.running = None;
         self.fuzzed += began.elapsed().min(share.unwrap_or(Duration::MAX));
         done
     }
 
-    /// Commits chunks (results of successive runs) in the order of their runs. If a time ends the
-    /// runs, all chunks that were begun are committed, and the next call continues after them. Else
-    /// the chunks after one that was cut short are dropped and run again, so that the results stay
-    /// a function of the seed.
-    fn commit_all(
+    /// Runs all workers, and commits the chunks (results of successive runs) that they report in the
+    /// order of their runs. If a time ends the runs, all chunks that were begun are committed, and
+    /// the next call continues after them. Else the chunks after one that was cut short are dropped
+    /// and run again, so that the results stay a function of the seed.
+    fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
+        let pool = TaskPool {
+            jobs: self.settings.jobs,
+            backlog: BACKLOG,
+            tick: TICK,
+            goes_on: &|| shared.stop_condition.go_on(),
+        };
+        let work = |worker: &pool::Worker<'_, _, Chunk, ExecError>| {
+            let mut target = Worker::new(shared);
+            while let Some((first, count)) = worker.next_task() {
+                worker.report(target.run_chunk(first, count)?);
+            }
+            Ok(())
+        };
+        let (mut waiting, mut cut_short) = (BTreeMap::new(), false);
+        pool.run(shared.chunks(self.state().next(at)), work, |report| {
+            let done = self.take_report(report, shared, &mut waiting, &mut cut_short, at);
+            shared.stop_condition.break_off(done.is_err());
+            done
+        })?;
+        self.commit_rest(shared, waiting, at)
+    }
+
+    /// Takes what a worker reports, and commits all chunks whose turn it is. `None`: no worker has
+    /// reported for a while.
+    fn take_report(
         &mut self,
+        report: Option<Result<Chunk, ExecError>>,
         shared: &WorkerContext<'_>,
-        reports: &Receiver<Report>,
+        waiting: &mut BTreeMap<u64, Chunk>,
+        cut_short: &mut bool,
         at: usize,
     ) -> Result<(), CampaignError> {
-        let mut waiting: BTreeMap<u64, Chunk> = BTreeMap::new();
-        let mut cut_short = false;
-        loop {
-            match reports.recv_timeout(TICK) {
-                Ok(Ok(chunk)) => drop(waiting.insert(chunk.first, chunk)),
-                // The user's Ctrl-C may have reached a starting target, too.
-                Ok(Err(_)) if self.session.stopped() => {}
-                Ok(Err(error)) => {
-                    // A utility that can no longer be run does not end the study.
-                    self.skip_utility(at, &SkipReason::NotStarting(error.to_string()));
-                    shared.stop_condition.break_off(true);
-                    cut_short = true;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return self.commit_rest(shared, waiting, at);
-                }
+        match report {
+            Some(Ok(chunk)) => drop(waiting.insert(chunk.first, chunk)),
+            // The user's Ctrl-C may have reached a starting target, too.
+            Some(Err(_)) if self.session.stopped() => {}
+            Some(Err(error)) => {
+                // A utility that can no longer be run does not end the study.
+                self.skip_utility(at, &SkipReason::NotStarting(error.to_string()));
+                shared.stop_condition.break_off(true);
+                *cut_short = true;
             }
-            while !cut_short && let Some(chunk) = waiting.remove(&self.state().next(at)) {
-                cut_short = !self.commit(shared, chunk, at)?;
-            }
-            self.tick()?;
+            None => {}
         }
+        while !*cut_short && let Some(chunk) = waiting.remove(&self.state().next(at)) {
+            *cut_short = !self.commit(shared, chunk, at)?;
+        }
+        self.tick()
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks before them
@@ -337,25 +341,21 @@ struct WorkerContext<'a> {
     baselines: &'a [Baseline],
     plan: &'a StudyPlan,
     environment: &'a RunEnvironment,
-    /// Number of the next run that no worker has taken.
-    next: AtomicU64,
     /// Runs of the utility with this number and higher ones are not made.
     end: u64,
     stop_condition: StopCondition<'a>,
 }
 
 impl WorkerContext<'_> {
-    /// Takes the next chunk: the number of its first run, and its number of runs; `None` at the end.
-    fn take(&self) -> Option<(u64, u64)> {
+    /// Returns the first run and the number of runs of each chunk, from run `next` on.
+    fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
-        let first = self
-            .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-                (next < self.end).then(|| (next / chunk + 1) * chunk)
-            });
-        let first = first.ok()?;
-        let end = (first / chunk + 1) * chunk;
-        Some((first, end.min(self.end) - first))
+        let ends = move |first: &u64| (first / chunk + 1) * chunk;
+        let first = (next < self.end).then_some(next);
+        let firsts = std::iter::successors(first, move |first| {
+            Some(ends(first)).filter(|next| *next < self.end)
+        });
+        firsts.map(move |first| (first, ends(&first).min(self.end) - first))
     }
 }
 
@@ -379,19 +379,6 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             started: VecDeque::new(),
-        }
-    }
-
-    /// Runs chunks and reports them, until none are left, the receiver is gone, or a run fails.
-    fn work(mut self, reports: &Sender<Result<Chunk, ExecError>>) {
-        while self.shared.stop_condition.go_on()
-            && let Some((first, count)) = self.shared.take()
-        {
-            let chunk = self.run_chunk(first, count);
-            let failed = chunk.is_err();
-            if reports.send(chunk).is_err() || failed {
-                return;
-            }
         }
     }
 

@@ -5,7 +5,8 @@
 //! the journal of triage records which contents were run, so that no call runs one twice.
 //!
 //! `engine.rs` finds files, hands them out and commits the results; the examiner threads, which run
-//! the inputs, are in this file.
+//! the inputs, are in this file. They are no [`TaskPool`](ddfuzz_model::pool::TaskPool), whose
+//! calling thread only receives: here it also looks for the tasks while workers run.
 
 mod engine;
 mod registry;

@@ -2,24 +2,19 @@
 //! the behaviours in a journal.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Behaviour, Observed, Output, Stacks, behaviour};
-use crate::lock;
 use ddfuzz_campaign::CampaignError;
 use ddfuzz_exec::{ExecError, Target, TimeLimit, Traceable, Way, Written};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_model::files::{Appender, FileError, regular};
-use ddfuzz_store::StoreError;
+use ddfuzz_model::files::{FileError, Journal, Position, regular};
+use ddfuzz_model::pool::{TaskPool, Worker, lock};
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
 /// Number of inputs in a batch: all are run once before any is run again.
@@ -191,28 +186,20 @@ impl Batch {
         runners: &mut [BehaviourRunner],
         stop: &AtomicBool,
     ) -> Result<(), ExecError> {
-        let next = AtomicUsize::new(0);
-        let work = |runner: &mut BehaviourRunner| {
-            while !stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(subject) = self.subjects.get(at) else {
-                    break;
-                };
-                self.run(at, subject, round, runner, stop)
-                    .inspect_err(|_| next.store(self.subjects.len(), Ordering::Relaxed))?;
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        let pool = TaskPool::new(runners.len(), &goes_on);
+        let runners = Mutex::new(runners.iter_mut());
+        let work = |worker: &Worker<'_, _, (), ExecError>| {
+            let Some(runner) = lock(&runners).next() else {
+                return Ok(());
+            };
+            while let Some((at, subject)) = worker.next_task() {
+                self.run(at, subject, round, runner, stop)?;
             }
             Ok(())
         };
-        let work = &work;
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = runners
-                .iter_mut()
-                .map(|runner| scope.spawn(move || work(runner)))
-                .collect();
-            for worker in workers {
-                worker.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            }
-            Ok(())
+        pool.run(self.subjects.iter().enumerate(), work, |failed| {
+            failed.unwrap_or(Ok(()))
         })
     }
 
@@ -371,36 +358,24 @@ const VERSION: u32 = 1;
 /// content. A torn last line is dropped; lines of other targets are ignored. Memory holds the
 /// positions of lines only.
 pub struct BehaviourJournal {
-    appender: Appender,
-    reader: File,
+    journal: Journal<Line>,
     target: ContentHash,
-    known: HashMap<ContentHash, (u64, u32)>,
+    known: HashMap<ContentHash, Position>,
 }
 
 impl BehaviourJournal {
     /// Opens or creates the journal at `path`. `target` is the target's
     /// [identity](ddfuzz_campaign::identity).
-    pub fn open(path: &Path, target: ContentHash) -> Result<BehaviourJournal, StoreError> {
-        let appender = Appender::open(path)?;
-        let reader = File::open(path).map_err(FileError::at("open", path))?;
+    pub fn open(path: &Path, target: ContentHash) -> Result<BehaviourJournal, FileError> {
         let mut known = HashMap::new();
-        let (mut lines, mut text, mut at) = (BufReader::new(&reader), Vec::new(), 0);
-        loop {
-            text.clear();
-            let length = lines.read_until(b'\n', &mut text);
-            let length = length.map_err(FileError::at("read", path))?;
-            if length == 0 {
-                break;
+        // The input of a damaged line is run again.
+        let journal = Journal::open(path, |position, line: Line| {
+            if line.is_of(target) {
+                known.insert(line.input, position);
             }
-            // A damaged line is skipped: its input is run again.
-            if let Some(line) = Line::read(&text, target) {
-                known.insert(line.input, (at, length as u32));
-            }
-            at += length as u64;
-        }
+        })?;
         Ok(BehaviourJournal {
-            appender,
-            reader,
+            journal,
             target,
             known,
         })
@@ -412,44 +387,36 @@ impl BehaviourJournal {
     }
 
     /// Reads the target's behaviour on a content; `None` if the journal does not contain it.
-    pub fn get(&self, content: ContentHash) -> Result<Option<Behaviour>, StoreError> {
-        let Some((at, length)) = self.known.get(&content) else {
+    pub fn get(&self, content: ContentHash) -> Result<Option<Behaviour>, FileError> {
+        let Some(position) = self.known.get(&content) else {
             return Ok(None);
         };
-        let mut text = vec![0; *length as usize];
-        (self.reader.read_exact_at(&mut text, *at))
-            .map_err(FileError::at("read", self.appender.path()))?;
-        Ok(Line::read(&text, self.target).map(|line| line.behaviour))
+        let line = self.journal.read(*position)?;
+        let line = line.filter(|line| line.is_of(self.target));
+        Ok(line.map(|line| line.behaviour))
     }
 
     /// Appends the target's behaviour on a content; it survives the death of the process at once.
-    pub fn add(&mut self, content: ContentHash, behaviour: &Behaviour) -> Result<(), StoreError> {
-        let line = Line {
+    pub fn add(&mut self, content: ContentHash, behaviour: &Behaviour) -> Result<(), FileError> {
+        let position = self.journal.add(&Line {
             v: VERSION,
             target: self.target,
             input: content,
             behaviour: behaviour.clone(),
-        };
-        let text = serde_json::to_vec(&line).map_err(|error| StoreError::Unwritable {
-            path: self.appender.path().to_owned(),
-            why: error.to_string(),
         })?;
-        let at = self.appender.len();
-        self.appender.append(&text)?;
-        self.known.insert(content, (at, text.len() as u32 + 1));
+        self.known.insert(content, position);
         Ok(())
     }
 
     /// Writes all lines of the journal through to the device, so that they survive a power failure.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        Ok(self.appender.sync()?)
+    pub fn sync(&self) -> Result<(), FileError> {
+        self.journal.sync()
     }
 }
 
 impl Line {
-    /// Parses a line of the journal; `None` if it is damaged or of another target.
-    fn read(text: &[u8], target: ContentHash) -> Option<Line> {
-        let line: Line = serde_json::from_slice(text).ok()?;
-        (line.v == VERSION && line.target == target).then_some(line)
+    /// Checks whether a line is of this version and of the target with this identity.
+    fn is_of(&self, target: ContentHash) -> bool {
+        self.v == VERSION && self.target == target
     }
 }

@@ -16,13 +16,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lock;
 use crate::measure::{
     Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
 };
 use crate::quarantine::QuarantineSettings;
 use crate::{CleanError, CleanPaths};
 use ddfuzz_exec::{Freshness, Target, Way};
+use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
 use result::CleanTotals;

@@ -8,19 +8,19 @@
 mod record;
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::{ContentId, Feature, Features};
 use ddfuzz_campaign::{CampaignError, identity};
 use ddfuzz_exec::{Target, Way};
-use ddfuzz_model::files::{FileError, atomic};
+use ddfuzz_model::files::{Appender, FileError, atomic};
 use record::HEAD;
 
+pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
 /// Age of the oldest unsynced record at which the next append also syncs the journal to the device.
@@ -42,12 +42,7 @@ pub struct JournalState {
 /// a time.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
-    file: File,
-    /// Length of the intact records in the journal's file, in bytes.
-    length: u64,
-    /// Whether a part of a record, left by a failed write, may follow the intact records.
-    torn: bool,
+    file: Appender,
     /// Time of the first append since the last sync; `None` if all records are synced.
     unsynced: Option<Instant>,
 }
@@ -81,18 +76,8 @@ impl Journal {
             opened.cut = 0;
             atomic::write(path, &first_record(identity))?;
         }
-        let file = OpenOptions::new().read(true).append(true).open(path);
-        let file = file.map_err(FileError::at("open", path))?;
-        if let (Some(whole), 1..) = (whole, opened.cut) {
-            let cut = file.set_len(whole);
-            cut.map_err(FileError::at("cut off the damaged end of", path))?;
-        }
-        let length = file.metadata().map_err(FileError::at("read", path))?.len();
         let journal = Journal {
-            path: path.to_owned(),
-            file,
-            length,
-            torn: false,
+            file: Appender::open_after(path, whole.unwrap_or(u64::MAX))?,
             unsynced: None,
         };
         Ok((journal, opened))
@@ -104,18 +89,7 @@ impl Journal {
     /// # Errors
     /// When not all bytes could be written; a partial write is undone.
     pub fn append(&mut self, records: &[u8]) -> Result<u64, FileError> {
-        let failed = |error| FileError::at("append to", &self.path)(error);
-        if self.torn {
-            self.file.set_len(self.length).map_err(failed)?;
-            self.torn = false;
-        }
-        if let Err(error) = self.file.write_all(records) {
-            // If the truncation fails too, it is repeated before the next append.
-            self.torn = self.file.set_len(self.length).is_err();
-            return Err(failed(error));
-        }
-        let at = self.length;
-        self.length += records.len() as u64;
+        let at = self.file.append_record(records)?.at;
         let since = *self.unsynced.get_or_insert_with(Instant::now);
         if since.elapsed() >= SYNC_EVERY {
             self.sync()?;
@@ -125,15 +99,14 @@ impl Journal {
 
     /// Writes all appended records through to the device.
     pub fn sync(&mut self) -> Result<(), FileError> {
-        let synced = self.file.sync_data();
-        synced.map_err(FileError::at("sync", &self.path))?;
+        self.file.sync()?;
         self.unsynced = None;
         Ok(())
     }
 
     /// Reads the record at a position: the content and number of the run, and what the run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
-        read_whole(&self.file, place).map_err(FileError::at("read", &self.path))
+        read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
 
     /// Reads the record of a run at a position. The features replace those in `features`,
@@ -146,17 +119,17 @@ impl Journal {
         place: RecordPosition,
         features: &mut Vec<Feature>,
     ) -> Result<(RecordHead, Observation), FileError> {
-        read_record(&self.file, place, features).map_err(FileError::at("read", &self.path))
+        read_record(self.file.file(), place, features).map_err(FileError::at("read", self.path()))
     }
 
     /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Returns the length of the journal, in bytes.
     pub fn length(&self) -> u64 {
-        self.length
+        self.file.len()
     }
 }
 
@@ -175,8 +148,7 @@ fn read_record(
     place: RecordPosition,
     features: &mut Vec<Feature>,
 ) -> io::Result<(RecordHead, Observation)> {
-    let mut record = vec![0; place.length as usize];
-    file.read_exact_at(&mut record, place.at)?;
+    let record = place.read(file)?;
     let decoded = record::body(&record).and_then(|body| record::decode(body, features));
     decoded.ok_or_else(|| {
         let why = format!("there is no whole record at byte {}", place.at);
@@ -247,15 +219,6 @@ impl JournalIdentity {
         let text = format!("{VERSION}\n{}\n{way}\n{places}", identity(target)?);
         Ok(JournalIdentity(*blake3::hash(text.as_bytes()).as_bytes()))
     }
-}
-
-/// Position of a record in the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordPosition {
-    /// Offset of the record in the journal's file, in bytes.
-    pub at: u64,
-    /// Length of the record in bytes, including the length and checksum before its body.
-    pub length: u32,
 }
 
 /// Name and version of the journal's file format, as written in its first record.

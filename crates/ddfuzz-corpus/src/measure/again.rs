@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::contents::{Contents, Entry, PathSpool, read_entry};
-use super::gather::{self, NotRead, WAITING, run_workers};
+use super::gather::{self, NotRead, WAITING};
 use super::runner::{CrashSuspicion, MANY, Runner, Runners};
 use super::{MeasureError, MeasureSettings};
 use crate::journal::{self, Observation, RecordPosition};
-use crate::lock;
 use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
+use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// Number of target processes that few inputs are divided into, so that worker threads share the
 /// work.
@@ -115,14 +114,13 @@ impl<'a> RunOrder<'a> {
     }
 }
 
+/// A worker thread whose tasks are ranges of the inputs in the order of their runs.
+type PartWorker<'a> = Worker<'a, Range<usize>, (), MeasureError>;
+
 /// State shared by the worker threads that run each input of a list once.
 struct RunRound<'a, 'e> {
-    settings: &'a MeasureSettings<'a>,
     inputs: &'a dyn Inputs,
     numbers: Vec<u32>,
-    parts: Vec<Range<usize>>,
-    next: AtomicUsize,
-    failed: AtomicBool,
     each: Mutex<&'a mut EachSome<'e>>,
 }
 
@@ -184,50 +182,50 @@ pub(super) fn run_in_order(
     let parts = order.parts(first.freshness(), settings.jobs);
     let jobs = settings.jobs.clamp(1, parts.len());
     let round = RunRound {
-        settings,
         inputs,
         numbers: order.numbers,
-        parts,
-        next: AtomicUsize::new(0),
-        failed: AtomicBool::new(false),
         each: Mutex::new(each),
     };
     let first = Mutex::new(Some(first));
-    let worker = || {
+    let work = |worker: &PartWorker<'_>| {
         let first = lock(&first).take();
         let mut runner = first.map_or_else(|| Runners::take(settings, suspicion), Ok)?;
-        round.work(&mut runner)?;
+        round.work(&mut runner, worker)?;
         Runners::give_back(settings, runner);
         Ok(())
     };
-    run_workers(jobs, &round.failed, &worker, look)?;
+    let goes_on = || !settings.stopped();
+    let done = TaskPool::new(jobs, &goes_on).run(parts.into_iter(), work, |failed| {
+        look();
+        failed.unwrap_or(Ok(()))
+    });
+    look();
+    done?;
     Ok(!settings.stopped())
 }
 
 impl RunRound<'_, '_> {
-    fn goes_on(&self) -> bool {
-        !self.settings.stopped() && !self.failed.load(Ordering::Relaxed)
-    }
-
-    fn work(&self, runner: &mut Runner) -> Result<(), MeasureError> {
-        while self.goes_on() {
-            let Some(part) = self.parts.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            self.run(runner, &self.numbers[part.clone()])?;
+    fn work(&self, runner: &mut Runner, worker: &PartWorker<'_>) -> Result<(), MeasureError> {
+        while let Some(part) = worker.next_task() {
+            self.run(runner, &self.numbers[part], worker)?;
         }
         Ok(())
     }
 
     /// Runs the inputs with these numbers, and ends the target's process after the last, so that
     /// later inputs get a new one.
-    fn run(&self, runner: &mut Runner, mut numbers: &[u32]) -> Result<(), MeasureError> {
-        while !numbers.is_empty() && self.goes_on() {
+    fn run(
+        &self,
+        runner: &mut Runner,
+        mut numbers: &[u32],
+        worker: &PartWorker<'_>,
+    ) -> Result<(), MeasureError> {
+        while !numbers.is_empty() && worker.goes_on() {
             let mut told = Vec::with_capacity(numbers.len());
             let waiting = self.read_some(&mut numbers, &mut told);
             let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
             let mut done = 0;
-            while done < inputs.len() && self.goes_on() {
+            while done < inputs.len() && worker.goes_on() {
                 let ends = numbers.is_empty();
                 done += runner.run_some(&inputs[done..], ends, &mut |number, seen| {
                     told.push((waiting[done + number].0, Ok(seen)));

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use super::again::{Inputs, RunOrder, run_in_order};
 use super::contents::{ContentIndex, Contents, PathSpool, RunResults, read_entry};
@@ -16,10 +13,10 @@ use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
 use crate::journal::{self, Journal, JournalIdentity, RecordPosition};
 use crate::listing::Listing;
-use crate::lock;
 use ddfuzz_exec::Freshness;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
+use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// The distinct file contents of a corpus, before they are run.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ pub fn gather(
     settings: &MeasureSettings<'_>,
     progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<Gathered, MeasureError> {
-    let listing = Listing::new(roots, Some(out))?;
+    let mut listing = Listing::new(roots, Some(out))?;
     let suspicion = CrashSuspicion::of(settings)?;
     let runner = Runners::take(settings, suspicion)?;
     let (places, freshness) = (runner.places(), runner.freshness());
@@ -50,19 +47,27 @@ pub fn gather(
     let spool = PathSpool::create(out).map_err(FileError::at("make a file in", out))?;
     let shared = Shared {
         settings,
-        listing: Mutex::new(listing),
         index: Mutex::new(ContentIndex::new(spool)),
-        failed: AtomicBool::new(false),
     };
-    let worker = || shared.work();
-    run_workers(settings.jobs, &shared.failed, &worker, &mut || {
+    let mut look = || {
         let now = lock(&shared.index).progress;
         progress(&now);
-    })?;
-    let listing = shared.listing.into_inner();
+    };
+    let batches = std::iter::from_fn(|| {
+        let batch: Vec<_> = listing.by_ref().take(MANY).collect();
+        (!batch.is_empty()).then_some(batch)
+    });
+    let goes_on = || !settings.stopped();
+    let work = |worker: &Worker<'_, _, _, _>| shared.work(worker);
+    let pool = TaskPool::new(settings.jobs, &goes_on);
+    let done = pool.run(batches, work, |failed| {
+        look();
+        failed.unwrap_or(Ok(()))
+    });
+    look();
+    done?;
     let index = shared.index.into_inner();
     let mut index = index.unwrap_or_else(PoisonError::into_inner);
-    let listing = listing.unwrap_or_else(PoisonError::into_inner);
     index.tally.listing = listing.into_report();
     Ok(Gathered {
         index,
@@ -223,20 +228,16 @@ pub(super) const WAITING: usize = 4 << 20;
 /// State shared by the worker threads that read and hash the files of a corpus.
 struct Shared<'a> {
     settings: &'a MeasureSettings<'a>,
-    listing: Mutex<Listing>,
     index: Mutex<ContentIndex>,
-    /// Turns true when one of the workers fails; the others stop then.
-    failed: AtomicBool,
 }
 
 impl Shared<'_> {
     /// Reads and hashes files of the listing until none is left, or this worker thread must stop.
-    fn work(&self) -> Result<(), MeasureError> {
-        while !self.settings.stopped() && !self.failed.load(Ordering::Relaxed) {
-            let found: Vec<_> = lock(&self.listing).by_ref().take(MANY).collect();
-            if found.is_empty() {
-                break;
-            }
+    fn work(
+        &self,
+        worker: &Worker<'_, Vec<PathBuf>, (), MeasureError>,
+    ) -> Result<(), MeasureError> {
+        while let Some(found) = worker.next_task() {
             let (mut contents, mut size) = (Vec::new(), 0);
             for path in found {
                 let mut bytes = Vec::new();
@@ -267,45 +268,6 @@ impl Shared<'_> {
         contents.clear();
         Ok(())
     }
-}
-
-/// Time between two calls of the callback `look` of `run_workers`.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Runs `worker` in each of `jobs` threads until all have ended, and returns the first error. Calls
-/// `look` ten times a second and once at the end, in the calling thread. Sets `failed` to true when
-/// a worker fails.
-pub(super) fn run_workers(
-    jobs: usize,
-    failed: &AtomicBool,
-    worker: &(dyn Fn() -> Result<(), MeasureError> + Sync),
-    look: &mut dyn FnMut(),
-) -> Result<(), MeasureError> {
-    let (sender, ends) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                let done = worker();
-                if done.is_err() {
-                    failed.store(true, Ordering::Relaxed);
-                }
-                // The receiver lives until all workers have ended.
-                let _ = sender.send(done);
-            });
-        }
-        drop(sender);
-        let mut result = Ok(());
-        loop {
-            match ends.recv_timeout(LOOK) {
-                Ok(done) => result = result.and(done),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            look();
-        }
-        result
-    })
 }
 
 /// Most attempts to read a file whose length changes meanwhile.

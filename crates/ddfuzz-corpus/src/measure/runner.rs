@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::MeasureSettings;
 use crate::Features;
 use crate::journal::Observation;
-use crate::lock;
 use ddfuzz_exec::{
     CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit,
     start, start_covered,
 };
+use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
 
 /// Most inputs that the target runs for one request.

@@ -11,15 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::{
     CoverageOracle, RequiredFeatures, SkipReason, TrimCondition, TrimError, TrimSettings, Trimmed,
 };
-use crate::{Features, lock};
+use crate::Features;
 use ddfuzz_minimize::log::{
-    ContentHash, Log, LogError, LogWriter, Medium, Numbers, StartLine, TargetRecord,
+    ContentHash, Log, LogError, LogWriter, Numbers, StartLine, TargetRecord,
 };
 use ddfuzz_minimize::{
     CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
     Slip, minimize,
 };
-use ddfuzz_model::files::{Appender, FileError, atomic, folder};
+use ddfuzz_model::files::{FileError, atomic, folder};
+use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// Number of runs of a file after trimming, to find the features that it reaches in every run.
 const STEADY: usize = 3;
@@ -286,9 +287,6 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
     atomic::write(&path, &text)
 }
 
-/// First bytes of the last line of a minimization's log.
-const END: &[u8] = br#"{"kind":"end""#;
-
 /// Opens or creates the log of a file's trimming at `path`, and continues it after its last line.
 ///
 /// # Errors
@@ -298,41 +296,7 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         true => Log::read(path)?,
         false => Log::parse(&[])?,
     };
-    let file = Appender::open(path).map_err(system_error);
-    let file = file.map_err(LogError::io("opening", path))?;
-    let medium = SyncedAtEnd { file, ended: false };
-    Journal::go_on(log, start, LogWriter::on(Box::new(medium), path))
-}
-
-/// A log file that is synced only at its end: syncs would take longer than the tests, and lost
-/// lines can be computed again.
-struct SyncedAtEnd {
-    file: Appender,
-    ended: bool,
-}
-
-impl Medium for SyncedAtEnd {
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        self.ended = line.starts_with(END);
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        self.file.append(line).map_err(system_error)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        match self.ended {
-            true => self.file.sync().map_err(system_error),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Extracts the system's error from `error`, without the action and the file, which errors of the
-/// log name themselves.
-fn system_error(error: FileError) -> io::Error {
-    match error.io().raw_os_error() {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => io::Error::new(error.io().kind(), error.to_string()),
-    }
+    Journal::go_on(log, start, LogWriter::resume(path)?.synced_at_end())
 }
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.
@@ -368,46 +332,34 @@ where
         stop,
     } = watch;
     let (on_trimmed, on_slip) = (Mutex::new(on_trimmed), Mutex::new(on_slip));
-    let files = Mutex::new(files.into_iter().enumerate());
-    let failed = AtomicBool::new(false);
-    let trim_some = || {
+    let goes_on = || !stop.load(Ordering::Relaxed);
+    let interrupted = AtomicBool::new(false);
+    let work = |worker: &Worker<'_, _, (), TrimError>| {
         // The target is started for the first file: there may be none.
         let mut trimmer = None;
-        while !failed.load(Ordering::Relaxed) {
-            if stop.load(Ordering::Relaxed) {
-                return Err(TrimError::Interrupted);
-            }
-            let Some((number, file)) = lock(&files).next() else {
-                break;
-            };
+        while let Some((number, file)) = worker.next_task() {
             let trimmer = match &mut trimmer {
                 Some(trimmer) => trimmer,
                 none => none.insert(trimming.start()?),
             };
             let on_slip = |slip: &Slip, test| (lock(&on_slip))(number, slip, test);
-            let trimmed = trimmer.trim(&file, &on_slip, stop)?;
-            (lock(&on_trimmed))(number, trimmed).map_err(TrimError::Callback)?;
+            match trimmer.trim(&file, &on_slip, stop) {
+                // An error of another worker comes before the interruption.
+                Err(error) if error.is_interrupted() => break,
+                trimmed => (lock(&on_trimmed))(number, trimmed?).map_err(TrimError::Callback)?,
+            }
         }
+        interrupted.fetch_or(!goes_on(), Ordering::Relaxed);
         Ok(())
     };
-    let work = || trim_some().inspect_err(|_| failed.store(true, Ordering::Relaxed));
-    let results: Vec<Result<(), TrimError>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
-        let mut results = vec![work()];
-        results.extend(others.into_iter().map(|other| match other.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }));
-        results
-    });
-    let mut interrupted = Ok(());
-    for result in results {
-        match result {
-            Err(error) if error.is_interrupted() => interrupted = Err(error),
-            result => result?,
-        }
+    let pool = TaskPool::new(jobs, &goes_on);
+    pool.run(files.into_iter().enumerate(), work, |failed| {
+        failed.unwrap_or(Ok(()))
+    })?;
+    match interrupted.into_inner() {
+        true => Err(TrimError::Interrupted),
+        false => Ok(()),
     }
-    interrupted
 }
 
 /// Callback for each trimmed file, with the number of the file and its result.

@@ -102,20 +102,11 @@ pub trait Medium: Send {
 
 impl Medium for Appender {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        Appender::append(self, line.strip_suffix(b"\n").unwrap_or(line)).map_err(system_error)
+        (self.append_record(line).map(drop)).map_err(FileError::into_io)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        Appender::sync(self).map_err(system_error)
-    }
-}
-
-/// Converts a file error to the plain system error. Errors of the log state file and operation
-/// themselves.
-fn system_error(error: FileError) -> io::Error {
-    match error.io().raw_os_error() {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => io::Error::new(error.io().kind(), error.to_string()),
+        Appender::sync(self).map_err(FileError::into_io)
     }
 }
 
@@ -123,6 +114,8 @@ fn system_error(error: FileError) -> io::Error {
 pub struct LogWriter {
     medium: Box<dyn Medium>,
     path: PathBuf,
+    /// Whether only the `end` line is followed by a sync.
+    syncs_at_end: bool,
 }
 
 impl LogWriter {
@@ -135,7 +128,7 @@ impl LogWriter {
             let exists = io::Error::from(io::ErrorKind::AlreadyExists);
             return Err(LogError::io("creating", path)(exists));
         }
-        let file = Appender::open(path).map_err(system_error);
+        let file = Appender::open(path).map_err(FileError::into_io);
         let file = file.map_err(LogError::io("creating", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
@@ -145,7 +138,7 @@ impl LogWriter {
     /// # Errors
     /// If the file cannot be opened or shortened.
     pub fn resume(path: &Path) -> Result<LogWriter, LogError> {
-        let file = Appender::open(path).map_err(system_error);
+        let file = Appender::open(path).map_err(FileError::into_io);
         let file = file.map_err(LogError::io("opening", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
@@ -155,10 +148,21 @@ impl LogWriter {
         LogWriter {
             medium,
             path: path.to_owned(),
+            syncs_at_end: false,
         }
     }
 
-    /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file.
+    /// Makes the writer sync the log after the `end` line only. For a log whose syncs would take
+    /// longer than its tests: lines that a power cut takes can be computed again.
+    pub fn synced_at_end(self) -> LogWriter {
+        LogWriter {
+            syncs_at_end: true,
+            ..self
+        }
+    }
+
+    /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file, unless the
+    /// writer does so at the end only.
     ///
     /// # Errors
     /// If the line cannot be written.
@@ -166,7 +170,12 @@ impl LogWriter {
         let json = line.to_json().map_err(io::Error::from);
         let written = json.and_then(|json| self.medium.append(&json));
         written.map_err(LogError::io("writing", &self.path))?;
-        if matches!(line, Line::Reduce(_) | Line::End(_)) {
+        let due = match line {
+            Line::End(_) => true,
+            Line::Reduce(_) => !self.syncs_at_end,
+            _ => false,
+        };
+        if due {
             self.medium
                 .sync()
                 .map_err(LogError::io("syncing", &self.path))?;

@@ -9,6 +9,9 @@
 //! A failing test ends the use of a clone, because later candidates are edits of another best.
 //! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs that they meet
 //! are still reported.
+//!
+//! The workers are no [`TaskPool`](ddfuzz_model::pool::TaskPool): they are started one by one when
+//! tests are worth it, and their jobs are made, and taken back, while they run.
 
 mod jobs;
 mod look_ahead;

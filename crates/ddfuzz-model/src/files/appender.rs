@@ -1,4 +1,4 @@
-//! An append-only file of lines, in which only the last line can be incomplete.
+//! An append-only file of records, in which only the last one can be incomplete.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,25 +11,64 @@ use crate::files::{FileError, folder};
 /// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
-/// An append-only file of lines. Each line is written by one `write`. If a writer was killed, the
-/// incomplete line it left is removed when the file is opened, so that all remaining lines are
-/// complete.
+/// Position of a record in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Offset of the record in the file, in bytes.
+    pub at: u64,
+    /// Length of the record in bytes, with all that frames it, such as its line end.
+    pub length: u32,
+}
+
+impl Position {
+    /// Reads the bytes of the record from its file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or ends before the record does.
+    pub fn read(self, file: &File) -> io::Result<Vec<u8>> {
+        let mut record = vec![0; self.length as usize];
+        file.read_exact_at(&mut record, self.at)?;
+        Ok(record)
+    }
+}
+
+/// An append-only file of records: of lines, or of records in a form of their own. Each is written
+/// by one `write`. If a writer was killed, the incomplete record that it left is removed when the
+/// file is opened, so that all remaining records are complete.
 #[derive(Debug)]
 pub struct Appender {
     path: PathBuf,
     file: File,
-    /// Number of bytes in the file's complete lines.
+    /// Number of bytes in the file's complete records.
     len: u64,
-    /// Whether an incomplete line, left by a failed write, may follow the complete lines.
+    /// Whether an incomplete record, left by a failed write, may follow the complete ones.
     torn: bool,
 }
 
 impl Appender {
-    /// Opens or creates the file, and removes an incomplete last line.
+    /// Opens or creates a file of lines, and removes an incomplete last line.
     ///
     /// # Errors
     /// If the file cannot be opened, read or truncated.
     pub fn open(path: &Path) -> Result<Appender, FileError> {
+        Appender::open_whole(path, "drop the torn last line of", whole_lines)
+    }
+
+    /// Opens or creates a file of records of any form, and removes what follows the first `len`
+    /// bytes, which the caller has found to be complete records.
+    ///
+    /// # Errors
+    /// As [`Appender::open`].
+    pub fn open_after(path: &Path, len: u64) -> Result<Appender, FileError> {
+        let whole = |_: &File, found| Ok(len.min(found));
+        Appender::open_whole(path, "cut off the damaged end of", whole)
+    }
+
+    fn open_whole(
+        path: &Path,
+        removing: &'static str,
+        whole: impl FnOnce(&File, u64) -> io::Result<u64>,
+    ) -> Result<Appender, FileError> {
         let file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -37,10 +76,9 @@ impl Appender {
             .open(path)
             .map_err(FileError::at("open", path))?;
         let found = file.metadata().map_err(FileError::at("read", path))?.len();
-        let len = whole_lines(&file, found).map_err(FileError::at("read", path))?;
+        let len = whole(&file, found).map_err(FileError::at("read", path))?;
         if len < found {
-            file.set_len(len)
-                .map_err(FileError::at("drop the torn last line of", path))?;
+            file.set_len(len).map_err(FileError::at(removing, path))?;
         }
         if found == 0 {
             // The file may be new: its name must survive a power cut, too.
@@ -54,37 +92,50 @@ impl Appender {
         })
     }
 
-    /// Appends `line` and a line end in one `write`. The line survives the death of the process at
-    /// once, and a power cut after [`Appender::sync`].
+    /// Appends `line` and a line end in one `write`, as [`Appender::append_record`] does.
     ///
     /// # Errors
     /// If `line` contains a line end, or cannot be written completely; a partly written line is
     /// then removed.
-    pub fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
-        let failed = |error| FileError::at("append to", &self.path)(error);
+    pub fn append(&mut self, line: &[u8]) -> Result<Position, FileError> {
         if line.contains(&b'\n') {
             let why = "the line has a line end in it";
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+            let error = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(FileError::at("append to", &self.path)(error));
         }
         let mut whole = Vec::with_capacity(line.len() + 1);
         whole.extend_from_slice(line);
         whole.push(b'\n');
+        self.append_record(&whole)
+    }
+
+    /// Appends a whole record, or several, in one `write`, and returns the position. It survives the
+    /// death of the process at once, and a power cut after [`Appender::sync`].
+    ///
+    /// # Errors
+    /// If the record cannot be written completely; a partly written one is then removed.
+    pub fn append_record(&mut self, record: &[u8]) -> Result<Position, FileError> {
+        let failed = |error| FileError::at("append to", &self.path)(error);
         // `write_all` is one `write` except where the system takes a part only (a disk almost
-        // full, a signal), and then it either completes the line or fails.
+        // full, a signal), and then it either completes the record or fails.
         if self.torn {
             self.file.set_len(self.len).map_err(failed)?;
             self.torn = false;
         }
-        if let Err(error) = self.file.write_all(&whole) {
-            // If the removal fails, too, it is repeated before the next line.
+        if let Err(error) = self.file.write_all(record) {
+            // If the removal fails, too, it is repeated before the next record.
             self.torn = self.file.set_len(self.len).is_err();
             return Err(failed(error));
         }
-        self.len += whole.len() as u64;
-        Ok(())
+        let position = Position {
+            at: self.len,
+            length: record.len() as u32,
+        };
+        self.len += record.len() as u64;
+        Ok(position)
     }
 
-    /// Writes all appended lines through to the storage device, so that they survive a power cut.
+    /// Writes all appended records through to the storage device, so that they survive a power cut.
     ///
     /// # Errors
     /// If the system cannot do so.
@@ -92,6 +143,11 @@ impl Appender {
         self.file
             .sync_data()
             .map_err(FileError::at("sync", &self.path))
+    }
+
+    /// Returns the file, to read records from it.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns the path of the file.
@@ -104,7 +160,7 @@ impl Appender {
         self.len
     }
 
-    /// Returns whether the file has no line.
+    /// Returns whether the file has no record.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -33,6 +33,11 @@ impl FileError {
         &self.source
     }
 
+    /// Returns the error of the system, for an error that names the operation and the path itself.
+    pub fn into_io(self) -> io::Error {
+        self.source
+    }
+
     /// Returns whether the operation failed because the device, or the user's quota on it, is full
     /// (`ENOSPC`, `EDQUOT`).
     pub fn is_full(&self) -> bool {

@@ -1,5 +1,5 @@
 //! Files and encodings: atomic writes ([`atomic`]), one writer at a time ([`Lock`]), append-only
-//! files ([`Appender`]), folders that survive a power cut ([`folder`]), replacement of a whole
+//! files ([`Appender`]) and those of JSON lines ([`Journal`]), folders that survive a power cut ([`folder`]), replacement of a whole
 //! folder ([`swap`]), and files of unknown origin ([`regular`]). JSON forms of bytes ([`Base64`])
 //! and of names that need not be UTF-8 ([`OsText`]). Text of unknown origin without control
 //! characters ([`printable()`]).
@@ -12,6 +12,7 @@ pub mod atomic;
 mod encoding;
 mod error;
 pub mod folder;
+mod journal;
 mod lock;
 mod printable;
 pub mod regular;
@@ -19,8 +20,9 @@ pub mod shell;
 pub mod space;
 pub mod swap;
 
-pub use appender::Appender;
+pub use appender::{Appender, Position};
 pub use encoding::{Base64, OsText};
 pub use error::FileError;
+pub use journal::Journal;
 pub use lock::{Lock, LockError};
 pub use printable::printable;

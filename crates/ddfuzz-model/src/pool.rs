@@ -1,0 +1,199 @@
+//! A pool of worker threads, which take tasks in order and report to the calling thread.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Number of reports per worker that wait for the calling thread before the worker does.
+const BACKLOG: usize = 4;
+/// Longest time between two calls of `receive`.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A pool of worker threads. Each worker takes the next task until none is left, the pool is told
+/// to stop, or a worker fails. The calling thread receives what the workers report.
+pub struct TaskPool<'a> {
+    /// Number of worker threads; 0 means 1.
+    pub jobs: usize,
+    /// Number of reports that wait for the calling thread before the workers do.
+    pub backlog: usize,
+    /// Longest time between two calls of `receive`.
+    pub tick: Duration,
+    /// Asked by each worker before it takes a task; no more tasks are taken once it returns false.
+    /// It may wait, to pause the workers.
+    pub goes_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> TaskPool<'a> {
+    /// Describes a pool of `jobs` worker threads that take tasks while `goes_on` returns true, and
+    /// whose calling thread looks up ten times a second.
+    pub fn new(jobs: usize, goes_on: &'a (dyn Fn() -> bool + Sync)) -> TaskPool<'a> {
+        TaskPool {
+            jobs,
+            backlog: jobs.max(1) * BACKLOG,
+            tick: TICK,
+            goes_on,
+        }
+    }
+
+    /// Calls `work` once in each worker thread; it takes tasks and reports their results by its
+    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which they
+    /// arrive, with the error of a worker, and with `None` when nothing has arrived for one `tick`.
+    /// Returns when all threads have ended. The first error makes all workers end after their tasks.
+    ///
+    /// # Errors
+    /// The error of `receive`; further reports are dropped then.
+    ///
+    /// # Panics
+    /// If a worker panics, with its panic, after all other workers have ended.
+    pub fn run<T, R: Send, F: Send, E>(
+        &self,
+        tasks: impl Iterator<Item = T> + Send,
+        work: impl Fn(&Worker<'_, T, R, F>) -> Result<(), F> + Sync,
+        mut receive: impl FnMut(Option<Result<R, F>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (over, tasks) = (AtomicBool::new(false), Mutex::new(tasks));
+        std::thread::scope(|scope| {
+            let (sender, reports) = sync_channel(self.backlog);
+            let spawn = |_| {
+                let worker = Worker {
+                    goes_on: self.goes_on,
+                    over: &over,
+                    tasks: &tasks,
+                    reports: sender.clone(),
+                };
+                let work = &work;
+                scope.spawn(move || {
+                    if let Err(error) = work(&worker) {
+                        worker.over.store(true, Ordering::Relaxed);
+                        worker.send(Err(error));
+                    }
+                })
+            };
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(spawn).collect();
+            drop(sender);
+            let received = loop {
+                let done = match reports.recv_timeout(self.tick) {
+                    Ok(report) => receive(Some(report)),
+                    Err(RecvTimeoutError::Timeout) => receive(None),
+                    Err(RecvTimeoutError::Disconnected) => break Ok(()),
+                };
+                if done.is_err() {
+                    break done;
+                }
+            };
+            over.store(true, Ordering::Relaxed);
+            // Workers may be blocked on a full channel.
+            while reports.recv().is_ok() {}
+            for worker in workers {
+                worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            received
+        })
+    }
+}
+
+/// The access of one worker thread to its pool.
+pub struct Worker<'a, T, R, F> {
+    goes_on: &'a (dyn Fn() -> bool + Sync),
+    /// Whether a worker or the receiver of the reports has failed.
+    over: &'a AtomicBool,
+    tasks: &'a Mutex<dyn Iterator<Item = T> + Send + 'a>,
+    reports: SyncSender<Result<R, F>>,
+}
+
+impl<T, R, F> Worker<'_, T, R, F> {
+    /// Takes the next task; `None` if there is none, or the worker has to end.
+    pub fn next_task(&self) -> Option<T> {
+        self.goes_on().then(|| lock(self.tasks).next()).flatten()
+    }
+
+    /// Returns false if the worker has to end. A worker asks it within long tasks.
+    pub fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::Relaxed) && (self.goes_on)()
+    }
+
+    /// Reports to the calling thread; waits while too many reports are not received yet.
+    pub fn report(&self, report: R) {
+        self.send(Ok(report));
+    }
+
+    fn send(&self, report: Result<R, F>) {
+        // The receiver is gone only if the calling thread panics.
+        if self.reports.send(report).is_err() {
+            self.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Locks a mutex, even if a thread that held it has panicked, because the data is consistent at any
+/// time.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// Reports all tasks except `bad`, which is an error.
+    fn echo(worker: &Worker<'_, u64, u64, u64>, bad: Option<u64>) -> Result<(), u64> {
+        while let Some(task) = worker.next_task() {
+            match bad == Some(task) {
+                true => return Err(task),
+                false => worker.report(task),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the tasks 0 to 99; returns the result and the sum of the reports.
+    fn sum(jobs: usize, bad: Option<u64>) -> (Result<(), u64>, u64) {
+        let mut sum = 0;
+        let pool = TaskPool::new(jobs, &|| true);
+        let done = pool.run(
+            0..100,
+            |worker| echo(worker, bad),
+            |report| {
+                sum += report.transpose()?.unwrap_or(0);
+                Ok(())
+            },
+        );
+        (done, sum)
+    }
+
+    #[test]
+    fn all_tasks_are_done_once_and_an_error_comes_after_what_was_done() {
+        for jobs in [0, 1, 4] {
+            assert_eq!(sum(jobs, None), (Ok(()), 4950), "{jobs} jobs");
+        }
+        assert_eq!(sum(1, Some(10)), (Err(10), 45));
+        assert_eq!(sum(4, Some(10)).0, Err(10));
+    }
+
+    #[test]
+    fn an_error_of_the_receiver_ends_workers_that_wait_for_it() {
+        let mut pool = TaskPool::new(3, &|| true);
+        pool.backlog = 1;
+        let done = pool.run(0.., |worker| echo(worker, None), |_| Err("full"));
+        assert_eq!(done, Err("full"));
+    }
+
+    #[test]
+    fn a_stopped_pool_takes_no_task() {
+        let pool = TaskPool::new(2, &|| false);
+        let done = pool.run(0..9, |worker| echo(worker, Some(0)), |_| Err("a report"));
+        assert_eq!(done, Ok(()));
+    }
+
+    #[test]
+    fn the_panic_of_a_worker_is_passed_on() {
+        let pool = TaskPool::new(2, &|| true);
+        let work = |_: &Worker<'_, u64, (), ()>| std::panic::panic_any("bad");
+        let run = || pool.run(0..9, work, |_| Ok::<_, ()>(()));
+        let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"bad"));
+    }
+}
