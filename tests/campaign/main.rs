@@ -2,9 +2,6 @@
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod compared;
-#[path = "../compiled/mod.rs"]
-#[allow(dead_code, reason = "other tests use more of it")]
-mod compiled;
 #[path = "../cli/crashes.rs"]
 mod crashes;
 #[path = "../cli/ddfuzz.rs"]
@@ -39,3 +36,5 @@ mod stage;
 mod until;
 mod variants;
 mod watch;
+
+use ddfuzz::compiled;

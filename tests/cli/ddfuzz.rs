@@ -4,6 +4,9 @@
     reason = "each test program that includes this uses a part of it"
 )]
 
+#[path = "../compiled/mod.rs"]
+pub mod compiled;
+
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -171,17 +174,29 @@ impl Desk {
         panic!("left behind: {left:?}");
     }
 
-    /// Compiles a C program of the tests, and gives its path.
+    /// Compiles a C program of the tests, once for all desks, and gives the path of a copy.
     pub fn compile(&self, source: &str, name: &str) -> PathBuf {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-        let status = self
-            .command("cc")
-            .args(["-O1", "-fno-inline", "-Wall", "-o", name])
-            .arg(source)
-            .status()
-            .expect("the tests need a C compiler");
-        assert!(status.success());
-        self.file(name)
+        const FLAGS: [&str; 3] = ["-O1", "-fno-inline", "-Wall"];
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let text = std::fs::read(&file).unwrap();
+        let made = compiled::once(folder, name, (source, text, FLAGS), |own| {
+            let program = own.join(name);
+            let mut compiler = self.command("cc");
+            compiled::run(compiler.args(FLAGS).arg("-o").args([&program, &file]));
+            program
+        });
+        self.put(&made, name)
+    }
+
+    /// A copy of a program as `name` on the desk, put in its place in one step. Another process
+    /// writes it: a file that this one has open for writing at the moment when another test starts
+    /// a process cannot be executed.
+    pub fn put(&self, program: &Path, name: &str) -> PathBuf {
+        let (new, place) = (self.file(&format!("{name}.new")), self.file(name));
+        compiled::run(self.command("cp").arg(program).arg(&new));
+        std::fs::rename(new, &place).unwrap();
+        place
     }
 }
 

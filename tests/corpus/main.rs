@@ -2,8 +2,6 @@
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod behaviour;
-#[path = "../compiled/mod.rs"]
-mod compiled;
 mod cover;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
@@ -26,3 +24,5 @@ mod trim;
 mod trim_log;
 mod trim_many;
 mod trim_targets;
+
+use ddfuzz::compiled;

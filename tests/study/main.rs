@@ -2,8 +2,6 @@
 #![cfg(all(feature = "cli", feature = "campaign"))]
 
 mod canary;
-#[path = "../compiled/mod.rs"]
-mod compiled;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
 mod ends;
@@ -17,3 +15,5 @@ mod same_table;
 mod select;
 mod terminal;
 mod timed;
+
+use ddfuzz::compiled;

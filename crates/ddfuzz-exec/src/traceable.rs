@@ -353,17 +353,16 @@ impl Traced {
             None => Err(gone()),
         };
         let reply = reply.map_err(|broken| inner.broken(&broken))?;
-        if reply.exec_errno != 0 {
-            return Err(ExecError::NotExecutable {
-                path: inner.launch.program.clone(),
-                why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
-            });
-        }
+        let refused = (reply.exec_errno != 0).then(|| ExecError::NotExecutable {
+            path: inner.launch.program.clone(),
+            why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
+        });
         drop(inner);
         let ended = Ended::from_wait_status(reply.status);
         let answer = (ended, Duration::from_micros(reply.cpu_us));
+        // Also where the program was not executed: no second reply will come.
         self.answer = Some(answer);
-        Ok(answer)
+        refused.map_or(Ok(answer), Err)
     }
 
     /// Returns the last 4 KiB that the run wrote to stderr or to its terminal.

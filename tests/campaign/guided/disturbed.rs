@@ -4,7 +4,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use super::processes::Running;
-use super::targets::{Built, assert_whole, corpus, gates, put};
+use super::targets::{Built, assert_whole, corpus, gates};
 use crate::ddfuzz::Desk;
 use crate::needs;
 
@@ -152,7 +152,7 @@ fn a_program_that_is_built_anew_is_noticed_and_its_groups_are_checked() {
     let words = "run --json --plain --seed 1 --max-len 16 --jobs 2 -o out -- ./gates";
     let mut running = Running::start(&desk, "call", words);
     running.says(&desk, "claim=1-minimal");
-    put(&desk, &mended, "gates");
+    desk.put(&mended, "gates");
     running.says(&desk, "1 fixed");
     // The workers run what is there now.
     running.until(&desk, "what only the new program has", |desk, _| {
@@ -181,7 +181,7 @@ fn a_program_that_is_away_for_a_while_is_waited_for_however_long_the_campaign_ha
     std::thread::sleep(Duration::from_secs(31));
     std::fs::remove_file(desk.file("gates")).unwrap();
     std::thread::sleep(Duration::from_secs(3));
-    put(&desk, &other, "gates");
+    desk.put(&other, "gates");
     running.says(&desk, "claim=1-minimal");
     running.signal(libc::SIGINT);
     assert_eq!(running.ends(&desk), Some(130), "{}", running.said(&desk));

@@ -78,22 +78,12 @@ pub fn program(
         })
     }));
     match made {
-        Ok(made) => Some(put(desk, &made, name)),
+        Ok(made) => Some(desk.put(&made, name)),
         Err(_) => {
             needs::missing(compiler, &refused.unwrap_or_default());
             None
         }
     }
-}
-
-/// A copy on the desk, put in its place in one step. Another process writes it: a file that this
-/// one has open for writing at the moment when another test starts a process cannot be executed.
-pub fn put(desk: &Desk, program: &Path, name: &str) -> PathBuf {
-    let (new, place) = (desk.file(&format!("{name}.new")), desk.file(name));
-    let copied = desk.command("cp").arg(program).arg(&new).status();
-    assert!(copied.unwrap().success());
-    std::fs::rename(new, &place).unwrap();
-    place
 }
 
 /// Calls ddfuzz with words, and more of them that may hold blanks.
