@@ -61,8 +61,17 @@ pub fn sh(script: &str) -> Target {
     }
 }
 
+/// Runs a script that was just written. Until its own `execve`, a process that another test has
+/// forked meanwhile may hold the file open for writing.
 pub fn run(script: &Path) -> Output {
-    Command::new(script).current_dir("/").output().unwrap()
+    loop {
+        match Command::new(script).current_dir("/").output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::yield_now();
+            }
+            output => return output.unwrap(),
+        }
+    }
 }
 
 #[test]
