@@ -288,6 +288,15 @@ impl Launch {
         list
     }
 
+    /// Formats device and inode of the input files for the launcher's option `-i`.
+    fn input_words(&self) -> String {
+        let words = self.inputs.iter();
+        let words: Vec<String> = words
+            .map(|(device, inode)| format!("{device}:{inode}"))
+            .collect();
+        words.join(",")
+    }
+
     /// Builds the launcher's command line; `None` if an argument contains a NUL byte.
     fn launcher_argv(&self, policy: &[OsString]) -> Option<Vec<CString>> {
         let mut words: Vec<OsString> = vec!["ddfuzz-launcher".into()];
@@ -313,13 +322,7 @@ impl Launch {
             Some(Inject::Entry(entry) | Inject::Loop(entry) | Inject::Once(entry)) => {
                 option("-e", OsStr::new(&entry.words()));
             }
-            Some(Inject::Defer) => {
-                let inputs = self.inputs.iter();
-                let inputs: Vec<_> = inputs
-                    .map(|(device, inode)| format!("{device}:{inode}"))
-                    .collect();
-                option("-i", OsStr::new(&inputs.join(",")));
-            }
+            Some(Inject::Defer) => option("-i", OsStr::new(&self.input_words())),
             Some(Inject::Fork | Inject::Pass) | None => {}
         }
         if let Some(inject) = self.inject {
