@@ -45,12 +45,12 @@ impl Programs {
         self.compile("spawn-floor", &["-O2"], &[floor("spawn.c")])
     }
 
-    /// The library that lets runs be forked at `main`.
+    /// The library, of the tests, with which runs are forked at `main`.
     pub fn at_main(&self) -> PathBuf {
         self.compile(
             "at_main.so",
             &["-O2", "-shared", "-fPIC"],
-            &[floor("at_main.c")],
+            &[Path::new(HERE).join("tests/exec/programs/at_main.c")],
         )
     }
 

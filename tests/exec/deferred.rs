@@ -106,7 +106,11 @@ fn each_run_has_its_own_time_and_randomness() {
 fn a_kernel_that_cannot_watch_calls_forks_at_main() {
     let program = compile("defer", &["-pthread"]);
     let mut target = doing(&program, &["state"]);
-    target.env.push(("OLD_KERNEL".into(), "1".into()));
+    let at_main = compile("at_main", &["-shared", "-fPIC"]);
+    target.env = vec![
+        ("LD_PRELOAD".into(), at_main.path.clone().into()),
+        ("AT_MAIN".into(), "1".into()),
+    ];
     let mut started = start(&target, Some(Way::Inject), Freshness::Shared).unwrap();
     assert!(started.why.contains("forked at main"), "{}", started.why);
     let ended = started.executor.run(b"x").unwrap().ended;

@@ -10,6 +10,7 @@ use ddfuzz::exec::{Program, Sandbox, Target};
 const SOURCES: &[(&str, &str)] = &[
     ("afl_branches", include_str!("programs/afl_branches.c")),
     ("afl_speaker", include_str!("programs/afl_speaker.c")),
+    ("at_main", include_str!("programs/at_main.c")),
     ("capture", include_str!("programs/capture.c")),
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
