@@ -48,6 +48,8 @@ fn main() -> ExitCode {
         ("harness, shared", ul(&[], bundled()), Way::Harness),
         ("inject", ul(&[], bundled()), Way::Inject),
         ("inject, @@", ul(&["@@"], bundled()), Way::Inject),
+        ("snapshot", ul(&[], bundled()), Way::Snapshot),
+        ("snapshot, @@", ul(&["@@"], bundled()), Way::Snapshot),
     ];
     match &instrumented {
         Ok(program) => {

@@ -1,5 +1,6 @@
-//! Filters of the system: what a run costs by a new process, by a fork at `main`, and by a fork at
-//! the first call whose result may differ between runs.
+//! Filters of the system: what a run costs by a new process, by a fork at `main`, by a fork at the
+//! first call whose result may differ between runs, and in one process that puts back what each run
+//! has changed.
 
 use ddfuzz::exec::{Freshness, Program, Target, Way};
 
@@ -10,7 +11,7 @@ use crate::subjects::floor;
 use crate::subjects::way::ByWay;
 
 /// Names and arguments.
-const FILTERS: [(&str, &[&str]); 22] = [
+const FILTERS: [(&str, &[&str]); 25] = [
     ("awk", &["{ print NF }"]),
     ("base64", &[]),
     ("bc", &["-q"]),
@@ -24,12 +25,15 @@ const FILTERS: [(&str, &[&str]); 22] = [
     ("grep", &["-c", "a[0-9]*"]),
     ("gzip", &["-cn"]),
     ("join", &["-", "/etc/passwd"]),
+    ("jq", &["."]),
     ("md5sum", &[]),
     ("nl", &[]),
     ("od", &["-c"]),
     ("sed", &["s/a/b/g"]),
     ("sort", &[]),
     ("tr", &["a", "b"]),
+    ("troff", &[]),
+    ("ul", &["-t", "xterm"]),
     ("uniq", &[]),
     ("wc", &[]),
     ("xz", &["-c"]),
@@ -38,26 +42,38 @@ const FILTERS: [(&str, &[&str]); 22] = [
 const SPAWN: &str = "floor: posix_spawn";
 const AT_MAIN: &str = "inject, forked at main";
 const DEFERRED: &str = "inject";
+const RESTORED: &str = "snapshot";
+const SHORT: &str = "snapshot, 100 bytes";
+const DEFERRED_SHORT: &str = "inject, 100 bytes";
 
 /// Measures all filters and prints a table, in Markdown, by CPU time.
 pub fn compare(programs: &Programs, plan: &Plan) {
     println!("\nOn filters of the system, CPU time:\n");
     println!(
-        "| filter | posix_spawn µs | forked at main µs | inject µs | × by main | × by spawn |"
+        "| filter | posix_spawn µs | forked at main µs | inject µs | snapshot µs | inject × main \
+         | snapshot × main | × inject | µs of 100 bytes | × inject |"
     );
-    println!("|---|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut gains = Vec::new();
     for (name, args) in FILTERS {
         let Some(mut sheet) = sheet(programs, name, args) else {
-            println!("| {name} | not installed | | | | |");
+            println!("| {name} | not measured | | | | | | | | |");
             continue;
         };
         sheet.measure(plan);
-        let [spawn, at_main, deferred] = [SPAWN, AT_MAIN, DEFERRED].map(|of| sheet.cpu_micros(of));
-        let gain = [AT_MAIN, SPAWN].map(|floor| sheet.cpu_ratio(DEFERRED, floor));
+        let micros = [SPAWN, AT_MAIN, DEFERRED, RESTORED, SHORT].map(|of| sheet.cpu_micros(of));
+        let [spawn, at_main, deferred, restored, short] = micros;
+        let gain = [
+            (DEFERRED, AT_MAIN),
+            (RESTORED, AT_MAIN),
+            (RESTORED, DEFERRED),
+            (SHORT, DEFERRED_SHORT),
+        ];
+        let gain = gain.map(|(of, floor)| sheet.cpu_ratio(of, floor));
         println!(
-            "| {name} | {spawn:.1} | {at_main:.1} | {deferred:.1} | {:.2} | {:.2} |",
-            gain[0], gain[1]
+            "| {name} | {spawn:.1} | {at_main:.1} | {deferred:.1} | {restored:.1} | {:.2} | {:.2} \
+             | {:.2} | {short:.1} | {:.2} |",
+            gain[0], gain[1], gain[2], gain[3]
         );
         gains.push(gain);
     }
@@ -65,7 +81,13 @@ pub fn compare(programs: &Programs, plan: &Plan) {
         let logs: f64 = gains.iter().map(|gain| gain[of].ln()).sum();
         (logs / gains.len() as f64).exp()
     };
-    println!("| geometric mean | | | | {:.2} | {:.2} |", mean(0), mean(1));
+    println!(
+        "| geometric mean | | | | | {:.2} | {:.2} | {:.2} | | {:.2} |",
+        mean(0),
+        mean(1),
+        mean(2),
+        mean(3)
+    );
 }
 
 /// The subjects of one filter; `None` if it is not installed.
@@ -77,14 +99,21 @@ fn sheet(programs: &Programs, name: &str, args: &[&str]) -> Option<Sheet> {
     target.args = args.iter().map(Into::into).collect();
     let mut sheet = Sheet::new(name);
     sheet.add_boxed(Box::new(floor::spawn_with(programs, &path, args)));
-    for (subject, at_main) in [(AT_MAIN, "1"), (DEFERRED, "0")] {
+    let whole = usize::MAX;
+    for (subject, way, at_main, at_once, length) in [
+        (AT_MAIN, Way::Inject, "1", 1, whole),
+        (DEFERRED, Way::Inject, "0", 1, whole),
+        (RESTORED, Way::Snapshot, "0", 64, whole),
+        (DEFERRED_SHORT, Way::Inject, "0", 1, 100),
+        (SHORT, Way::Snapshot, "0", 64, 100),
+    ] {
         target.env = vec![
             ("LD_PRELOAD".into(), programs.at_main().into()),
             ("AT_MAIN".into(), at_main.into()),
         ];
-        let by_way = ByWay::new(subject, &target, Way::Inject, Freshness::Shared);
+        let by_way = ByWay::new(subject, &target, way, Freshness::Shared);
         match by_way {
-            Ok(by_way) => sheet.add_boxed(Box::new(by_way)),
+            Ok(by_way) => sheet.add_boxed(Box::new(by_way.with_inputs(at_once, length))),
             Err(error) => {
                 eprintln!("{name}: {error}");
                 return None;

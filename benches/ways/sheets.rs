@@ -17,6 +17,7 @@ pub fn tiny(programs: &Programs) -> Sheet {
     add_ways(&mut sheet, &Target::new(Program::Path(path)));
     sheet.promise(Promise::times("inject", "floor: posix_spawn", 4.0));
     sheet.promise(Promise::times("inject", "floor: fork", 0.8));
+    sheet.promise(Promise::times(SNAPSHOTS, "floor: fork", 8.0));
     sheet
 }
 
@@ -54,16 +55,22 @@ pub fn other(programs: &Programs, path: &Path) -> Sheet {
     sheet
 }
 
+/// The subject of many inputs a request.
+const SNAPSHOTS: &str = "snapshot, 64 at once";
+
 fn add_ways(sheet: &mut Sheet, target: &Target) {
     let ways = [
         (Way::Command, Freshness::Shared, "command"),
         (Way::Inject, Freshness::Shared, "inject"),
+        (Way::Snapshot, Freshness::Shared, "snapshot"),
+        (Way::Snapshot, Freshness::Shared, SNAPSHOTS),
         (Way::Harness, Freshness::Fresh, "harness, fresh"),
         (Way::Harness, Freshness::Shared, "harness, shared"),
     ];
     for (way, freshness, name) in ways {
+        let at_once = if name == SNAPSHOTS { 64 } else { 1 };
         match ByWay::new(name, target, way, freshness) {
-            Ok(subject) => sheet.add(subject),
+            Ok(subject) => sheet.add(subject.with_inputs(at_once, usize::MAX)),
             Err(error) => sheet.note(format!("{name}: {error}")),
         }
     }

@@ -20,12 +20,19 @@ const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpeda
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Further C sources of the runtime library, which is preloaded into targets.
-const INJECTED: [&str; 10] = [
+const INJECTED: [&str; 17] = [
     "inject.c",
+    "blocks.c",
     "defer.c",
     "entry.c",
     "load_address.c",
     "loop.c",
+    "restore.c",
+    "restore_calls.c",
+    "restore_filter.c",
+    "restore_memory.c",
+    "restore_setup.c",
+    "restore_sites.c",
     "spare.c",
     "counters.c",
     "disable_callbacks.c",
@@ -47,7 +54,14 @@ fn build_runtime(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];
     // Each fork copies all mappings of the library: two instead of five (decision 0039).
-    let compact = [&shared[..], &["-Wl,-z,noseparate-code,-z,norelro"]].concat();
+    // Its handlers may run with the target's thread pointer, and its data is read-only where many
+    // runs share a process, so nothing may use a canary or note that the library ends (restore.c).
+    let alone = [
+        "-Wl,-z,noseparate-code,-z,norelro",
+        "-nostartfiles",
+        "-fno-stack-protector",
+    ];
+    let compact = [&shared[..], &alone].concat();
     let launcher = [
         "launcher.c",
         "supervisor.c",

@@ -1,11 +1,13 @@
 //! Options that campaigns share: seeds and dictionaries, the minimization of new groups, the generator,
 //! and the list of known groups.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, ValueEnum};
 
 use super::{Exit, Failure, Output, values};
 use crate::campaign::{
@@ -13,9 +15,11 @@ use crate::campaign::{
 };
 use crate::exec::facts::program_words;
 use crate::exec::{Program, Started, Target, Way, bundled};
+use crate::minimize::log::NO_STRUCTURE;
 use crate::minimize::{SEARCHES, search_summary};
 use crate::report::size;
 use crate::store::{BaselineGroups, KnownGroups};
+use crate::structure::{is_library, load_grammar, structure_names};
 
 /// Heading of the options about seeds and dictionaries in `--help`.
 const INPUTS_HEADING: &str = "Inputs";
@@ -205,6 +209,48 @@ pub fn searches() -> PossibleValuesParser {
     PossibleValuesParser::new(SEARCHES.iter().map(value))
 }
 
+/// Parser for values of `--grammar`: the names of the structures, `none`, and paths of shared
+/// libraries, whose grammars are loaded. The value is then the name of the grammar.
+#[derive(Clone)]
+pub struct Structures;
+
+impl TypedValueParser for Structures {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let Some(path) = value.to_str().filter(|value| is_library(value)) else {
+            return names().parse_ref(command, arg, value);
+        };
+        load_grammar(Path::new(path)).map_err(|error| {
+            let message = format!("{error}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names: Vec<PossibleValue> = names().possible_values()?.collect();
+        Some(Box::new(names.into_iter()))
+    }
+}
+
+/// Returns the parser for the names of the structures, and `none`.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(std::iter::once(NO_STRUCTURE).chain(structure_names()))
+}
+
+/// Option of commands that read a log.
+#[derive(Args, Clone, Debug)]
+pub struct GrammarArgs {
+    /// Shared library with the grammar that the log names, if it was loaded from one
+    #[arg(hide_short_help = true, long, value_name = "FILE.so", value_parser = Structures, hide_possible_values = true)]
+    grammar: Option<String>,
+}
+
 impl MinimizationArgs {
     pub fn when(&self) -> When {
         match self.minimize {
@@ -244,15 +290,20 @@ pub enum GeneratorArg {
     Auto,
     /// Random characters, as in the fuzz studies, and mutations of the seeds
     Classic,
-    /// Mutations of inputs that reached new coverage
+    /// Mutations of inputs that reached new coverage; of an unmodified program on x86-64, new blocks
     Guided,
 }
 
 impl GeneratorArg {
     /// Chooses the input generator: for `Auto` the coverage-guided one if the started target
-    /// reports coverage. Fails for `Guided` if the target reports none.
-    pub fn settle(self, started: &Started) -> Result<Generator, Failure> {
-        match (self, started.executor.places()) {
+    /// reports coverage. For `Guided` the blocks of an unmodified program are its coverage; fails if
+    /// they are not known.
+    pub fn settle(self, started: &mut Started) -> Result<Generator, Failure> {
+        let places = match self {
+            GeneratorArg::Guided => started.executor.cover_blocks()?,
+            GeneratorArg::Auto | GeneratorArg::Classic => started.executor.places(),
+        };
+        match (self, places) {
             (GeneratorArg::Classic, _) | (GeneratorArg::Auto, None) => Ok(Generator::Classic),
             (GeneratorArg::Auto | GeneratorArg::Guided, Some(_)) => Ok(Generator::Guided),
             (GeneratorArg::Guided, None) => {
@@ -262,7 +313,8 @@ impl GeneratorArg {
                 );
                 Err(Failure::new(Exit::Baseline, "no-coverage", message).hint(
                     "build it with afl-clang-fast, or as a libFuzzer harness with clang \
-                     -fsanitize=fuzzer, or use --generator classic",
+                     -fsanitize=fuzzer; run a dynamically linked program by --exec inject or \
+                     snapshot; or use --generator classic",
                 ))
             }
         }

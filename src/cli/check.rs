@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use super::campaign_args::read_known;
 use super::run::workers;
 use super::target::{TargetArgs, only_recorded_target};
-use super::{Exit, Failure, Output, signals, ui};
+use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
-use crate::report::{CheckResult, check_table};
+use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
 /// Of each group the reproducers are run, and the original inputs if no reproducer fails any
 /// more. A crash that this build cannot show (a report of AddressSanitizer in a build without it)
-/// is not called fixed. The directory is only read.
+/// is not called fixed. Of the directory only the list of
+/// checks (checks.jsonl) is written, by which a group that comes back is recognized.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -75,8 +76,20 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
     drop(started);
+    let target = one.as_ref().map(|(target, _)| target);
+    Ok(report(&args, checked, missing.len() as u64, target, output))
+}
+
+/// Prints the result of the check, with the groups that came back; `not_run` groups have no program.
+fn report(
+    args: &CheckArgs,
+    checked: Vec<Option<CheckedGroup>>,
+    not_run: u64,
+    target: Option<&Target>,
+    output: &Output,
+) -> Exit {
     let mut result = CheckResult {
-        not_run: missing.len() as u64,
+        not_run,
         ..CheckResult::default()
     };
     let complete = checked.iter().all(Option::is_some);
@@ -84,12 +97,14 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         .into_iter()
         .flatten()
         .for_each(|group| result.add(group));
+    changes::note_check(&args.out, target, &mut result, output);
     output.result(&check_table(&result, ui::stdout_width()), &result);
-    Ok(match complete {
+    changes::tell(&result, output);
+    match complete {
         false => Exit::Interrupted,
         true if result.fixed == result.groups.len() as u64 + result.not_run => Exit::Done,
         true => Exit::Found,
-    })
+    }
 }
 
 /// Returns all groups of failures in the output directory that are not in the list of known groups.

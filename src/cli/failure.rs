@@ -281,7 +281,9 @@ impl From<MinimizeError> for Failure {
                 Failure::new(Exit::Interrupted, "interrupted", &error)
                     .hint("continue with the same command and --resume")
             }
-            MinimizeError::UnknownSearch(_) => Failure::usage(&error),
+            MinimizeError::UnknownSearch(_) | MinimizeError::UnknownStructure(_) => {
+                Failure::usage(&error)
+            }
             MinimizeError::Log(error) => error.into(),
             MinimizeError::Oracle(error) => error.into(),
             MinimizeError::Callback { what, source } => not_kept(what, source),

@@ -7,11 +7,13 @@
 mod behaviour;
 mod campaign_args;
 pub mod cargo;
+mod changes;
 mod check;
 mod clean;
 mod config;
 mod difference;
 mod doctor;
+mod explain;
 mod export;
 mod failure;
 mod generate;
@@ -21,6 +23,7 @@ mod man_and_completions;
 mod merge;
 mod min;
 mod output;
+mod report;
 mod reports;
 mod results;
 mod revisit;
@@ -75,10 +78,13 @@ enum Command {
     Triage(triage::TriageArgs),
     Watch(watch::WatchArgs),
     Check(check::CheckArgs),
+    Changes(Box<changes::ChangesArgs>),
     Clean(Box<clean::CleanArgs>),
     Revisit(Box<revisit::RevisitArgs>),
     Log(log::LogArgs),
     Show(show::ShowArgs),
+    Explain(Box<explain::ExplainArgs>),
+    Report(report::PageArgs),
     Export(export::ExportArgs),
     Merge(merge::MergeArgs),
     Gen(generate::GenArgs),
@@ -175,10 +181,13 @@ impl Cli {
             Command::Triage(args) => triage::run(args, output),
             Command::Watch(args) => watch::run(args, output),
             Command::Check(args) => check::run(args, output),
+            Command::Changes(args) => changes::run(*args, output),
             Command::Clean(args) => clean::run(*args, output),
             Command::Revisit(args) => revisit::run(*args, output),
             Command::Log(args) => log::run(args, output),
             Command::Show(args) => show::run(args, output),
+            Command::Explain(args) => explain::run(*args, output),
+            Command::Report(args) => report::run(args, output),
             Command::Export(args) => export::run(args, output),
             Command::Merge(args) => merge::run(args, output),
             Command::Gen(args) => generate::run(args, output),

@@ -203,7 +203,7 @@ impl Output {
 /// Returns the `ddfuzz export` format of a regression test in the language of the target: Rust or
 /// C; `None` if the target is written in another language, or reads a terminal, a named file or two
 /// files.
-fn test_form(target: &Target) -> Option<&'static str> {
+pub(super) fn test_form(target: &Target) -> Option<&'static str> {
     if target.channel != Channel::Plain {
         return None;
     }

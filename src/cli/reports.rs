@@ -35,6 +35,8 @@ pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
 pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
+/// Text at the beginning of an HTML page by which ddfuzz recognizes its own page.
+pub const HTML: Mark = ("<!-- ddfuzz -->", 64);
 /// Text by which ddfuzz recognizes its own SARIF report. It may be anywhere in the file: JSON
 /// members are sorted by name, so the tool's name comes after all results.
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);

@@ -1,6 +1,5 @@
 //! `ddfuzz show`: prints the groups of an output directory.
 
-use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -11,7 +10,7 @@ use super::{Exit, Failure, Output, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
-use crate::store::{Entry, Group, Kind, Minimized, Reader, StoreError};
+use crate::store::{Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -148,7 +147,7 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         .and_then(|campaign| campaign.builds.last());
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
-        if let Some(entry) = best_entry(reader, &group)? {
+        if let Some(entry) = reader.best_entry(&group)? {
             let status = build.and_then(|build| build.status(kind, &group.record.major.short()));
             views.push(GroupView {
                 status,
@@ -157,19 +156,4 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
         }
     }
     Ok(views)
-}
-
-/// Returns the crash that represents a group, chosen from all stored ones: minimized ones come
-/// first, then those with proved minimality, then the smallest reproducer, then the largest
-/// original input. `None` if the group stores no crash.
-pub fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
-    let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
-    let rank = |entry: &Entry| {
-        let (before, after) = (size(entry.original()), size(entry.reproducer()));
-        let unproved = !(entry.minimized.as_ref()).is_some_and(Minimized::is_proved);
-        let open = entry.minimized.is_none();
-        (open, unproved, after, Reverse(before), entry.id.clone())
-    };
-    let entries = reader.entries(group.kind, &group.record.major.short())?;
-    Ok(entries.into_iter().min_by_key(rank))
 }

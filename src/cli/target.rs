@@ -11,6 +11,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::{Failure, Output, signals, values};
+use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{
     Channel, ExecError, Freshness, Limits, Program, Sandbox, Started, Target, Terminal, TimeLimit,
     Way, bundled, find_program, start,
@@ -61,6 +62,36 @@ pub struct TargetArgs {
     pub channel: ChannelArgs,
 }
 
+/// Says which parts of the sandbox this system supports, and returns their names. Fails if none of
+/// them keeps the user's files from what runs as that user: `against` says what that is, and `without`
+/// how to do without.
+pub(super) fn file_sandbox(
+    output: &Output,
+    against: &str,
+    without: &str,
+) -> Result<Vec<String>, Failure> {
+    let (works, fails): (Vec<SandboxSupport>, Vec<SandboxSupport>) =
+        supported_parts().into_iter().partition(|part| part.works);
+    let parts: Vec<String> = works.iter().map(|part| part.what.to_owned()).collect();
+    let missing: Vec<String> = fails
+        .iter()
+        .map(|part| format!("{} ({})", part.what, part.why_not.as_deref().unwrap_or("?")))
+        .collect();
+    if !keep_files(&works) {
+        return Err(Failure::usage(format!(
+            "this system has no protection against {against}: {}",
+            missing.join(", ")
+        ))
+        .hint(format!("run it on another machine, or {without}")));
+    }
+    let lacks = match missing.is_empty() {
+        true => String::new(),
+        false => format!("; not: {}", missing.join(", ")),
+    };
+    output.say(&format!("sandbox: {}{lacks}", parts.join(", ")));
+    Ok(parts)
+}
+
 /// Values of `--exec`: ways of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
@@ -70,6 +101,8 @@ pub enum WayArg {
     Command,
     /// Inject a fork server into the program (LD_PRELOAD); it need not be recompiled
     Inject,
+    /// Run many inputs in one process of an unmodified program, and put back what each run changed
+    Snapshot,
     /// Use the fork server that AFL++'s compilers put into the program
     Forkserver,
     /// Call the program's entry function in-process: LLVMFuzzerTestOneInput or target_main
@@ -82,13 +115,15 @@ impl WayArg {
             WayArg::Auto => None,
             WayArg::Command => Some(Way::Command),
             WayArg::Inject => Some(Way::Inject),
+            WayArg::Snapshot => Some(Way::Snapshot),
             WayArg::Forkserver => Some(Way::Forkserver),
             WayArg::Harness => Some(Way::Harness),
         }
     }
 }
 
-fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
+/// Parses the value of `--env`.
+pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     let bytes = text.into_vec();
     match bytes.iter().position(|byte| *byte == b'=') {
         Some(at @ 1..) => Ok((
@@ -316,7 +351,7 @@ impl ChannelArgs {
                 columns,
                 ending,
             });
-            if let Some(way @ (Way::Forkserver | Way::Harness)) = way {
+            if let Some(way @ (Way::Snapshot | Way::Forkserver | Way::Harness)) = way {
                 let message = format!("--terminal does not work with --exec {way}");
                 let hint = "use --exec command or --exec inject, or omit --exec";
                 return Err(Failure::usage(message).hint(hint));

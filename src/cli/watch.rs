@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::campaign_args::{MinimizationArgs, read_known_and_against};
+use super::report::HtmlArgs;
 use super::reports::{ReportArgs, target_name};
 use super::run::{CampaignReport, GroupsBefore, StoreRequest, open_store, report, screen};
 use super::target::TargetArgs;
@@ -82,11 +83,14 @@ pub struct WatchArgs {
     against: Option<PathBuf>,
     #[command(flatten)]
     reports: ReportArgs,
+    #[command(flatten)]
+    html: HtmlArgs,
 }
 
 pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     check_sources(&args)?;
     let output = &args.reports.check(output)?;
+    args.html.check(&args.out, output)?;
     args.target.check_given("watch", &args.dirs)?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
@@ -106,6 +110,7 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
         unit: "input",
         plain: args.plain,
         reports: &args.reports,
+        html: &args.html,
         stop: &stop,
     };
     let producer = Others(match args.once {
@@ -167,6 +172,8 @@ pub struct WatchJob<'a> {
     /// Whether to print lines instead of showing the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
+    /// Whether and where a page is kept current.
+    pub html: &'a HtmlArgs,
     /// Flag that turns true when the user stops the watch, or the total time is over.
     pub stop: &'a Arc<AtomicBool>,
 }
@@ -198,6 +205,7 @@ impl WatchJob<'_> {
             out: self.out.to_string_lossy().into_owned(),
         };
         let mut screen = screen(self.plain, self.unit, heading, &store, self.stop, output)?;
+        let page = self.html.keep(self.out);
         let store = Mutex::new(store);
         let mut producer = start()?;
         let (settings, id) = (self.settings, &campaign.id);
@@ -216,6 +224,10 @@ impl WatchJob<'_> {
             target_warnings: Vec::new(),
             tells_coverage: false,
         };
-        report(&summary?, &store, &told, output)
+        let summary = summary?;
+        if let Some(page) = page {
+            page.finish(output)?;
+        }
+        report(&summary, &store, &told, output)
     }
 }

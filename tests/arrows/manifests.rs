@@ -8,6 +8,7 @@ use crate::{assert_none, tree};
 const ARROWS: &[(&str, &[&str])] = &[
     ("ddfuzz-delta", &[]),
     ("ddfuzz-model", &[]),
+    ("ddfuzz-structure", &["ddfuzz-delta"]),
     ("ddfuzz-target", &[]),
     ("ddfuzz-afl", &["ddfuzz-delta"]),
     // From `ddfuzz-delta` the type of a comparison: runs report it, searches read it.
@@ -15,6 +16,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ddfuzz-triage", &["ddfuzz-exec", "ddfuzz-model"]),
     (
         "ddfuzz-minimize",
+        &[
+            "ddfuzz-delta",
+            "ddfuzz-exec",
+            "ddfuzz-model",
+            "ddfuzz-structure",
+            "ddfuzz-triage",
+        ],
+    ),
+    (
+        "ddfuzz-explain",
         &[
             "ddfuzz-delta",
             "ddfuzz-exec",
@@ -56,15 +67,29 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "ddfuzz",
+        "ddfuzz-changes",
         &[
-            "ddfuzz-campaign",
-            "ddfuzz-corpus",
             "ddfuzz-delta",
             "ddfuzz-exec",
             "ddfuzz-minimize",
             "ddfuzz-model",
+            "ddfuzz-structure",
+            "ddfuzz-triage",
+        ],
+    ),
+    (
+        "ddfuzz",
+        &[
+            "ddfuzz-campaign",
+            "ddfuzz-changes",
+            "ddfuzz-corpus",
+            "ddfuzz-delta",
+            "ddfuzz-exec",
+            "ddfuzz-explain",
+            "ddfuzz-minimize",
+            "ddfuzz-model",
             "ddfuzz-store",
+            "ddfuzz-structure",
             "ddfuzz-target",
             "ddfuzz-triage",
         ],
@@ -83,6 +108,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "ddfuzz",
             "ddfuzz-campaign",
+            "ddfuzz-changes",
             "ddfuzz-corpus",
             "ddfuzz-exec",
             "ddfuzz-minimize",
@@ -96,8 +122,10 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("clap_mangen", &["ddfuzz"]),
     ("console", &["ddfuzz"]),
     ("crossbeam", &["ddfuzz-campaign", "ddfuzz-minimize"]),
-    ("flate2", &["ddfuzz-campaign"]),
+    ("flate2", &["ddfuzz-campaign", "ddfuzz-structure"]),
     ("framehop", &["ddfuzz-triage"]),
+    // Variables, types, lines, and registers of callers.
+    ("gimli", &["ddfuzz-explain"]),
     ("iced-x86", &["ddfuzz-exec", "ddfuzz-triage"]),
     ("indicatif", &["ddfuzz"]),
     ("landlock", &["ddfuzz-exec"]),
@@ -111,32 +139,44 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "ddfuzz",
             "ddfuzz-campaign",
             "ddfuzz-exec",
+            "ddfuzz-explain",
             "ddfuzz-minimize",
             "ddfuzz-model",
             "ddfuzz-triage",
         ],
     ),
+    ("libloading", &["ddfuzz-structure"]),
     ("lzma-rust2", &["ddfuzz-triage"]),
+    // Templates of HTML pages.
+    ("maud", &["ddfuzz-store"]),
     (
         "nix",
         &[
             "ddfuzz",
             "ddfuzz-campaign",
             "ddfuzz-exec",
+            "ddfuzz-explain",
             "ddfuzz-model",
             "ddfuzz-triage",
         ],
     ),
-    ("object", &["ddfuzz-exec", "ddfuzz-triage"]),
+    (
+        "object",
+        &["ddfuzz-exec", "ddfuzz-explain", "ddfuzz-triage"],
+    ),
     ("quick-junit", &["ddfuzz-store"]),
     ("ratatui", &["ddfuzz"]),
+    // What the output of a failing run matches.
+    ("regex", &["ddfuzz-changes", "ddfuzz-explain"]),
     ("rustc-demangle", &["ddfuzz-triage"]),
     (
         "schemars",
         &[
             "ddfuzz-exec",
+            "ddfuzz-explain",
             "ddfuzz-minimize",
             "ddfuzz-model",
+            "ddfuzz-store",
             "ddfuzz-triage",
         ],
     ),
@@ -147,9 +187,11 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "ddfuzz",
             "ddfuzz-campaign",
+            "ddfuzz-changes",
             "ddfuzz-corpus",
             "ddfuzz-delta",
             "ddfuzz-exec",
+            "ddfuzz-explain",
             "ddfuzz-minimize",
             "ddfuzz-model",
             "ddfuzz-store",
@@ -171,23 +213,45 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("signal-hook", &["ddfuzz"]),
     (
         "tempfile",
-        &["ddfuzz", "ddfuzz-corpus", "ddfuzz-exec", "ddfuzz-model"],
+        &[
+            "ddfuzz",
+            "ddfuzz-changes",
+            "ddfuzz-corpus",
+            "ddfuzz-exec",
+            "ddfuzz-model",
+        ],
     ),
     // Errors of the libraries; those of the command line are `src/cli/failure.rs`.
     (
         "thiserror",
         &[
             "ddfuzz-campaign",
+            "ddfuzz-changes",
             "ddfuzz-corpus",
             "ddfuzz-exec",
+            "ddfuzz-explain",
             "ddfuzz-minimize",
             "ddfuzz-model",
             "ddfuzz-store",
+            "ddfuzz-structure",
             "ddfuzz-triage",
         ],
     ),
     ("toml", &["ddfuzz"]),
     ("toml_edit", &["ddfuzz"]),
+    // Syntax trees of texts that are minimized.
+    ("tree-sitter", &["ddfuzz-structure"]),
+    ("tree-sitter-bash", &["ddfuzz-structure"]),
+    ("tree-sitter-c", &["ddfuzz-structure"]),
+    ("tree-sitter-html", &["ddfuzz-structure"]),
+    ("tree-sitter-javascript", &["ddfuzz-structure"]),
+    ("tree-sitter-json", &["ddfuzz-structure"]),
+    ("tree-sitter-language", &["ddfuzz-structure"]),
+    ("tree-sitter-lua", &["ddfuzz-structure"]),
+    ("tree-sitter-python", &["ddfuzz-structure"]),
+    ("tree-sitter-rust", &["ddfuzz-structure"]),
+    ("tree-sitter-xml", &["ddfuzz-structure"]),
+    ("weezl", &["ddfuzz-structure"]),
 ];
 
 /// The names of `[dependencies]` and `[build-dependencies]` in a manifest.

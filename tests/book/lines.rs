@@ -77,7 +77,7 @@ fn call(words: &[String]) -> Option<Call> {
         // A line of a manifest.
         [_, "=", ..] => return None,
         ["ddfuzz", rest @ ..] => (Program::Ddfuzz, rest),
-        ["cargo", "run", "--release", "--", rest @ ..] => (Program::Ddfuzz, rest),
+        ["cargo", "run", "--", rest @ ..] => (Program::Ddfuzz, rest),
         ["cargo", "ddfuzz", rest @ ..] | ["cargo-ddfuzz", rest @ ..] => {
             (Program::CargoDdfuzz, rest)
         }
@@ -225,10 +225,7 @@ fn commands_of(section: &str) -> Vec<String> {
 fn readme_sets_everything_up_by_two_commands_and_installs_by_one() {
     assert_eq!(
         commands_of("Set-up"),
-        [
-            "cargo run --release -- run --target nroff --time 10s",
-            "./test"
-        ]
+        ["cargo run -- run --target nroff --time 10s", "./test"]
     );
     assert_eq!(commands_of("Install"), ["cargo install --path ."]);
     // That installs all programs that README calls.

@@ -123,7 +123,7 @@ fn what_is_not_run_has_a_reason_and_is_rare() {
             file.display()
         );
     }
-    assert!(count <= 15, "{count} blocks are not run");
+    assert!(count <= 18, "{count} blocks are not run");
 }
 
 #[test]

@@ -47,6 +47,9 @@ impl Stage {
         stage.programs(page, text);
         stage.inputs();
         stage.write("ddfuzz.toml", SETTINGS);
+        if text.contains("ddfuzz changes v1..HEAD") {
+            stage.repository();
+        }
         if page.ends_with("export.md") {
             stage.must("ddfuzz triage crash-1 -o ddfuzz-out -- ./program @@");
         }
@@ -80,6 +83,30 @@ impl Stage {
             self.write(test, "#!/bin/sh\ngrep -q bug \"$1\"\n");
             allow(&self.file(test), 0o755);
         }
+    }
+
+    /// Two commits of a program, of which the second fails by its test.
+    fn repository(&self) {
+        self.write("test.sh", "#!/bin/sh\ngrep -q works program.txt\n");
+        allow(&self.file("test.sh"), 0o755);
+        let git = |words: &str| {
+            let mut command = Command::new("git");
+            command
+                .arg("-C")
+                .arg(self.dir.path())
+                .args(["-c", "user.name=Ann"]);
+            command
+                .args(["-c", "user.email=ann@example.org"])
+                .args(words.split(' '));
+            assert!(command.status().expect("git").success(), "git {words}");
+        };
+        self.write("program.txt", "it works\n");
+        git("init --quiet");
+        git("add test.sh program.txt");
+        git("commit --quiet -m one");
+        git("tag v1");
+        self.write("program.txt", "it fails\n");
+        git("commit --quiet -a -m two");
     }
 
     fn inputs(&self) {
@@ -149,7 +176,7 @@ impl Stage {
         let path = std::env::join_paths(
             std::iter::once(own.to_owned()).chain(std::env::split_paths(&path)),
         );
-        let text = self.named(&text.replace("cargo run --release --", "ddfuzz"));
+        let text = self.named(&text.replace("cargo run -- ", "ddfuzz "));
         let mut shell = Command::new("bash");
         shell
             .args(["-c", &format!("exec 2>&1\n{text}")])

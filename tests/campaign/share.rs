@@ -29,7 +29,8 @@ fn a_share_is_a_percentage_or_a_part_of_one() {
 fn a_guided_campaign_needs_coverage_and_the_error_says_what_gives_it() {
     let desk = Desk::new();
     let words = "run --json --runs 9 --minimize-share 30% --generator";
-    let refused = desk.call(&format!("{words} guided -- cat")).exits(3).json();
+    let refused = desk.call(&format!("{words} guided --exec command -- cat"));
+    let refused = refused.exits(3).json();
     assert_eq!(refused["error"]["kind"], "no-coverage");
     let hint = refused["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("afl-clang-fast"), "{hint}");

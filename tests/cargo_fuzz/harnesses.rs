@@ -8,7 +8,15 @@ use ::ddfuzz::minimize::log::Log;
 use ::ddfuzz::store::foreign::CrashName;
 
 /// The harnesses that are no bundled targets.
-const PARSERS: [&str; 6] = ["afl_names", "config", "elf", "log", "maps", "messages"];
+const PARSERS: [&str; 7] = [
+    "afl_names",
+    "config",
+    "containers",
+    "elf",
+    "log",
+    "maps",
+    "messages",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -211,7 +211,8 @@ fn libfuzzers_own_flags_say_what_is_out_of_memory() {
         ("-runs=1", "large", 3),
         ("-malloc_limit_mb=50", "large", 0),
     ] {
-        let words = format!("min {input} --force -o small --timeout 30s -- ./reserves {flag} @@");
+        let options = "--force --budget-tests 4 -o small --timeout 30s";
+        let words = format!("min {input} {options} -- ./reserves {flag} @@");
         let said = desk.call(&words);
         assert_eq!(said.code, Some(code), "{flag} {input}: {said:?}");
     }

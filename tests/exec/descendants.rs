@@ -5,7 +5,7 @@ use ddfuzz::triage::{Crash, Triager, Verdict};
 
 use crate::programs::{Compiled, compile, running, target};
 
-const WAYS: [Way; 2] = [Way::Command, Way::Inject];
+const WAYS: [Way; 3] = [Way::Command, Way::Inject, Way::Snapshot];
 
 /// What `programs/family.c` does, in which a process crashes although the first one exits.
 const CRASHES: [&str; 11] = [

@@ -108,6 +108,13 @@ fn what_runs_for_long_grows_by_nothing() {
     );
     bounded(&hostile, Way::Inject, Freshness::Shared, 3_000, b"crash\n");
     bounded(
+        &bundled,
+        Way::Snapshot,
+        Freshness::Shared,
+        10_000,
+        b"a\x08_b\n",
+    );
+    bounded(
         &hostile,
         Way::Command,
         Freshness::Shared,
@@ -168,7 +175,9 @@ fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
     };
     run(200); // whatever is set up at first
     let look = |count: usize| {
-        let below: Vec<Holds> = settled(count).into_iter().map(holds).collect();
+        let mut below: Vec<Holds> = settled(count).into_iter().map(holds).collect();
+        // Process ids begin anew at some time, and so does their order.
+        below.sort_by_key(|process| (process.descriptors, process.memory));
         (holds(std::process::id()), below, files())
     };
     // The child for the next run is forked after the answer to the last.

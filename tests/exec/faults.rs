@@ -1,6 +1,6 @@
 //! Somebody kills what runs a target, at any moment.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Limits, Program, Target, Way, start};
@@ -35,18 +35,36 @@ fn is_keeper(pid: u32) -> bool {
     held.is_ok_and(|what| what.to_string_lossy().starts_with("socket:"))
 }
 
-/// Kills one descendant after the other until `done`.
-fn kill_at_random(seed: u64, done: &AtomicBool) {
+/// What the thread that kills knows of the runs.
+#[derive(Default)]
+struct Fire {
+    done: AtomicBool,
+    /// Number of calls that have returned.
+    returned: AtomicUsize,
+}
+
+/// Numbers of kills between two calls that return, one of which is drawn: however slow the machine
+/// is, most runs are left alone, and no server is killed as often as it takes to give up on it.
+const KILLS: [u32; 7] = [0, 0, 0, 0, 1, 2, 8];
+
+/// Kills one descendant after the other until it is done.
+fn kill_at_random(seed: u64, fire: &Fire) {
     let mut random = Random(seed);
-    while !done.load(Ordering::Relaxed) {
+    let (mut returned, mut left) = (0, 1);
+    while !fire.done.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_micros(500 + random.below(15_000)));
+        let now = fire.returned.load(Ordering::Relaxed);
+        if now != returned {
+            (returned, left) = (now, KILLS[random.below(KILLS.len() as u64) as usize]);
+        }
         let victims = descendants();
-        if victims.is_empty() {
+        if victims.is_empty() || left == 0 {
             continue;
         }
         let victim = victims[random.below(victims.len() as u64) as usize];
         let keeper = is_keeper(victim);
         kill(victim);
+        left -= 1;
         if keeper {
             // The other one keeps what this one kept, but not if it dies in the same moment.
             std::thread::sleep(Duration::from_millis(50));
@@ -70,25 +88,26 @@ fn runs_under_fire(
     seed: u64,
     cases: &[(&'static [u8], Ended)],
 ) -> usize {
-    let done = AtomicBool::new(false);
+    let fire = Fire::default();
     let mut killed = 0;
     std::thread::scope(|scope| {
-        scope.spawn(|| kill_at_random(seed, &done));
+        scope.spawn(|| kill_at_random(seed, &fire));
         for (input, expected) in cases.iter().copied().cycle().take(300) {
             let began = Instant::now();
             let ended = executor.run(input).map(|run| run.ended);
+            fire.returned.fetch_add(1, Ordering::Relaxed);
             assert!(began.elapsed() < MOST, "{:?}", began.elapsed());
             match ended {
                 // From outside, a run that was killed is one that died so.
                 Ok(Ended::Signal(libc::SIGKILL)) => killed += 1,
                 Ok(ended) if ended == expected => {}
                 other => {
-                    done.store(true, Ordering::Relaxed);
+                    fire.done.store(true, Ordering::Relaxed);
                     panic!("{input:?}: {other:?}");
                 }
             }
         }
-        done.store(true, Ordering::Relaxed);
+        fire.done.store(true, Ordering::Relaxed);
     });
     for (input, expected) in cases {
         assert_eq!(executor.run(input).unwrap().ended, *expected);
@@ -102,6 +121,7 @@ fn whatever_is_killed_each_run_is_reported_or_repeated() {
     for scene in [
         "command under fire",
         "inject under fire",
+        "snapshot under fire",
         "harness under fire",
         "batches under fire",
     ] {
@@ -118,6 +138,7 @@ fn under_fire_every_run_has_its_own_ending() {
     let way = match () {
         () if stage::plays("command under fire") => Way::Command,
         () if stage::plays("inject under fire") => Way::Inject,
+        () if stage::plays("snapshot under fire") => Way::Snapshot,
         () if stage::plays("harness under fire") => return harness_under_fire(),
         () if stage::plays("batches under fire") => return batches_under_fire(),
         () => return,
@@ -143,23 +164,24 @@ fn harness_under_fire() {
         let mut executor = start(&target, Some(Way::Harness), freshness)
             .unwrap()
             .executor;
-        let done = AtomicBool::new(false);
+        let fire = Fire::default();
         std::thread::scope(|scope| {
-            scope.spawn(|| kill_at_random(11, &done));
+            scope.spawn(|| kill_at_random(11, &fire));
             for index in 0..2000 {
                 let (input, expected) = match index % 4 {
                     0 => (b"t".as_slice(), Ended::Signal(11)),
                     _ => (b"".as_slice(), Ended::Exit(0)),
                 };
                 let ended = executor.run(input).map(|run| run.ended);
+                fire.returned.fetch_add(1, Ordering::Relaxed);
                 let fine =
                     matches!(ended, Ok(ended) if ended == expected || ended == Ended::Signal(9));
                 if !fine {
-                    done.store(true, Ordering::Relaxed);
+                    fire.done.store(true, Ordering::Relaxed);
                     panic!("{freshness:?}, run {index}: {ended:?}");
                 }
             }
-            done.store(true, Ordering::Relaxed);
+            fire.done.store(true, Ordering::Relaxed);
         });
         drop(executor);
         assert!(descendants().is_empty());
@@ -177,20 +199,22 @@ fn batches_under_fire() {
         .cycle()
         .take(5000)
         .collect();
-    let done = AtomicBool::new(false);
+    let fire = Fire::default();
     let mut endings = Vec::new();
     std::thread::scope(|scope| {
-        scope.spawn(|| kill_at_random(13, &done));
+        scope.spawn(|| kill_at_random(13, &fire));
         while endings.len() < inputs.len() {
-            match executor.run_some(&inputs[endings.len()..]) {
+            let ended = executor.run_some(&inputs[endings.len()..]);
+            fire.returned.fetch_add(1, Ordering::Relaxed);
+            match ended {
                 Ok(runs) => endings.extend(runs.iter().map(|run| run.ended)),
                 Err(error) => {
-                    done.store(true, Ordering::Relaxed);
+                    fire.done.store(true, Ordering::Relaxed);
                     panic!("behind run {}: {error}", endings.len());
                 }
             }
         }
-        done.store(true, Ordering::Relaxed);
+        fire.done.store(true, Ordering::Relaxed);
     });
     assert_eq!(endings.len(), inputs.len());
     for (index, (ended, input)) in endings.iter().zip(&inputs).enumerate() {
@@ -220,7 +244,7 @@ fn between_runs_any_process_may_die() {
         return;
     }
     let target = Target::new(Program::Path(stage::given()));
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let mut executor = start(&target, Some(way), Freshness::Shared)
             .unwrap()
             .executor;
@@ -246,7 +270,11 @@ fn between_runs_any_process_may_die() {
 #[test]
 fn whatever_is_killed_no_crash_of_a_descendant_is_missed() {
     let program = compile("family", &["-pthread"]);
-    for scene in ["command tree under fire", "inject tree under fire"] {
+    for scene in [
+        "command tree under fire",
+        "inject tree under fire",
+        "snapshot tree under fire",
+    ] {
         let tests = ["faults::under_fire_every_tree"];
         stage::play(&mut stage::command(scene, &tests, &program.path));
         assert_eq!(running(&program.path), 0, "{scene}");
@@ -258,6 +286,7 @@ fn under_fire_every_tree_has_its_own_ending() {
     let way = match () {
         () if stage::plays("command tree under fire") => Way::Command,
         () if stage::plays("inject tree under fire") => Way::Inject,
+        () if stage::plays("snapshot tree under fire") => Way::Snapshot,
         () => return,
     };
     let mut target = Target::new(Program::Path(stage_program()));
@@ -275,21 +304,22 @@ fn under_fire_every_tree_has_its_own_ending() {
     assert!(killed < 150, "{killed} of 300 runs were killed");
     // A descendant that was killed before it could crash has died of that; so only what all runs
     // together say is sure.
-    let done = AtomicBool::new(false);
+    let fire = Fire::default();
     let mut crashes = 0;
     std::thread::scope(|scope| {
-        scope.spawn(|| kill_at_random(17, &done));
+        scope.spawn(|| kill_at_random(17, &fire));
         for word in ["fork\n", "exec\n", "system\n"].iter().cycle().take(150) {
             let began = Instant::now();
             let ended = executor.run(word.as_bytes()).map(|run| run.ended);
+            fire.returned.fetch_add(1, Ordering::Relaxed);
             crashes += u32::from(matches!(ended, Ok(Ended::Signal(libc::SIGSEGV))));
             let fine = ended.is_ok() && began.elapsed() < MOST;
             if !fine {
-                done.store(true, Ordering::Relaxed);
+                fire.done.store(true, Ordering::Relaxed);
                 panic!("{word:?}: {ended:?} after {:?}", began.elapsed());
             }
         }
-        done.store(true, Ordering::Relaxed);
+        fire.done.store(true, Ordering::Relaxed);
     });
     assert!(crashes > 75, "{crashes} of 150");
     for word in ["fork\n", "exec\n", "system\n"] {

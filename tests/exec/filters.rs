@@ -1,6 +1,6 @@
 //! Installed programs end and write alike by the injected runtime and by `execve`.
 
-mod list;
+pub mod list;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -68,7 +68,7 @@ fn a_crash_of_a_program_compiled_by_afl_has_the_same_record_by_its_own_server() 
 fn a_program_that_hides_its_memory_is_named_all_the_same() {
     let program = crate::programs::compile("hides", &[]);
     let target = patient(Program::Path(program.path.clone()));
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let crash = examine(&target, way, b"");
         // Root may look, and so may who owns its namespace; everybody else has the copy that the
         // process makes of itself.

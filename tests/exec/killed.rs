@@ -21,7 +21,7 @@ fn comes_to(program: &std::path::Path, within: Duration, is_so: impl Fn(usize) -
 
 #[test]
 fn a_killed_ddfuzz_takes_its_targets_along_within_two_seconds() {
-    for scene in ["command", "inject", "trace"] {
+    for scene in ["command", "inject", "snapshot", "trace"] {
         let program = compile("hostile", &[]);
         let mut command = stage::command(
             scene,
@@ -44,6 +44,7 @@ fn a_run_goes_on_until_its_ddfuzz_is_killed() {
     let way = match () {
         () if stage::plays("command") => Some(Way::Command),
         () if stage::plays("inject") => Some(Way::Inject),
+        () if stage::plays("snapshot") => Some(Way::Snapshot),
         () if stage::plays("trace") => None,
         () => return,
     };

@@ -30,6 +30,7 @@ mod sandbox;
 mod sandbox_ends;
 mod sandboxed;
 mod scripts;
+mod snapshot;
 mod stage;
 #[path = "../stream/mod.rs"]
 mod stream;

@@ -22,6 +22,19 @@ fn an_old_and_strict_kernel_is_good_enough() {
     stage::play(&mut command);
 }
 
+#[test]
+fn where_the_kernel_does_not_watch_memory_all_of_it_is_put_back() {
+    let wrapper = compile("odd_system", &[]);
+    let mut command = Command::new(&wrapper.path);
+    command
+        .arg(format!("{}:{}", libc::SYS_userfaultfd, libc::ENOSYS))
+        .arg("--")
+        .arg(std::env::current_exe().unwrap());
+    let tests = ["snapshot::whatever_a_run_changes"];
+    stage::prepare(&mut command, "no watch", &tests, &wrapper.path);
+    stage::play(&mut command);
+}
+
 /// The tests of `scene` on a system that refuses these calls, with all targets in a sandbox.
 fn sandboxed_without(scene: &str, calls: &[i64], tests: &[&str]) {
     let wrapper = compile("odd_system", &[]);
@@ -64,7 +77,7 @@ fn without_namespaces_files_and_sockets_are_closed_and_the_disk_is_watched() {
     let program = compile("sandbox", &[]);
     let mut target = target(&program);
     target.limits.cpu = std::time::Duration::from_secs(60);
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let started = start(&target, Some(way), Freshness::Shared);
         let mut executor = started.unwrap().executor;
         let mut ended = |input: &[u8]| executor.run(input).unwrap().ended;
@@ -195,7 +208,7 @@ fn under_a_strict_umask_targets_are_nobody_and_read_their_files() {
     }
     let mut target = ddfuzz::exec::Target::new(ddfuzz::exec::Program::Path(stage::given()));
     target.args = vec!["@@".into()];
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let mut executor = start(&target, Some(way), Freshness::Fresh)
             .unwrap()
             .executor;

@@ -12,6 +12,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("afl_speaker", include_str!("programs/afl_speaker.c")),
     ("at_main", include_str!("programs/at_main.c")),
     ("capture", include_str!("programs/capture.c")),
+    ("changes", include_str!("programs/changes.c")),
     ("compares", include_str!("programs/compares.c")),
     ("constructor", include_str!("programs/constructor.c")),
     ("defer", include_str!("programs/defer.c")),
@@ -83,7 +84,7 @@ const WALL_LIMIT: Duration = Duration::from_secs(60);
 pub fn target(program: &Compiled) -> Target {
     let mut target = patient(Program::Path(program.path.clone()));
     // Whole groups of tests run side by side there, and a flood takes its time on a busy machine.
-    target.limits.cpu = Duration::from_millis(if is_sandboxed() { 1500 } else { 300 });
+    target.limits.cpu = Duration::from_millis(if is_sandboxed() { 600 } else { 300 });
     target.limits.memory = 200 << 20;
     target
 }

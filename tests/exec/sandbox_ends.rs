@@ -7,7 +7,7 @@ use crate::needs;
 use crate::programs::{compile, patient, try_compile};
 use crate::sandbox::sandboxed;
 
-const WAYS: [Way; 2] = [Way::Command, Way::Inject];
+const WAYS: [Way; 3] = [Way::Command, Way::Inject, Way::Snapshot];
 
 fn examine(target: &Target, way: Way, input: &[u8]) -> Crash {
     match Triager::of_target(target, way).unwrap().examine(input) {
@@ -25,12 +25,12 @@ fn a_crash_has_the_same_keys_in_a_sandbox() {
         (
             bundled("flex"),
             vec![b'x'; 2121],
-            &[Way::Command, Way::Inject, Way::Harness],
+            &[Way::Command, Way::Inject, Way::Snapshot, Way::Harness],
         ),
         (
             bundled("troff"),
             b"\\D\n".to_vec(),
-            &[Way::Command, Way::Inject, Way::Harness],
+            &[Way::Command, Way::Inject, Way::Snapshot, Way::Harness],
         ),
     ];
     for (target, input, ways) in cases {

@@ -86,7 +86,7 @@ fn what_a_shell_starts_counts_although_the_shell_goes_on() {
     let dir = open_directory();
     let text = "#!/bin/sh\nread -r word\nsh -c \"$word\"\nexit 7\n";
     let mut target = patient(Program::Path(write(dir.path(), "starts", text)));
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let mut executor = executor(&target, way);
         for (input, expected) in [
             ("exit 3\n", Ended::Exit(7)),
@@ -104,7 +104,7 @@ fn what_a_shell_starts_counts_although_the_shell_goes_on() {
     // With the program in a file, and the input too.
     target.program = Program::Path("/bin/sh".into());
     target.args = vec!["@@".into()];
-    for way in [Way::Command, Way::Inject] {
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
         let mut executor = executor(&target, way);
         let ended = executor.run(b"(kill -s ILL $$); exit 1").unwrap().ended;
         assert_eq!(ended, Ended::Signal(libc::SIGILL), "{way}");

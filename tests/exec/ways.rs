@@ -4,7 +4,7 @@ use ddfuzz::exec::{Ended, Freshness, Way, start};
 
 use crate::programs::{compile, patient, target};
 
-const WAYS: [Way; 2] = [Way::Command, Way::Inject];
+const WAYS: [Way; 3] = [Way::Command, Way::Inject, Way::Snapshot];
 
 /// `count` inputs from a fixed stream, some of which crash.
 fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
@@ -23,7 +23,7 @@ fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
 }
 
 #[test]
-fn inject_and_command_give_equal_endings_on_1000_inputs() {
+fn inject_snapshot_and_command_give_equal_endings_on_1000_inputs() {
     let program = compile("hostile", &[]);
     let target = target(&program);
     let mut command = start(&target, Some(Way::Command), Freshness::Shared)
@@ -32,9 +32,13 @@ fn inject_and_command_give_equal_endings_on_1000_inputs() {
     let mut inject = start(&target, Some(Way::Inject), Freshness::Shared)
         .unwrap()
         .executor;
+    let mut snapshot = start(&target, Some(Way::Snapshot), Freshness::Shared)
+        .unwrap()
+        .executor;
     for input in inputs(1000) {
         let ended = command.run(&input).unwrap().ended;
         assert_eq!(inject.run(&input).unwrap().ended, ended, "on {input:?}");
+        assert_eq!(snapshot.run(&input).unwrap().ended, ended, "on {input:?}");
     }
 }
 

@@ -41,6 +41,7 @@ fn test_line() -> TestLine {
         minor: None,
         comparisons: None,
         input: None,
+        changes: None,
     }
 }
 

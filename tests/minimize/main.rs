@@ -34,6 +34,7 @@ mod scripted;
 mod searches;
 mod slips;
 mod standing;
+mod structure;
 mod test_oracle;
 mod time_limit;
 mod values;

@@ -109,6 +109,7 @@ fn told(message: &str) -> GroupView {
     GroupView {
         trace: Trace::of(&crash, None),
         has_gdb: true,
+        explanation: None,
         ..view()
     }
 }
@@ -140,6 +141,7 @@ fn a_group_in_full_has_its_stack_and_the_way_into_gdb() {
     }
     let older = GroupView {
         has_gdb: false,
+        explanation: None,
         ..told("too many")
     };
     assert!(!block_in_full(&older).contains("  gdb"));

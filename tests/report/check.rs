@@ -17,6 +17,7 @@ fn fixed() -> CheckedGroup {
         file: "/out/minimized".into(),
         inputs: 2,
         utility: None,
+        came_back: None,
     }
 }
 

@@ -105,4 +105,6 @@ fn names_mean_nothing_to_the_page() {
     assert_eq!(page.matches("<svg").count(), 2);
     assert_eq!(page.matches("</svg>").count(), 2);
     assert!(page.starts_with("<!DOCTYPE html>\n<!-- ddfuzz -->"));
+    assert!(page.contains("Corpus cleanup: 12,345 → 2 files"), "{page}");
+    assert!(page.contains("<td>trimming</td>"), "{page}");
 }

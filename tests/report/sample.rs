@@ -38,6 +38,7 @@ pub fn view() -> GroupView {
         log: Some("/out/log.jsonl".into()),
         script: Some("/my out/reproduce.sh".into()),
         has_gdb: false,
+        explanation: None,
         status: None,
         utility: None,
         variants: Vec::new(),

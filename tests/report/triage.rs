@@ -68,6 +68,7 @@ fn group() -> TriageGroup {
         same_by: None,
         build: None,
         any_input: false,
+        explanation: None,
     }
 }
 

@@ -62,6 +62,9 @@ fn entries_are_united_and_counts_are_the_larger_ones() {
     assert!(!files(&out).contains(&"state.json".to_owned()));
 }
 
+/// The files of an explanation.
+const EXPLANATION: [&str; 3] = ["explanation.html", "explanation.json", "explanation.txt"];
+
 /// Two directories that have the same entry, with these outcomes (reproducer, finished, proved).
 fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Option<bool>) {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +75,11 @@ fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Opti
             .unwrap()
             .id;
         store.write_minimized(&id, reproducer).unwrap();
-        fs::write(id.log(store.reader().root()), reproducer).unwrap();
+        let log = id.log(store.reader().root());
+        fs::write(&log, reproducer).unwrap();
+        for name in EXPLANATION {
+            fs::write(log.with_file_name(name), reproducer).unwrap();
+        }
         if let Some(proved) = finished {
             store
                 .write_outcome(&id, &outcome(reproducer.len() as u64, proved))
@@ -92,6 +99,10 @@ fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Opti
         reproducer,
         "the log comes with its reproducer"
     );
+    for name in EXPLANATION {
+        let explanation = fs::read(entry.log().with_file_name(name)).unwrap();
+        assert_eq!(explanation, reproducer, "{name} comes with its reproducer");
+    }
     (
         folder,
         reproducer,

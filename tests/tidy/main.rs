@@ -4,6 +4,7 @@ mod documents;
 mod functions;
 mod limits;
 mod names;
+mod programs;
 mod text;
 #[path = "../tree/mod.rs"]
 mod tree;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use ddfuzz::exec::{Ended, ExecError, Freshness, Target, Way, start};
+use ddfuzz::exec::{Ended, ExecError, Executor, Freshness, Target, Way, start};
 
 use super::Subject;
 use crate::cost::Cost;
@@ -17,7 +17,12 @@ pub struct ByWay {
     target: Target,
     way: Way,
     freshness: Freshness,
+    at_once: usize,
+    input: Vec<u8>,
 }
+
+/// Runs before those that are measured: of `snapshot`, the ones that are made twice and compared.
+const WARM_UP: usize = 500;
 
 impl ByWay {
     /// Fails if `target` cannot be run by `way`.
@@ -36,19 +41,45 @@ impl ByWay {
             target,
             way,
             freshness,
+            at_once: 1,
+            input: input(),
         })
+    }
+
+    /// The same with so many inputs a request, of so many bytes.
+    pub fn with_inputs(mut self, at_once: usize, length: usize) -> ByWay {
+        self.at_once = at_once;
+        self.input.truncate(length);
+        self
+    }
+
+    /// Makes `runs` runs.
+    fn run(&self, executor: &mut dyn Executor, runs: usize) {
+        let inputs = vec![&self.input[..]; self.at_once];
+        let mut left = runs;
+        while left > 0 {
+            let some = &inputs[..left.min(inputs.len())];
+            let made = executor.run_some(some).expect("the target runs");
+            for run in &made {
+                assert!(matches!(run.ended, Ended::Exit(_)), "{}", run.ended);
+            }
+            left -= made.len();
+        }
     }
 
     /// The wall time of `runs` runs; start and end are not of it.
     fn series(&self, runs: u32) -> Duration {
         let started = start(&self.target, Some(self.way), self.freshness);
         let mut executor = started.expect("it has started before").executor;
-        let input = input();
+        if self.way == Way::Snapshot {
+            self.run(executor.as_mut(), WARM_UP);
+        }
         let began = Instant::now();
-        for _ in 0..runs {
-            let ended = executor.run(&input).expect("the target runs").ended;
-            assert!(matches!(ended, Ended::Exit(_)), "{ended}");
-            if self.way == Way::Forkserver {
+        if self.way != Way::Forkserver {
+            self.run(executor.as_mut(), runs as usize);
+        } else {
+            for _ in 0..runs {
+                self.run(executor.as_mut(), 1);
                 // It is compared to a fuzzer, which looks at what each run covered.
                 let counters = executor.coverage().expect("the program is instrumented");
                 assert!(black_box(counters).iter().any(|count| *count > 0));

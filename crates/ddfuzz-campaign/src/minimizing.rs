@@ -33,6 +33,12 @@ pub struct Minimizing {
     pub way: Way,
     /// Name of the search that makes the candidates.
     pub search: String,
+    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content of
+    /// each input.
+    pub structure: Option<String>,
+    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by it
+    /// although they fit no grammar.
+    pub usual_language: Option<String>,
     /// Most time for one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
     /// Most executed tests for one entry; `None` sets no limit.
@@ -102,6 +108,8 @@ impl Minimizing {
             target,
             way,
             search: search.to_owned(),
+            structure: None,
+            usual_language: None,
             budget_time: None,
             budget_tests: None,
             log_inputs: false,
@@ -242,6 +250,8 @@ impl Minimizing {
             minor: crash.keys.minor,
         };
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
+        start.use_language(self.usual_language.as_deref());
+        start.use_structure(self.structure.as_deref());
         start.seed = self.seed;
         // A run is a hang only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);

@@ -103,6 +103,7 @@ impl Recheck<'_> {
                         file: std::path::absolute(&file).unwrap_or(file),
                         inputs: 0,
                         utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
+                        came_back: None,
                     });
                 }
                 if status == Status::Same {

@@ -118,16 +118,17 @@ impl Progress {
     }
 }
 
-/// Where a campaign shows its progress. All methods are called from one thread.
-pub trait Screen {
+/// Where a job shows its progress: a campaign ([`Progress`]), or another job with a progress `P` of
+/// its own. All methods are called from one thread at a time.
+pub trait Screen<P = Progress>: Send {
     /// Shows the progress; called several times a second.
-    fn progress(&mut self, progress: &Progress);
+    fn progress(&mut self, progress: &P);
 
     /// Shows a group that is new, or whose reproducer has become smaller.
     fn group(&mut self, _: &GroupView) {}
 
     /// Shows a group whose minimization has ended.
-    fn minimized(&mut self, group: &GroupView);
+    fn minimized(&mut self, _: &GroupView) {}
 
     /// Shows a message to the user.
     fn note(&mut self, text: &str);
@@ -136,8 +137,7 @@ pub trait Screen {
 /// A screen that shows nothing.
 pub struct Silent;
 
-impl Screen for Silent {
-    fn progress(&mut self, _: &Progress) {}
-    fn minimized(&mut self, _: &GroupView) {}
+impl<P> Screen<P> for Silent {
+    fn progress(&mut self, _: &P) {}
     fn note(&mut self, _: &str) {}
 }

@@ -12,6 +12,7 @@ use crate::{
     BuildCheck, CampaignError, CampaignState, Deadline, DiskFullError, DiskWait, Minimizing,
     NewGroups, PauseGate, ProgramWatch, Progress, Screen, Until, lock,
 };
+use ddfuzz_exec::RefusalReason;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
@@ -250,8 +251,8 @@ impl<'a> CampaignSession<'a> {
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Builds the summary of the call. The campaign itself fills in `runs_of_call`, `unstored` and
-    /// `unnamed`.
+    /// Builds the summary of the call. The campaign itself fills in `runs_of_call`, `unstored`,
+    /// `refusals` and `unnamed`.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -270,6 +271,7 @@ impl<'a> CampaignSession<'a> {
             ended_by,
             until,
             unstored: 0,
+            refusals: Vec::new(),
             unnamed: 0,
             out_of_room: self.disk_wait.is_given_up(),
             rebuilt: self.build_check().is_rebuilt(),
@@ -313,7 +315,7 @@ impl<'a> CampaignSession<'a> {
 }
 
 /// The result of one call of a campaign.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Number of runs committed that count for `--runs`, which several calls may share.
     pub runs: u64,
@@ -335,6 +337,8 @@ pub struct Summary {
     pub until: Option<Until>,
     /// Number of findings that were not stored because the disk was full until the time was over.
     pub unstored: u64,
+    /// Number of runs of this call that the way `snapshot` left to new processes, by the reason.
+    pub refusals: Vec<(RefusalReason, u64)>,
     /// Number of hangs stored without a position in the program, because the time was over before
     /// the position was determined.
     pub unnamed: u64,

@@ -32,9 +32,7 @@ use features::FeatureUnion;
 
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
-pub use engine::{
-    CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, Watcher, clean,
-};
+pub use engine::{CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, clean};
 pub use error::CleanError;
 pub use excluded::Excluded;
 pub use explain::{Fate, explain};

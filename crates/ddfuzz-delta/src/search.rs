@@ -29,6 +29,17 @@ pub trait Search: Send {
     /// hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
+    /// Says how many tests passes after the proof may take. Call it before the first step, or never.
+    /// By default it is ignored.
+    fn allow_extra_tests(&mut self, _: ExtraTests) {}
+
+    /// Returns the outcome that the search predicts for the candidate that [`next`](Search::next)
+    /// returned; `None` without a prediction. A predicted test need not be run: its outcome is told as
+    /// any other, but it proves nothing.
+    fn predicted(&self) -> Option<Outcome> {
+        None
+    }
+
     /// Returns the smallest failing configuration so far: its test gave FAIL.
     ///
     /// A search that replaces bytes keeps the positions of the original that remain in its best
@@ -41,6 +52,18 @@ pub trait Search: Send {
 
     /// Returns a clone of the search in a box.
     fn boxed(&self) -> Box<dyn Search>;
+}
+
+/// How many tests the passes of a search after its proof may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExtraTests {
+    /// As many as the search, and at least 2,000.
+    #[default]
+    Many,
+    /// Half as many as the search: tests take long.
+    Few,
+    /// None.
+    None,
 }
 
 impl Clone for Box<dyn Search> {

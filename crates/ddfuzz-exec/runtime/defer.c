@@ -60,9 +60,7 @@ struct call {
 };
 
 /* System calls of this file: not dispatched while they are watched, and errno stays as it is. */
-long defer_call(long number, long a, long b, long c, long d, long e, long f);
 void defer_return(void);
-extern const char defer_text[], defer_text_end[];
 __asm__(".text\n"
         ".hidden defer_text, defer_text_end, defer_call, defer_return\n"
         ".global defer_text, defer_text_end, defer_call, defer_return\n"
@@ -136,6 +134,7 @@ static dev_t changing_devices[2];
 static struct opened {
     int fd;
     off_t offset; /* at the fork point */
+    int status;   /* flags of the open file there */
 } opened[MOST_FILES];
 static int opened_count;
 
@@ -510,18 +509,48 @@ static void stop_watching(void)
         set_action(watched[i], &before[i], NULL);
 }
 
+static void note_opened(struct opened *file)
+{
+    file->offset = lseek(file->fd, 0, SEEK_CUR);
+    file->status = fcntl(file->fd, F_GETFL);
+}
+
+/* Another child may have moved the offset and set flags. */
+static void set_back_opened(const struct opened *file)
+{
+    if (file->offset >= 0)
+        lseek(file->fd, file->offset, SEEK_SET);
+    fcntl(file->fd, F_SETFL, file->status);
+}
+
+/* The program at the fork point, and its errno. */
+static ucontext_t *at_fork_point;
+static int error_there;
+
+const ucontext_t *defer_context(int *error)
+{
+    *error = error_there;
+    return at_fork_point;
+}
+
+ucontext_t *defer_continuation(void)
+{
+    return at_fork_point;
+}
+
 /* Serves at the fork point; returns in each child, which continues from `context`. */
 static void fork_here(ucontext_t *context, int point)
 {
     int error = errno;
     stop_watching();
     context->uc_stack = stack_before;
+    at_fork_point = context;
+    error_there = error;
     for (int i = 0; i < opened_count; i++)
-        opened[i].offset = lseek(opened[i].fd, 0, SEEK_CUR);
+        note_opened(&opened[i]);
     serve_there(point);
     for (int i = 0; i < opened_count; i++)
-        if (opened[i].offset >= 0)
-            lseek(opened[i].fd, opened[i].offset, SEEK_SET);
+        set_back_opened(&opened[i]);
     errno = error;
 }
 
@@ -544,9 +573,9 @@ static void on_call(int signal, siginfo_t *info, void *data)
         selector = BLOCK;
         return;
     }
-    fork_here(context, (int)call.number);
     registers[REG_RIP] -= 2; /* `syscall` has two bytes */
     registers[REG_RAX] = call.number;
+    fork_here(context, (int)call.number);
 }
 
 /* Whether the instruction at `code` reads the time stamp counter: rdtsc or rdtscp. */
@@ -700,5 +729,16 @@ int defer_fork(const char *inputs, void (*serve)(int point))
 pid_t defer_new_child(void)
 {
     return -1;
+}
+
+const ucontext_t *defer_context(int *error)
+{
+    *error = 0;
+    return NULL;
+}
+
+ucontext_t *defer_continuation(void)
+{
+    return NULL;
 }
 #endif

@@ -4,6 +4,7 @@
 #define DDFUZZ_DEFER_H
 
 #include <sys/types.h>
+#include <ucontext.h>
 
 /* Where the fork point is, if it is not before a system call. */
 enum {
@@ -21,5 +22,17 @@ int defer_fork(const char *inputs, void (*serve)(int point));
 /* Forks at the fork point, as fork does, but without the program's own fork handlers, and also
  * inside a function that holds locks of the C library. */
 pid_t defer_new_child(void);
+
+/* The program at the fork point, with its own signal mask and stack; NULL before the fork point.
+ * To return to it is to run the program on. `error` is set to its errno. */
+const ucontext_t *defer_context(int *error);
+
+/* The same, in a child that may change it before the program runs on. */
+ucontext_t *defer_continuation(void);
+
+/* A system call that is not watched, and leaves errno as it is; returns a negative errno on
+ * failure. Its instruction lies between the two addresses. */
+long defer_call(long number, long a, long b, long c, long d, long e, long f);
+extern const char defer_text[], defer_text_end[];
 
 #endif

@@ -3,6 +3,8 @@
  *
  *   fork    each request forks a child that continues into the program's `main`
  *   defer   each request forks a child where runs begin to differ (defer.c)
+ *   restore one child runs many inputs from there and puts back what a run has changed; what it
+ *           refuses is forked (restore.c)
  *   entry   each request forks a child that calls the entry function on the input
  *   loop    one child calls the entry function for many inputs, until it dies (loop.c)
  *   once    calls the entry function on stdin, once, without serving (to be traced)
@@ -21,9 +23,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "blocks.h"
 #include "defer.h"
 #include "entry.h"
 #include "loop.h"
+#include "restore.h"
 #include "serve.h"
 #include "spare.h"
 #include "sweep.h"
@@ -149,6 +153,7 @@ static void begin_run(const struct entry_point *entry)
     serve_become_child();
     if (entry->function)
         enter(entry, &request);
+    blocks_begin(request.seq, defer_continuation());
     serve_unmap_page();
 }
 
@@ -224,8 +229,127 @@ static void serve_at(int call)
 {
     static const struct entry_point none;
     take_over_children();
+    blocks_arm();
     serve_hello(TROUBLE_NONE, call);
     serve_children(&none, defer_new_child);
+}
+
+/* Forks a runner, which sends its messages to the read end FD_REFUSED. */
+static pid_t fork_runner(void)
+{
+    int ends[2];
+    pid_t self = getpid(), runner = -1;
+    if (pipe2(ends, O_CLOEXEC) < 0 || dup2(ends[0], FD_REFUSED) < 0
+        || dup2(ends[1], FD_REFUSALS) < 0)
+        return -1;
+    close(ends[0]);
+    close(ends[1]);
+    while ((runner = defer_new_child()) < 0)
+        poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
+    if (runner == 0) {
+        die_with(self);
+        sigaction(SIGCHLD, &on_child, NULL);
+        close(FD_REFUSED);
+        restore_run();
+    }
+    close(FD_REFUSALS); /* so that the end of the runner ends its messages */
+    return runner;
+}
+
+/* Starts a runner; `*runner` is its process id. Returns why it cannot run the program. */
+static enum unfit start_runner(pid_t *runner)
+{
+    struct runner_message message;
+    *runner = fork_runner();
+    if (*runner < 0)
+        return UNFIT_MEMORY;
+    serve_page->child = *runner;
+    if (!read_whole(FD_REFUSED, &message, sizeof message) || message.seq != 0)
+        return UNFIT_ENDED;
+    return (enum unfit)message.reason;
+}
+
+/* In a fork that makes a run: becomes the program, as it is without a runner. */
+static void become_refused(const struct runner_message *message)
+{
+    sigaction(SIGCHLD, &on_child, NULL);
+    if (message->captured) {
+        dup2(FD_CAPTURES, STDOUT_FILENO);
+        dup2(FD_CAPTURES + 1, STDERR_FILENO);
+    }
+    blocks_begin(message->seq, defer_continuation());
+    serve_become_child();
+    serve_unmap_page();
+    restore_forget();
+}
+
+/* Makes a run that the runner has refused, by a fork; returns 0 in that fork, which runs the
+ * program on. */
+static int make_refused(const struct runner_message *message, pid_t *runner)
+{
+    struct rusage usage;
+    pid_t self = getpid(), child;
+    wait_wrappers_collect(serve_page); /* what the refused run has reported */
+    serve_page->refused = message->reason;
+    if (message->captured && message->reason != REFUSED_ASKED) {
+        /* What the runner has written is in the capture: ddfuzz clears it and asks for a fork. */
+        serve_page->forked = 0;
+        reply_for(SIGKILL, 0);
+        return 1;
+    }
+    while ((child = defer_new_child()) < 0)
+        poll(NULL, 0, 1);
+    if (child == 0) {
+        die_with(self);
+        become_refused(message);
+        return 0;
+    }
+    serve_page->child = child;
+    int status = serve_await_end(child, &usage);
+    serve_page->forked = sweep_others(runner);
+    wait_wrappers_collect(serve_page);
+    serve_page->child = *runner;
+    reply_for(status, cpu_micros(&usage));
+    return 1;
+}
+
+/* After the end of a runner: answers for the run that it was making. What the answer says of the
+ * run does not count. */
+static void finish_runner(pid_t runner)
+{
+    struct rusage usage;
+    if (runner > 0)
+        serve_await_end(runner, &usage);
+    serve_sweep();
+    wait_wrappers_collect(serve_page);
+    serve_page->refused = 0;
+    close(FD_REFUSED);
+    reply_for(SIGKILL, 0);
+}
+
+/* Serves by runners at a deferred fork point; returns in each fork that makes a run. */
+static void serve_restored(int call)
+{
+    int error, served = 0;
+    const ucontext_t *context = defer_context(&error);
+    take_over_children();
+    blocks_arm();
+    enum unfit unfit = call == FORK_AT_FAULT ? UNFIT_POINT : restore_prepare(context, error);
+    for (;; served = 1) {
+        struct runner_message message;
+        pid_t runner = -1;
+        if (unfit == UNFIT_NONE)
+            unfit = start_runner(&runner);
+        if (!served)
+            serve_hello(unfit == UNFIT_NONE ? TROUBLE_NONE : TROUBLE_UNFIT,
+                        unfit == UNFIT_NONE ? call : (int)unfit);
+        if (unfit != UNFIT_NONE)
+            _exit(0);
+        while (read_whole(FD_REFUSED, &message, sizeof message))
+            if (!make_refused(&message, &runner))
+                return;
+        finish_runner(runner);
+    }
 }
 
 /* Does not call strcmp, which an observed run would record. */
@@ -250,6 +374,7 @@ static int serve(int argc, char **argv, char **envp)
         return program_main(argc, argv, envp);
     int loop = is_mode(mode, "loop"), once = is_mode(mode, "once");
     int pass = is_mode(mode, "pass"), defer = is_mode(mode, "defer");
+    int restore = is_mode(mode, "restore");
     int meant = number_in("DDFUZZ_PID") == getpid(); /* not a program that the target has started */
     sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
@@ -271,9 +396,14 @@ static int serve(int argc, char **argv, char **envp)
     if (loop)
         loop_prepare(&entry);
     wait_wrappers_prepare();
-    if (defer && inputs && defer_fork(inputs, serve_at))
+    if ((defer || restore) && inputs && defer_fork(inputs, restore ? serve_restored : serve_at))
         return program_main(argc, argv, envp);
+    if (restore) {
+        serve_hello(TROUBLE_UNFIT, UNFIT_POINT);
+        _exit(0);
+    }
     take_over_children();
+    blocks_arm();
     serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     if (loop)
         serve_loop(&entry);

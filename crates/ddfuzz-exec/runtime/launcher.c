@@ -48,6 +48,7 @@ struct options {
     int observed;  /* runs get FD_OBSERVED */
     int copied;    /* and FD_SNAPSHOT */
     int terminal;  /* and FD_TERMINAL */
+    int code;      /* and FD_CODE */
 };
 
 static void fail(int detail)
@@ -102,7 +103,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:i:u:w:f:n:U:AOCTN:Rs:B:I:L:W:FXV:")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:i:u:w:f:n:U:AOCTKN:Rs:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': /* opened before the sandbox is entered */
@@ -122,6 +123,7 @@ static void parse(int argc, char **argv, struct options *o)
         case 'O': o->observed = 1; break;
         case 'C': o->copied = 1; break;
         case 'T': o->terminal = 1; break;
+        case 'K': o->code = 1; break;
         default:
             if (!parse_sandbox(option, o))
                 fail(EINVAL);
@@ -278,7 +280,7 @@ static void become_fork_server(const struct options *o)
 
 static void close_stranger(int fd)
 {
-    if (fd > STDERR_FILENO && (fd < FD_FILTERS || fd > FD_OBSERVED))
+    if (fd > STDERR_FILENO && (fd < FD_LOWEST || fd > FD_OBSERVED))
         close(fd);
 }
 
@@ -286,7 +288,7 @@ static void close_stranger(int fd)
 static void close_strangers(void)
 {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, 3, FD_FILTERS - 1, 0) == 0
+    if (syscall(SYS_close_range, 3, FD_LOWEST - 1, 0) == 0
         && syscall(SYS_close_range, FD_OBSERVED + 1, ~0u, 0) == 0)
         return;
 #endif
@@ -314,6 +316,11 @@ static void reset_signals(void)
 /* Closes the numbers of the protocol that ddfuzz has not passed to this launcher. */
 static void close_unused(const struct options *o)
 {
+    if (!o->inject_mode || strcmp(o->inject_mode, "restore") != 0)
+        for (int fd = FD_WRITER; fd < FD_FILTERS; fd++)
+            close(fd);
+    if (!o->code)
+        close(FD_CODE);
     if (!o->observed)
         close(FD_OBSERVED);
     if (!o->copied)

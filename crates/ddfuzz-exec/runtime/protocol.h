@@ -7,11 +7,16 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 5u
+#define DDFUZZ_VERSION 6u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
 enum {
+    FD_CODE = 181,     /* memfd with the program's code and its breakpoints (blocks.h) */
+    FD_WRITER = 182,   /* runner (restore.h): the input's file, opened for writing */
+    FD_BATCH = 183,    /* runner: memfd with the inputs of a request */
+    FD_CAPTURES = 184, /* runner: pipes for stdout and, at the next number, stderr */
+    FD_LOWEST = FD_CODE,
     FD_FILTERS = 186,  /* sandbox: memfd with system call filters, each after its length */
     FD_RULES = 187,    /* sandbox: a Landlock ruleset */
     FD_TERMINAL = 188, /* the target's terminal (terminal.h); 189 is FD_SNAPSHOT (snapshot.h) */
@@ -34,6 +39,7 @@ enum trouble {
     TROUBLE_SETUP = 3,       /* limits, identity or directory could not be set */
     TROUBLE_CHILDREN = 4,    /* the program had child processes before main */
     TROUBLE_DESCRIPTORS = 5, /* the program closed descriptors of the protocol before main */
+    TROUBLE_UNFIT = 6,       /* no runner can run the program; `detail` is an `enum unfit` */
 };
 
 /* Value of `detail`: the server forks before `main`, or runs no `main`. */
@@ -51,7 +57,8 @@ struct hello {
 
 struct request {
     uint64_t seq;   /* number of the request's first run; a server's runs are numbered from 1 */
-    uint64_t count; /* bytes of the input; in a loop, inputs, each with an entry in the page */
+    uint64_t count; /* bytes of the input; in a loop or a runner, inputs, each with an entry in the
+                       page */
     uint64_t flags; /* of enum request_flags */
 };
 
@@ -61,7 +68,11 @@ enum request_flags {
     REQUEST_NOVEL = 4,            /* loop: keep the counters of runs that reach something new */
     REQUEST_COMPARISONS = 8,      /* loop: report comparisons */
     REQUEST_LAST = 32,            /* loop: the process ends after this request */
-    REQUEST_TRACED = 16           /* fork server: the run waits to be traced */
+    REQUEST_TRACED = 16,          /* fork server: the run waits to be traced */
+    REQUEST_FORKED = 64,          /* runner: a fork makes the run */
+    REQUEST_IN_PLACE = 128,       /* runner: the only input is where the program reads it */
+    REQUEST_CAPTURED = 256        /* runner: the outputs lead to FD_CAPTURES; a run that the runner
+                                     refuses is not made */
 };
 
 struct reply {
@@ -81,8 +92,10 @@ struct page {
     volatile int32_t exec_errno; /* why the last run could not begin, or 0 */
     volatile int32_t forked;     /* whether the last run had descendants */
     volatile int32_t crashed;    /* signal of a crashed descendant that the target reaped, or 0 */
-    volatile int32_t child;      /* in a loop: the process that runs the inputs */
+    volatile int32_t child;      /* the process that runs the inputs of a loop or a runner */
     volatile uint64_t counters;  /* in a loop: address of its coverage counters, or 0 */
+    volatile uint32_t refused;   /* why the runner has refused the last run, which a fork has made
+                                    (restore.h), or 0 */
 };
 
 /* The tables of a loop follow. At ENTRIES: an entry for each input of a request. At COUNTERS:

@@ -165,6 +165,7 @@ void serve_become_child(void)
     if (!terminal_is_there()) {
         dup2(FD_INPUT, STDIN_FILENO);
         lseek(STDIN_FILENO, 0, SEEK_SET);
+        fcntl(STDIN_FILENO, F_SETFL, 0); /* a run before may have set flags: all share the file */
     } else if (terminal_take() != 0) {
         serve_page->exec_errno = EAGAIN; /* the next server has another terminal */
         _exit(127);

@@ -261,6 +261,22 @@ int sweep_all_but(pid_t spared)
     return 0;
 }
 
+int sweep_others(pid_t *spared)
+{
+    pid_t ended;
+    int others = 0;
+    while ((ended = waitpid(-1, NULL, WNOHANG)) > 0) {
+        others |= ended != *spared;
+        if (ended == *spared)
+            *spared = -1;
+    }
+    if (ended < 0 || (*spared > 0 && is_only_child(*spared)))
+        return others;
+    sweep_descendants();
+    *spared = -1;
+    return 1;
+}
+
 /* The number of fields between the fourth field of /proc/PID/stat and the eleventh, the minor
  * faults of reaped children. */
 enum { FIELDS_BEFORE = 7 };

@@ -26,4 +26,8 @@ int sweep_had_children(pid_t child);
  * `outside`. */
 void sweep_within_signal_scope(pid_t outside);
 
+/* Kills all descendants but the child `*spared`, unless that cannot be told from the others: then
+ * it is killed, too. Sets `*spared` to -1 if it has ended. Returns whether there were others. */
+int sweep_others(pid_t *spared);
+
 #endif

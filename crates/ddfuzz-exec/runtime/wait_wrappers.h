@@ -13,6 +13,9 @@ void wait_wrappers_prepare(void);
  * ended. */
 void wait_wrappers_collect(struct page *page);
 
+/* The address of the memory of the reports; NULL if there is none. */
+const volatile void *wait_wrappers_memory(void);
+
 /* Reports that a process is started. */
 void report_start(void);
 

@@ -116,7 +116,7 @@ pub(crate) fn copying(
     }
     let inject = match way {
         Way::Harness => Inject::Once(ways::harness_entry(prepared)?),
-        Way::Command | Way::Inject | Way::Forkserver | Way::Mock => Inject::Pass,
+        Way::Command | Way::Inject | Way::Snapshot | Way::Forkserver | Way::Mock => Inject::Pass,
     };
     let mut launch = prepared.launch(target, Role::Trace, Some(inject));
     let copies = launch.leave_snapshots()?;

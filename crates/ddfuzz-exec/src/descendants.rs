@@ -10,8 +10,8 @@ use std::{sync::mpsc, thread::JoinHandle};
 use crate::traceable::{Traceable, Traced};
 use crate::tracing::{process_of, resume, seize_tree, wait};
 use crate::{
-    Ended, ExecError, Executor, Freshness, Run, Target, TimeLimit, Way, proc_tree::lives,
-    server_executor::ServerExecutor,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, RefusalReason, Run, RunCoverage,
+    Target, TimeLimit, Way, Written, proc_tree::lives,
 };
 
 /// Number of first runs that are traced if the program can start processes. Without tracing, the
@@ -36,19 +36,31 @@ enum TraceMode {
     Refused,
 }
 
+/// An executor whose runs are not traced, and which notices that a run started processes.
+pub(crate) trait Untraced: Executor {
+    /// Whether the last run started processes.
+    fn forked(&self) -> bool;
+    /// Whether the program may start processes, according to its ELF file.
+    fn may_fork(&self) -> bool;
+}
+
 /// An executor that reports the crash of a process started by the target as the crash of the run.
 pub(crate) struct TreeExecutor {
-    bare: ServerExecutor,
+    bare: Box<dyn Untraced>,
     target: Target,
     traced: Option<Traceable>,
     mode: TraceMode,
+    /// Whether runs report what they write; they are not traced then.
+    reports: bool,
+    /// Whether the last call has made a traced run, which reports no coverage.
+    was_traced: bool,
 }
 
 impl TreeExecutor {
     /// Wraps the executor `bare` of `target`, which does not trace, so that crashes of processes
     /// started by the target are found.
-    pub(crate) fn new(bare: ServerExecutor, target: &Target) -> TreeExecutor {
-        let mode = match bare.may_fork && bare.way() == Way::Command {
+    pub(crate) fn new(bare: Box<dyn Untraced>, target: &Target) -> TreeExecutor {
+        let mode = match bare.may_fork() && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
             false => TraceMode::Bare,
         };
@@ -57,6 +69,8 @@ impl TreeExecutor {
             target: target.clone(),
             traced: None,
             mode,
+            reports: false,
+            was_traced: false,
         }
     }
 
@@ -102,11 +116,16 @@ impl TreeExecutor {
 
 impl Executor for TreeExecutor {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.was_traced = false;
+        if self.reports {
+            return self.bare.run(input);
+        }
         loop {
             if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
                 && let Some(followed) = self.follow(input)?
             {
                 self.update_mode(followed.forked);
+                self.was_traced = true;
                 if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
                     self.traced = None; // what could not be killed at once may hold its input
                 }
@@ -115,11 +134,32 @@ impl Executor for TreeExecutor {
             // Also if traced runs keep failing: the untraced run decides how to report a target
             // that breaks its server.
             let run = self.bare.run(input)?;
-            if !self.bare.forked || self.mode != TraceMode::Bare {
+            if !self.bare.forked() || self.mode != TraceMode::Bare {
                 return Ok(run);
             }
             self.mode = TraceMode::Traced;
         }
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.mode != TraceMode::Bare {
+            return Ok(vec![self.run(inputs[0])?]);
+        }
+        self.was_traced = false;
+        let mut runs = self.bare.run_some(inputs)?;
+        if self.bare.forked()
+            && let Some(last) = runs.pop()
+        {
+            self.mode = TraceMode::Traced;
+            runs.push(match inputs.get(runs.len()) {
+                Some(input) => self.run(input)?,
+                None => last,
+            });
+        }
+        Ok(runs)
     }
 
     fn way(&self) -> Way {
@@ -130,8 +170,40 @@ impl Executor for TreeExecutor {
         self.bare.freshness()
     }
 
-    fn coverage(&mut self) -> Option<&[u8]> {
-        self.bare.coverage()
+    fn report_output(&mut self, on: bool) -> Result<(), ExecError> {
+        self.reports = on;
+        self.bare.report_output(on)
+    }
+
+    fn written(&self) -> Option<[Written; 2]> {
+        self.bare.written()
+    }
+
+    fn refusals(&self) -> Vec<(RefusalReason, u64)> {
+        self.bare.refusals()
+    }
+
+    fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
+        self.bare.corrected()
+    }
+
+    fn places(&self) -> Option<usize> {
+        self.bare.places()
+    }
+
+    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+        self.bare.cover_blocks()
+    }
+
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.bare.report_coverage(reporting);
+    }
+
+    fn covered(&self) -> &[RunCoverage] {
+        match self.was_traced {
+            true => &[],
+            false => self.bare.covered(),
+        }
     }
 
     fn limit_time(&mut self, time: TimeLimit) {

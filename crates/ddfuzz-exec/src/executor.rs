@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use crate::{
-    CoverageReporting, CrashSnapshots, Freshness, Limits, Run, RunCoverage, Signature, Stuck, Way,
+    CoverageReporting, CrashSnapshots, Freshness, Limits, RefusalReason, Run, RunCoverage,
+    Signature, Stuck, Way, Written,
 };
 
 /// Runs a started target on one input at a time and reports how each run ended.
@@ -45,6 +46,15 @@ pub trait Executor: Send {
         None
     }
 
+    /// Lets later runs report which basic blocks of an unmodified program they reach, each block as a
+    /// coverage counter of value 1 (docs/decisions/0191). Only the ways `inject` and `snapshot`
+    /// support this, on x86-64. Returns the number of blocks; `None` where there is nothing to
+    /// report. Does nothing to a target that has coverage counters itself. Fails when the target
+    /// cannot be started again.
+    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+        Ok(self.places())
+    }
+
     /// Selects which later runs report their coverage to [`covered`](Executor::covered): none, all,
     /// or those with new coverage. Has no effect on a target without coverage counters.
     fn report_coverage(&mut self, _reporting: CoverageReporting) {}
@@ -72,6 +82,32 @@ pub trait Executor: Send {
     /// passed (modulo 256). `None` if they were not reported.
     fn coverage(&mut self) -> Option<&[u8]> {
         self.covered().last().map(|last| &last.counters[..])
+    }
+
+    /// Sets whether later runs report what they write to [`written`](Executor::written). Only the
+    /// way `snapshot` supports this; it then takes one input at a time, compares no runs and does
+    /// not look for crashes of descendants. Fails when the output cannot be captured.
+    fn report_output(&mut self, _on: bool) -> Result<(), ExecError> {
+        Ok(())
+    }
+
+    /// Returns length and hash of what the last run wrote to stdout and to stderr; `None` if it was
+    /// not reported.
+    fn written(&self) -> Option<[Written; 2]> {
+        None
+    }
+
+    /// Returns why runs were refused by the process that runs many inputs, and how many for each
+    /// reason: a new process has made them. Empty for other ways.
+    fn refusals(&self) -> Vec<(RefusalReason, u64)> {
+        Vec::new()
+    }
+
+    /// Returns earlier runs whose results were wrong, with their inputs and the right results, each
+    /// once: a process that runs many inputs was found to run them otherwise than a new process
+    /// does. It is not used any more.
+    fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
+        Vec::new()
     }
 
     /// Returns the inputs that ran before the last one in the same process, oldest first: at most

@@ -126,6 +126,30 @@ impl Input {
         Ok(())
     }
 
+    /// Duplicates the file into which a whole input is written, opened for writing; `None` if the
+    /// input is in several files or in none.
+    fn writer(&self) -> io::Result<Option<File>> {
+        let writer = match &self.files {
+            NamedFiles::None => self.writer.as_ref(),
+            NamedFiles::One(file) => Some(&file.writer),
+            NamedFiles::Two(_) | NamedFiles::Elsewhere(_) => None,
+        };
+        writer.map(File::try_clone).transpose()
+    }
+
+    fn has_writer(&self) -> bool {
+        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::Elsewhere(_))
+            && (self.writer.is_some() || matches!(self.files, NamedFiles::One(_)))
+    }
+
+    /// Whether the file of [`writer`](Input::writer) is still where the target reads its input.
+    fn is_in_place(&self) -> bool {
+        match &self.files {
+            NamedFiles::One(file) => is_at(&file.writer, &file.path),
+            _ => true,
+        }
+    }
+
     /// Returns the file that the fork server puts on the target's stdin.
     pub(crate) fn stdin(&self) -> &File {
         &self.stdin
@@ -281,6 +305,74 @@ impl InputBatch {
     }
 }
 
+/// Length in bytes of the largest input that a runner writes itself.
+const MOST_WRITTEN: usize = 1 << 20;
+
+/// Passes inputs to a runner, a process that runs many inputs: the inputs of a request stand in a
+/// batch, and the runner writes one after the other into the file from which the target reads.
+pub(crate) struct RunnerInput {
+    input: Input,
+    batch: InputBatch,
+    /// Whether ddfuzz writes the next input itself: the only one of its request.
+    pub(crate) writes_itself: bool,
+    /// Number of inputs in the last request, and whether ddfuzz has written its only one.
+    count: usize,
+    pub(crate) in_place: bool,
+}
+
+impl RunnerInput {
+    pub(crate) fn new(input: Input) -> io::Result<RunnerInput> {
+        Ok(RunnerInput {
+            input,
+            batch: InputBatch::create()?,
+            writes_itself: false,
+            count: 0,
+            in_place: false,
+        })
+    }
+
+    /// Returns the file into which the runner writes inputs, and the batch.
+    pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
+        Ok((self.input.writer()?, self.batch.reader.try_clone()?))
+    }
+
+    pub(crate) fn places(&self) -> &[(u64, u64)] {
+        &self.batch.places
+    }
+
+    fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        let first = inputs.first().copied().unwrap_or_default();
+        if !self.input.is_in_place() {
+            self.input.write(first)?; // makes the file again
+        }
+        let has_writer = self.input.has_writer();
+        self.in_place = self.writes_itself || !has_writer || first.len() > MOST_WRITTEN;
+        self.count = 1;
+        if self.in_place {
+            self.input.refresh_length()?;
+            self.input.write(first)?;
+            self.batch.places.clear();
+            self.batch.places.push((0, first.len() as u64));
+            return Ok(());
+        }
+        let small = inputs
+            .iter()
+            .take_while(|input| input.len() <= MOST_WRITTEN);
+        self.batch.write(&inputs[..small.count()])?;
+        self.count = self.batch.places.len();
+        self.input.length = first.len() as u64;
+        Ok(())
+    }
+
+    /// Returns how much of its input the last run has read; `None` after a request for several.
+    fn read_so_far(&self) -> Option<u64> {
+        match self.count {
+            1 => self.input.read_so_far(),
+            _ => None,
+        }
+    }
+}
+
 /// How inputs reach a target behind a fork server: one per request, or many.
 pub(crate) enum InputChannel {
     Single {
@@ -289,6 +381,7 @@ pub(crate) enum InputChannel {
         test_file: Option<PathBuf>,
     },
     Batch(InputBatch),
+    Runner(RunnerInput),
 }
 
 impl InputChannel {
@@ -305,6 +398,7 @@ impl InputChannel {
                 input.write(bytes)
             }
             InputChannel::Batch(many) => many.write(inputs),
+            InputChannel::Runner(runner) => runner.write(inputs),
         }
     }
 
@@ -313,6 +407,7 @@ impl InputChannel {
         match self {
             InputChannel::Single { input, .. } => input.renew()?,
             InputChannel::Batch(many) => *many = InputBatch::create()?,
+            InputChannel::Runner(runner) => runner.input.renew()?,
         }
         Ok(())
     }
@@ -321,6 +416,17 @@ impl InputChannel {
         match self {
             InputChannel::Single { input, .. } => input.stdin(),
             InputChannel::Batch(many) => &many.reader,
+            InputChannel::Runner(runner) => runner.input.stdin(),
+        }
+    }
+
+    /// Returns device and inode of the files from which the target reads, for a program that a
+    /// server runs on up to its first use of them; empty for other targets.
+    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
+        match self {
+            InputChannel::Single { input, .. } => input.identities(),
+            InputChannel::Runner(runner) => runner.input.identities(),
+            InputChannel::Batch(_) => Vec::new(),
         }
     }
 
@@ -329,6 +435,7 @@ impl InputChannel {
         match self {
             InputChannel::Single { input, .. } => input.read_so_far(),
             InputChannel::Batch(_) => None,
+            InputChannel::Runner(runner) => runner.read_so_far(),
         }
     }
 }

@@ -48,6 +48,9 @@ pub(crate) enum Inject {
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) for many inputs in one child
     /// process.
     Loop(EntryFunction),
+    /// Runs many inputs in one child process, from where `Defer` forks, and puts back what each run
+    /// has changed. Forks a child for each run that does what cannot be put back.
+    Restore,
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) once, on stdin, without a fork
     /// server.
     Once(EntryFunction),
@@ -67,10 +70,17 @@ pub(crate) struct Launch {
     /// takes snapshots is preloaded.
     pub(crate) copied: Option<File>,
     pub(crate) terminal: Option<File>,
-    /// Device and inode of each input file, for [`Inject::Defer`].
+    /// The memory file with the program's code and its breakpoints, if runs report which blocks they
+    /// reach.
+    pub(crate) code: Option<File>,
+    /// The files of a process that runs many inputs, for [`Inject::Restore`].
+    pub(crate) runner: Option<RunnerFiles>,
+    /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
     pub(crate) inputs: Vec<(u64, u64)>,
     /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
+    /// The file for stdout and stderr where no other is named; `None` for /dev/null.
+    pub(crate) output: Option<Arc<File>>,
     pub(crate) program: PathBuf,
     /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
@@ -89,6 +99,16 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     pub(crate) identity: Option<Identity>,
     pub(crate) cgroup: Option<Cgroup>,
+}
+
+/// The files that only a server of [`Inject::Restore`] inherits.
+pub(crate) struct RunnerFiles {
+    /// The file from which the target reads its input, opened for writing.
+    pub(crate) writer: Option<File>,
+    /// The memory file with the inputs of a request.
+    pub(crate) batch: File,
+    /// The write ends of the pipes that capture stdout and stderr.
+    pub(crate) captures: [File; 2],
 }
 
 /// Number of processes that RLIMIT_NPROC allows beyond those that exist at the start: the limit
@@ -171,9 +191,13 @@ impl Launch {
         let mut actions = PosixSpawnFileActions::init()?;
         let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
         actions.add_dup2(null.as_raw_fd(), 0)?;
-        let stdout = self.stdout.as_ref();
-        actions.add_dup2(stdout.map_or(null.as_raw_fd(), |file| file.as_raw_fd()), 1)?;
-        actions.add_dup2(stderr.map_or(null.as_raw_fd(), |file| file.as_raw_fd()), 2)?;
+        for (file, number) in [(self.stdout.as_ref(), 1), (stderr, 2)] {
+            let file = file.or(self.output.as_deref());
+            actions.add_dup2(
+                file.map_or(null.as_raw_fd(), |file| file.as_raw_fd()),
+                number,
+            )?;
+        }
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
         }
@@ -209,12 +233,23 @@ impl Launch {
             (&self.observed, fd::OBSERVED),
             (&self.copied, fd::COPY),
             (&self.terminal, fd::TERMINAL),
+            (&self.code, fd::CODE),
         ];
         let wanted = wanted.into_iter().filter_map(|(file, number)| {
             let file = file.as_ref()?;
             Some((file as &dyn AsFd, number))
         });
-        let all = fixed.iter().copied().chain(wanted);
+        let runner = self.runner.iter().flat_map(|runner| {
+            let [stdout, stderr] = &runner.captures;
+            let writer = runner.writer.as_ref();
+            let writer = writer.map(|file| (file as &dyn AsFd, fd::WRITER));
+            writer.into_iter().chain([
+                (&runner.batch as &dyn AsFd, fd::BATCH),
+                (stdout as &dyn AsFd, fd::CAPTURES[0]),
+                (stderr as &dyn AsFd, fd::CAPTURES[1]),
+            ])
+        });
+        let all = fixed.iter().copied().chain(wanted).chain(runner);
         all.map(|(file, number)| Ok((above(file)?, number)))
             .collect()
     }
@@ -322,7 +357,7 @@ impl Launch {
             Some(Inject::Entry(entry) | Inject::Loop(entry) | Inject::Once(entry)) => {
                 option("-e", OsStr::new(&entry.words()));
             }
-            Some(Inject::Defer) => option("-i", OsStr::new(&self.input_words())),
+            Some(Inject::Defer | Inject::Restore) => option("-i", OsStr::new(&self.input_words())),
             Some(Inject::Fork | Inject::Pass) | None => {}
         }
         if let Some(inject) = self.inject {
@@ -342,6 +377,7 @@ impl Launch {
             (&self.observed, "-O"),
             (&self.copied, "-C"),
             (&self.terminal, "-T"),
+            (&self.code, "-K"),
         ];
         let passed = files.into_iter().filter(|(file, _)| file.is_some());
         words.extend(passed.map(|(_, flag)| flag.into()));
@@ -361,6 +397,7 @@ impl Inject {
         match self {
             Inject::Fork => "fork",
             Inject::Defer => "defer",
+            Inject::Restore => "restore",
             Inject::Entry(_) => "entry",
             Inject::Loop(_) => "loop",
             Inject::Once(_) => "once",

@@ -9,6 +9,7 @@
 //!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
 mod afl;
+mod blocks;
 pub mod bundled;
 mod command_line;
 mod crash_snapshots;
@@ -29,6 +30,7 @@ mod private_dir;
 mod proc_tree;
 mod program;
 mod protocol;
+mod refusals;
 mod retry;
 mod run;
 pub mod sandbox;
@@ -36,6 +38,7 @@ mod scratch;
 mod server;
 mod server_executor;
 mod shared_page;
+mod snapshot_executor;
 mod supervisor;
 mod target;
 mod terminal;
@@ -59,10 +62,13 @@ pub use proc_tree::{
     is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
 };
 pub use program::{find_program, is_script};
+pub use refusals::RefusalReason;
 pub use run::{CrashMessages, Ended, RUST_PANIC, RerunReason, Run};
 pub use sandbox::Sandbox;
 pub use target::{Channel, Limits, Program, SEPARATOR, Target, TargetRecord, Terminal, two_files};
 pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
-pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_test};
+pub use ways::{
+    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_test,
+};

@@ -91,6 +91,11 @@ impl RunObservations {
         &self.covered
     }
 
+    /// Sets the coverage of the runs that the last call made.
+    pub(crate) fn set_covered(&mut self, covered: Vec<RunCoverage>) {
+        self.covered = covered;
+    }
+
     pub(crate) fn compared(&mut self) -> Vec<Comparison> {
         let comparing = self.comparing.as_mut();
         comparing.map_or(Vec::new(), LoopObserver::comparisons)

@@ -81,6 +81,7 @@ impl<S: Sink> DrainedPipe<S> {
         &self.writer
     }
 
+    /// Forgets what was written so far, also what is still in the pipe.
     pub(crate) fn clear(&self) {
         self.drained().sink = S::default();
     }

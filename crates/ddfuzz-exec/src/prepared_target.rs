@@ -3,6 +3,7 @@
 
 use nix::unistd::{Uid, User};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) struct PreparedTarget {
     sandbox: Sandbox,
     /// Directories outside the scratch directory in which the target may write.
     open: Vec<PathBuf>,
+    /// The file for stdout and stderr; `None` for /dev/null.
+    output: Option<Arc<File>>,
 }
 
 /// Chooses the user that runs the target. Returns the path of the program to run, in a sandbox of a
@@ -96,6 +99,25 @@ impl PreparedTarget {
         Ok((prepared, file))
     }
 
+    /// Prepares a shell command, which runs as the current user, or in a sandbox as sandboxed targets
+    /// do. There it may write in the directory `target.cwd`, too. `output`: the file for stdout and
+    /// stderr.
+    pub(crate) fn for_shell(target: &Target, output: File) -> Result<PreparedTarget, ExecError> {
+        let private = PrivateDir::get()?;
+        let program = program::locate(&target.program, &private)?;
+        let facts = elf::facts(&program);
+        let identity = match target.sandbox {
+            Sandbox::Off => None,
+            Sandbox::On => choose_identity(&program, target.cwd.as_deref(), target.sandbox)?,
+        };
+        let args = CommandLine::of(target);
+        let mut prepared = PreparedTarget::make(&args, private, program, facts, identity)?;
+        prepared.sandbox = target.sandbox;
+        prepared.open.extend(target.cwd.clone());
+        prepared.output = Some(Arc::new(output));
+        Ok(prepared)
+    }
+
     fn make(
         args: &CommandLine,
         private: Arc<PrivateDir>,
@@ -121,6 +143,7 @@ impl PreparedTarget {
             argv,
             sandbox: Sandbox::Off,
             open: Vec::new(),
+            output: None,
         })
     }
 
@@ -201,8 +224,11 @@ impl PreparedTarget {
             observed: None,
             copied: None,
             terminal: None,
+            runner: None,
+            code: None,
             inputs: Vec::new(),
             stdout: None,
+            output: self.output.clone(),
             program: self.program.clone(),
             sanitizer_settings: self.sanitized.then(|| SanitizerSettings {
                 allocation: self.largest_allocation(target),
@@ -227,7 +253,7 @@ impl PreparedTarget {
 fn by_main(way: Way) -> bool {
     match way {
         Way::Command | Way::Inject | Way::Mock => true,
-        Way::Forkserver | Way::Harness => false,
+        Way::Snapshot | Way::Forkserver | Way::Harness => false,
     }
 }
 
@@ -261,6 +287,11 @@ pub(crate) fn choose_identity(
 /// runs as root and targets as nobody.
 pub fn targets_reach(path: &Path) -> bool {
     !Uid::effective().is_root() || first_closed(path).is_none()
+}
+
+/// Returns the user that a sandboxed program runs as; `None` for the current one.
+pub(crate) fn sandbox_identity() -> Option<Identity> {
+    Uid::effective().is_root().then(nobody)
 }
 
 fn nobody() -> Identity {

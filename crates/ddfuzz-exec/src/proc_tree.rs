@@ -16,12 +16,30 @@ pub(crate) struct Usage {
 /// Maximum number of processes of a process tree that are read.
 const MOST: usize = 4096;
 
+/// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.
+const SCHEDULED: libc::clockid_t = 2;
+
+/// Returns the CPU time (user and system) of all threads of a process, without children; `None` if
+/// the process is gone.
+pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
+    let clock = (!pid.as_raw() << 3) | SCHEDULED;
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it writes one timespec, which is ours.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).ok()?;
+    let nanos = u32::try_from(now.tv_nsec).ok()?;
+    (answer == 0).then(|| Duration::new(seconds, nanos))
+}
+
 /// Returns CPU time and memory of all descendants of `root` together, without those of `root`
 /// itself.
 pub(crate) fn usage_below(root: Pid) -> Usage {
     let mut total = Usage::default();
     for pid in descendants(root) {
-        if let Some(own) = stat(pid).and_then(|stat| stat.usage()) {
+        if let Some(own) = usage(pid) {
             total.cpu += own.cpu;
             total.memory = total.memory.saturating_add(own.memory);
         }
@@ -31,8 +49,20 @@ pub(crate) fn usage_below(root: Pid) -> Usage {
 
 /// Returns the CPU time of `root` and of its descendants, including reaped children.
 pub fn tree_cpu(root: Pid) -> Duration {
-    let own = stat(root).and_then(|stat| stat.usage()).unwrap_or_default();
-    own.cpu + usage_below(root).cpu
+    usage(root).unwrap_or_default().cpu + usage_below(root).cpu
+}
+
+/// Returns CPU time and memory of a process. The time of a living process is exact: in ticks of
+/// 10 ms, hundreds of processes that each run for less would use none.
+fn usage(pid: Pid) -> Option<Usage> {
+    let stat = stat(pid)?;
+    let mut usage = stat.usage()?;
+    if !stat.has_ended()
+        && let Some(exact) = cpu_of(pid)
+    {
+        usage.cpu = exact + stat.reaped()?;
+    }
+    Some(usage)
 }
 
 /// Whether `root` and its descendants have more than `limit` bytes of resident memory. Shared pages
@@ -124,8 +154,7 @@ pub fn is_runnable(root: Pid) -> bool {
 /// Returns the CPU time of all children that `root` has reaped, and of their reaped children;
 /// `None` if `root` is gone.
 pub(crate) fn reaped_cpu(root: Pid) -> Option<Duration> {
-    let stat = stat(root)?;
-    Some(ticks(stat.field(16)? + stat.field(17)?))
+    stat(root)?.reaped()
 }
 
 /// Returns the CPU time of the children of `root` that are zombies.
@@ -263,11 +292,16 @@ impl Stat {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
 
+    /// Returns the CPU time of the children that the process has reaped, and of their reaped children.
+    fn reaped(&self) -> Option<Duration> {
+        Some(ticks(self.field(16)? + self.field(17)?))
+    }
+
     /// Returns CPU time and memory of the process, with the CPU time of its reaped children.
     fn usage(&self) -> Option<Usage> {
-        let ticks = self.field(14)? + self.field(15)? + self.field(16)? + self.field(17)?;
+        let own = ticks(self.field(14)? + self.field(15)?);
         Some(Usage {
-            cpu: self::ticks(ticks),
+            cpu: own + self.reaped()?,
             memory: self.field(24)?.saturating_mul(units().page),
         })
     }
@@ -349,6 +383,13 @@ mod tests {
         assert!(alive && !lives(pid));
         assert!(below && found.contains(&pid));
         assert!(shared.is_none_or(|shared| shared > 0));
+    }
+
+    #[test]
+    fn our_own_clock_has_run_and_that_of_nobody_is_none() {
+        assert!(cpu_of(Pid::this()).unwrap() > Duration::ZERO);
+        // Larger than Linux's largest process id.
+        assert_eq!(cpu_of(Pid::from_raw(1 << 24)), None);
     }
 
     #[test]

@@ -2,6 +2,14 @@
 
 /// Numbers of the file descriptors that a fork server inherits.
 pub(crate) mod fd {
+    /// Memory file with the program's code and its breakpoints (`runtime/blocks.h`).
+    pub(crate) const CODE: i32 = 181;
+    /// Input file, opened for writing, of a runner (`runtime/restore.h`).
+    pub(crate) const WRITER: i32 = 182;
+    /// Memory file with the inputs of one request to a runner.
+    pub(crate) const BATCH: i32 = 183;
+    /// Pipes that capture what a runner's runs write to stdout and stderr.
+    pub(crate) const CAPTURES: [i32; 2] = [184, 185];
     /// System call filters and Landlock ruleset of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
     pub(crate) const RULES: i32 = 187;
@@ -23,7 +31,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +46,9 @@ pub(crate) enum Trouble {
     Children,
     /// The program closed descriptors of the protocol before `main`.
     Descriptors,
+    /// The program cannot be run by a runner; holds the reason (`enum unfit` of
+    /// `runtime/restore.h`).
+    Unfit(i32),
     /// The bytes are not a first message (hello) of this protocol and version.
     Nonsense,
 }
@@ -117,6 +128,7 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<(i32, ForkPoint), T
         (MAGIC, VERSION, 3) => Err(Trouble::Setup(detail)),
         (MAGIC, VERSION, 4) => Err(Trouble::Children),
         (MAGIC, VERSION, 5) => Err(Trouble::Descriptors),
+        (MAGIC, VERSION, 6) => Err(Trouble::Unfit(detail)),
         _ => Err(Trouble::Nonsense),
     }
 }
@@ -142,6 +154,9 @@ pub(crate) mod flag {
     pub(crate) const COMPARISONS: u64 = 8;
     pub(crate) const TRACED: u64 = 16;
     pub(crate) const LAST: u64 = 32;
+    pub(crate) const FORKED: u64 = 64;
+    pub(crate) const IN_PLACE: u64 = 128;
+    pub(crate) const CAPTURED: u64 = 256;
 }
 
 impl Request {

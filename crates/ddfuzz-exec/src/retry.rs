@@ -107,6 +107,7 @@ fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
         ended,
         cpu: Duration::ZERO,
         forked: false,
+        refused: None,
     })
 }
 

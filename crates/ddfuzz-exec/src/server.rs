@@ -10,8 +10,9 @@ use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
 use crate::protocol::{ForkPoint, HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
+use crate::refusals::{self, RefusalReason};
 use crate::shared_page::{Page, PageLayout, RunOutcome};
-use crate::watch::{HangCheck, Killed, WaitOutcome, Watch, cpu_of};
+use crate::watch::{HangCheck, Killed, WaitOutcome, Watch};
 use crate::{
     Ended, ExecError, Limits, Way, proc_tree, proc_tree::outer_pid, supervisor::Supervisor, watch,
 };
@@ -70,6 +71,9 @@ pub(crate) struct Answer {
     pub(crate) cpu: Duration,
     /// Whether the run started other processes.
     pub(crate) forked: bool,
+    /// Why a process that runs many inputs has refused the run, which a fork of the server has
+    /// made; `None` where it has not.
+    pub(crate) refused: Option<RefusalReason>,
 }
 
 impl Server {
@@ -180,6 +184,7 @@ impl Server {
                 number,
                 ended: self.page.crashed().map_or(ended, Ended::Signal),
                 forked: self.page.forked(),
+                refused: self.page.refused(),
                 cpu,
             });
         }
@@ -195,6 +200,7 @@ impl Server {
             ended: Ended::from_wait_status(status),
             cpu,
             forked: false,
+            refused: None,
         })
     }
 
@@ -203,6 +209,11 @@ impl Server {
         self.seq += 1;
         self.first = self.seq;
         self.request(self.seq, length, flags)
+    }
+
+    /// Returns the number of the first run of the last request.
+    pub(crate) fn first_run(&self) -> u64 {
+        self.first
     }
 
     fn request(&mut self, seq: u64, count: usize, flags: u64) -> Result<(), RequestError> {
@@ -333,7 +344,7 @@ impl ObservedProcess for LoopProcess<'_> {
     }
 
     fn cpu(&self) -> Option<Duration> {
-        cpu_of(self.process()?)
+        proc_tree::cpu_of(self.process()?)
     }
 
     fn counters(&self, to: &mut Vec<u8>) -> bool {
@@ -454,6 +465,7 @@ fn server_error(launch: &Launch, why: &str) -> ExecError {
         Role::Program => {
             let way = match launch.inject {
                 Some(Inject::Fork | Inject::Defer) | None => Way::Inject,
+                Some(Inject::Restore) => Way::Snapshot,
                 Some(_) => Way::Harness,
             };
             ExecError::unfit(way, &launch.program, why)
@@ -486,6 +498,7 @@ pub(crate) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
             launch,
             "it closes file descriptors that it did not open before its main function",
         ),
+        Trouble::Unfit(reason) => server_error(launch, refusals::why_unfit(reason)),
         Trouble::Nonsense => server_error(launch, "it does not speak the protocol"),
     }
 }

@@ -5,10 +5,14 @@ use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
 use std::{collections::HashSet, io, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::input::{InputBatch, InputChannel};
-use crate::launch::{Inject, Launch, Role};
+use crate::blocks::BlockCoverage;
+use crate::descendants::Untraced;
+use crate::input::{InputBatch, InputChannel, RunnerInput};
+use crate::launch::{Inject, Launch, Role, RunnerFiles};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
-use crate::protocol::ForkPoint;
+use crate::output_capture::{OutputCapture, Written};
+use crate::protocol::{ForkPoint, flag};
+use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::server::{Answer, RequestError, Server};
 use crate::{
@@ -34,9 +38,19 @@ pub(crate) struct ServerExecutor {
     /// The terminal at which inputs are typed, if the target has one.
     console: Option<Console>,
     observations: RunObservations,
+    /// The breakpoints by which runs report the blocks that they reach.
+    blocks: Option<BlockCoverage>,
     /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
     /// targets.
     copies: Option<Arc<CrashSnapshots>>,
+    /// Captures what runs write, where the server has a runner that can lead outputs there.
+    capture: Option<OutputCapture>,
+    /// Whether the next request to a runner captures what its runs write.
+    captures: bool,
+    /// Whether the target's stdout and stderr are captured from its start.
+    captures_all: bool,
+    /// Why the runner has refused the last run, which a fork of the server has made.
+    refused: Option<RefusalReason>,
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
     died: bool,
@@ -67,7 +81,7 @@ impl ServerExecutor {
         inject: Option<Inject>,
     ) -> Result<ServerExecutor, ExecError> {
         let mut launch = prepared.launch(target, role, inject);
-        let mut copies = None;
+        let (mut copies, mut capture) = (None, None);
         let (layout, input_channel) = match inject {
             Some(Inject::Loop(entry)) => {
                 let counters = entry.counter_count();
@@ -75,6 +89,14 @@ impl ServerExecutor {
                     .map_err(ExecError::system("creating a memory file for inputs"))?;
                 copies = Some(launch.leave_snapshots()?);
                 (PageLayout::Loop { counters }, InputChannel::Batch(inputs))
+            }
+            Some(Inject::Restore) => {
+                let inputs = RunnerInput::new(prepared.input)
+                    .map_err(ExecError::system("creating a memory file for inputs"))?;
+                let pipes = OutputCapture::open().map_err(ExecError::system("making pipes"))?;
+                capture = Some(pipes);
+                let layout = PageLayout::Loop { counters: 0 };
+                (layout, InputChannel::Runner(inputs))
             }
             _ => {
                 let input = prepared.input;
@@ -96,7 +118,12 @@ impl ServerExecutor {
             input_channel,
             console,
             observations: RunObservations::default(),
+            blocks: None,
             copies,
+            capture,
+            captures: false,
+            captures_all: false,
+            refused: None,
             detector: HangDetector::default(),
             died: false,
             scratch: prepared.scratch,
@@ -119,6 +146,11 @@ impl ServerExecutor {
 
     fn is_loop(&self) -> bool {
         self.layout != PageLayout::Single
+    }
+
+    /// Whether one process runs many inputs of the program's `main` and refuses some.
+    fn has_runner(&self) -> bool {
+        self.capture.is_some()
     }
 
     fn is_shared(&self) -> bool {
@@ -151,11 +183,13 @@ impl ServerExecutor {
                     let theirs = renewed.map_err(|source| self.launch.terminal_error(source))?;
                     self.launch.terminal = Some(theirs);
                 }
-                if let InputChannel::Single { input, .. } = &self.input_channel {
-                    self.launch.inputs = input.identities();
-                }
+                self.launch.inputs = self.input_channel.identities();
+                let runner = runner_files(&self.input_channel, self.capture.as_ref());
+                self.launch.runner = runner.map_err(|source| self.launch.sharing_error(source))?;
+                let capture = self.capture.as_ref().filter(|_| self.captures_all);
+                let stderr = capture.map(|capture| capture.stderr.writer());
                 let mut started =
-                    Server::start(&self.launch, self.input_channel.file(), None, page)?;
+                    Server::start(&self.launch, self.input_channel.file(), stderr, page)?;
                 let entered = self.scratch.enter(started.take_scratch());
                 entered.map_err(|source| self.launch.directory_error(source))?;
                 Ok(empty.insert(started))
@@ -186,7 +220,7 @@ impl ServerExecutor {
                 }
             }
         }
-        if self.ends_process() || !answer.ended.is_exit() {
+        if self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some() {
             self.clean()?;
         }
         runs.push(Run {
@@ -213,6 +247,25 @@ impl ServerExecutor {
     }
 }
 
+/// Returns the files that only the server of a runner inherits; `None` for other servers.
+fn runner_files(
+    inputs: &InputChannel,
+    capture: Option<&OutputCapture>,
+) -> io::Result<Option<RunnerFiles>> {
+    let (InputChannel::Runner(inputs), Some(capture)) = (inputs, capture) else {
+        return Ok(None);
+    };
+    let (writer, batch) = inputs.files()?;
+    Ok(Some(RunnerFiles {
+        writer,
+        batch,
+        captures: [
+            capture.stdout.writer().try_clone()?,
+            capture.stderr.writer().try_clone()?,
+        ],
+    }))
+}
+
 /// Whether an error of fork or execve is temporary: caused by the load of the machine, not by the
 /// program.
 fn passes(errno: Errno) -> bool {
@@ -229,12 +282,19 @@ impl Retriable for ServerExecutor {
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let mut limits = self.limits;
+        if self.has_runner() && self.launch.inputs != self.input_channel.identities() {
+            self.server = None; // the runner would write into a file that is gone
+        }
         self.server().map_err(Failure::Start)?;
         if let (true, Some(copies)) = (self.died, &self.copies) {
             let forgotten = copies.forget();
             forgotten.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
         }
         let flags = self.observations.begin_request();
+        if let Some(blocks) = &mut self.blocks {
+            let begun = blocks.begin_request(self.observations.reporting);
+            begun.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
+        }
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
@@ -250,13 +310,29 @@ impl Retriable for ServerExecutor {
                 self.detector.begin();
                 server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
+            InputChannel::Runner(inputs) => {
+                let mut flags = 0;
+                for (is_set, flag) in [
+                    (inputs.in_place, flag::IN_PLACE),
+                    (inputs.writes_itself, flag::FORKED),
+                    (self.captures, flag::CAPTURED),
+                ] {
+                    flags |= if is_set { flag } else { 0 };
+                }
+                server.run_all(inputs.places(), flags, &limits, &mut self.detector)
+            }
         };
+        let first = server.first_run();
+        if let Some(blocks) = &mut self.blocks {
+            let ended = blocks.end_request(first);
+            ended.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
+        }
         let mut answer = answer.map_err(Failure::Request)?;
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
         // A server leaks with each fork. Runs of a loop that return normally need no fork.
-        let forked = self.ends_process() || !answer.ended.is_exit();
+        let forked = self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some();
         self.runs += u64::from(forked);
         self.died = !matches!(answer.ended, Ended::Exit(_));
         Ok(answer)
@@ -288,18 +364,214 @@ impl Retriable for ServerExecutor {
     }
 }
 
+/// Runs of a server with a runner: a process that runs many inputs and refuses some, which forks of
+/// the server run.
+impl ServerExecutor {
+    /// Runs the first of `inputs` and as many others as one request takes. The result of a runner
+    /// that did not end by an exit does not count: a fork makes that run again.
+    fn run_restored(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        let answer = retry::run(self, inputs)?;
+        (self.forked, self.refused) = (answer.forked, answer.refused);
+        if self.captures && answer.refused.is_some() {
+            // No fork has made the run, so that nothing is written twice.
+            self.clear_capture();
+            let run = self.run_forked(inputs[0])?;
+            self.refused = answer.refused;
+            return Ok(vec![run]);
+        }
+        // If several servers have died of the run, so has each of their forks.
+        let is_of_runner = self.server.is_some() && answer.refused.is_none();
+        if self.server.is_none() {
+            self.refused = Some(RefusalReason::Died);
+        }
+        let mut runs = self.finish(answer)?;
+        if is_of_runner && !answer.ended.is_exit() {
+            runs.pop();
+            self.clear_capture();
+            if let Some(blocks) = &mut self.blocks {
+                blocks.first_run = answer.number;
+            }
+            runs.push(self.run_forked(inputs[answer.number])?);
+            self.refused = Some(RefusalReason::Died);
+        }
+        Ok(runs)
+    }
+
+    /// Runs an input in a fork of the server.
+    pub(crate) fn run_forked(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.set_forking(true);
+        let answer = retry::run(self, &[input]);
+        self.set_forking(false);
+        let answer = answer?;
+        (self.forked, self.refused) = (answer.forked, Some(RefusalReason::Asked));
+        let runs = self.finish(answer)?;
+        runs.last().copied().ok_or_else(|| self.nothing_run())
+    }
+
+    fn set_forking(&mut self, on: bool) {
+        if let InputChannel::Runner(inputs) = &mut self.input_channel {
+            inputs.writes_itself = on;
+        }
+    }
+
+    /// Runs an input, in the runner or, if `forked`, in a fork of the server; returns also length
+    /// and hash of what the run has written to stdout and stderr. If the runner refuses the run,
+    /// these are those of the fork.
+    pub(crate) fn run_captured(
+        &mut self,
+        input: &[u8],
+        forked: bool,
+    ) -> Result<(Run, [Written; 2]), ExecError> {
+        self.captures = true;
+        let run = self.run_and_capture(input, forked);
+        self.captures = false;
+        let (stdout, stderr) = self.capture.as_ref().map_or_else(
+            || Err(self.nothing_run()),
+            |capture| Ok((capture.stdout.written(), capture.stderr.written())),
+        )?;
+        Ok((run?, [stdout, stderr]))
+    }
+
+    fn run_and_capture(&mut self, input: &[u8], forked: bool) -> Result<Run, ExecError> {
+        self.clear_capture();
+        let run = match forked {
+            true => self.run_forked(input)?,
+            false => {
+                let runs = self.run_restored(&[input])?;
+                runs.last().copied().ok_or_else(|| self.nothing_run())?
+            }
+        };
+        self.resolve_doubt(0, input, run)
+    }
+
+    /// Sets whether the target's stdout and stderr are captured from its start. Else they lead to
+    /// /dev/null up to the fork point, which a program can notice.
+    pub(crate) fn capture_all(&mut self, on: bool) -> io::Result<()> {
+        let stdout = self.capture.as_ref().filter(|_| on);
+        let stdout = stdout.map(|capture| capture.stdout.writer().try_clone());
+        self.launch.stdout = stdout.transpose()?;
+        self.captures_all = on;
+        self.server = None;
+        Ok(())
+    }
+
+    fn clear_capture(&self) {
+        if let Some(capture) = &self.capture {
+            capture.clear();
+        }
+    }
+
+    /// Why the runner has refused the last run; `None` if the runner has made it.
+    pub(crate) fn refused(&self) -> Option<RefusalReason> {
+        self.refused
+    }
+
+    pub(crate) fn nothing_run(&self) -> ExecError {
+        ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "no run was made".to_owned(),
+        }
+    }
+}
+
+/// Coverage of unmodified programs by breakpoints.
+impl ServerExecutor {
+    /// Whether the server runs a program's `main` and can replace its code.
+    fn takes_breakpoints(&self) -> bool {
+        let by_main = [Inject::Fork, Inject::Defer, Inject::Restore];
+        let inject = self.launch.inject;
+        inject.is_some_and(|inject| by_main.contains(&inject))
+    }
+
+    /// Begins a call that makes runs.
+    pub(crate) fn begin_call(&mut self) {
+        self.observations.forget();
+        if let Some(blocks) = &mut self.blocks {
+            blocks.begin_call();
+        }
+    }
+
+    /// Ends a call that has made runs on the first of `inputs`: makes a crash of the last run again
+    /// if breakpoints may have caused it, and reports coverage.
+    pub(crate) fn end_call(
+        &mut self,
+        inputs: &[&[u8]],
+        mut runs: Vec<Run>,
+    ) -> Result<Vec<Run>, ExecError> {
+        if let Some(last) = runs.pop() {
+            let number = runs.len();
+            runs.push(self.resolve_doubt(number, inputs[number], last)?);
+        }
+        if let Some(blocks) = &mut self.blocks {
+            let covered = blocks.end_call(&runs, self.observations.reporting);
+            self.observations.set_covered(covered);
+        }
+        Ok(runs)
+    }
+
+    /// Makes the run number `number` of the call again, without breakpoints, if they may have
+    /// caused its end; returns the run that counts.
+    fn resolve_doubt(&mut self, number: usize, input: &[u8], run: Run) -> Result<Run, ExecError> {
+        let Some(blocks) = &mut self.blocks else {
+            return Ok(run);
+        };
+        if !blocks.is_in_doubt(number, run.ended) {
+            return Ok(run);
+        }
+        blocks.is_paused = true;
+        if self.captures {
+            self.clear_capture();
+        }
+        let again = self.run_alone(input);
+        if let Some(blocks) = &mut self.blocks {
+            blocks.is_paused = false;
+            if let Ok(again) = &again {
+                blocks.compare(number, run.ended, again.ended);
+            }
+        }
+        again
+    }
+
+    /// Runs an input in a fork of the server.
+    fn run_alone(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        if self.has_runner() {
+            let refused = self.refused;
+            let run = self.run_forked(input);
+            self.refused = refused;
+            return run;
+        }
+        let answer = retry::run(self, &[input])?;
+        self.forked = answer.forked;
+        let runs = self.finish(answer)?;
+        runs.last().copied().ok_or_else(|| self.nothing_run())
+    }
+
+    /// Whether the next call makes one run only, so that its coverage is known.
+    fn covers_one(&self) -> bool {
+        let every = self.observations.reporting == CoverageReporting::Every;
+        every && self.blocks.is_some()
+    }
+}
+
+impl Untraced for ServerExecutor {
+    fn forked(&self) -> bool {
+        self.forked
+    }
+
+    fn may_fork(&self) -> bool {
+        self.may_fork
+    }
+}
+
 impl Executor for ServerExecutor {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let runs = self.run_some(&[input])?;
-        runs.last().copied().ok_or_else(|| ExecError::Server {
-            path: self.launch.program.clone(),
-            why: "no run was made".to_owned(),
-        })
+        runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
-        self.observations.forget();
-        let inputs = match self.observations.takes_one() {
+        self.begin_call();
+        let inputs = match self.observations.takes_one() || self.covers_one() {
             true => &inputs[..inputs.len().min(1)],
             false => inputs,
         };
@@ -307,9 +579,14 @@ impl Executor for ServerExecutor {
             return Ok(Vec::new());
         }
         self.forked = false;
+        if self.has_runner() {
+            let runs = self.run_restored(inputs)?;
+            return self.end_call(inputs, runs);
+        }
         let answer = retry::run(self, inputs)?;
         self.forked = answer.forked;
         let runs = self.finish(answer)?;
+        let runs = self.end_call(inputs, runs)?;
         if self.is_shared() {
             let lives = answer.ended.is_exit();
             self.observations.recent.ran(&inputs[..runs.len()], lives);
@@ -325,7 +602,32 @@ impl Executor for ServerExecutor {
     }
 
     fn places(&self) -> Option<usize> {
-        Some(self.layout.counters()).filter(|count| *count > 0)
+        match &self.blocks {
+            Some(blocks) => Some(blocks.len()),
+            None => Some(self.layout.counters()).filter(|count| *count > 0),
+        }
+    }
+
+    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+        if self.places().is_some() || !self.takes_breakpoints() {
+            return Ok(self.places());
+        }
+        let sharing = ExecError::system("sharing the code of a target");
+        let Some(blocks) = BlockCoverage::of(&self.launch.program).map_err(sharing)? else {
+            return Ok(None);
+        };
+        let file = blocks.file();
+        self.launch.code = Some(file.map_err(|source| self.launch.sharing_error(source))?);
+        self.server = None;
+        self.server()?;
+        let in_use = blocks.is_in_use();
+        if in_use.map_err(|source| self.launch.sharing_error(source))? {
+            self.blocks = Some(blocks);
+        } else {
+            self.launch.code = None;
+            self.server = None;
+        }
+        Ok(self.places())
     }
 
     fn report_coverage(&mut self, reporting: CoverageReporting) {

@@ -1,5 +1,6 @@
 //! The memory that ddfuzz shares with a server while a run is under way.
 
+use crate::refusals::RefusalReason;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::unistd::Pid;
@@ -98,6 +99,13 @@ impl Page {
     /// Returns the id of the process that runs many inputs, in that process's own PID namespace.
     pub(crate) fn child(&self) -> Pid {
         Pid::from_raw(self.header.half(7).load(Ordering::Acquire))
+    }
+
+    /// Returns why the process that runs many inputs has refused the last run, which a fork of the
+    /// server has made; `None` if it has not.
+    pub(crate) fn refused(&self) -> Option<RefusalReason> {
+        let reason = self.header.half(10).load(Ordering::Acquire);
+        (reason != 0).then_some(RefusalReason::from_number(reason))
     }
 
     /// Returns the address of the coverage counters in the process that runs many inputs; `None`

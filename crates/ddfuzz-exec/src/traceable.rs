@@ -36,11 +36,11 @@ impl Traceable {
     /// execution `way` uses one. Fails as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
-        if way == Way::Inject {
+        if matches!(way, Way::Inject | Way::Snapshot) {
             prepared.see_through_script(target);
         }
         let inject = match (way, ways::not_injectable(&prepared)) {
-            (Way::Inject, None) => Some(Inject::Fork),
+            (Way::Inject | Way::Snapshot, None) => Some(Inject::Fork),
             (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&prepared)?)),
             _ => None,
         };
@@ -73,6 +73,16 @@ impl Traceable {
         Ok(traceable)
     }
 
+    /// Prepares `target` for tracing; each run executes the program anew and writes its stdout to
+    /// `output`, at the current offset of that file. Fails as [`new`](Traceable::new) does.
+    pub fn writing_to(target: &Target, way: Way, output: &File) -> Result<Traceable, ExecError> {
+        let traceable = Traceable::new(target, way)?;
+        let output = output.try_clone();
+        let output = output.map_err(ExecError::system("sharing the file of a target's output"))?;
+        traceable.lock().launch.stdout = Some(output);
+        Ok(traceable)
+    }
+
     /// Makes a traceable target of a prepared one. Each run writes its comparisons to the file
     /// `observed`, if given. Fails when `way` is the harness and the program has no entry function.
     pub(crate) fn at(
@@ -83,7 +93,7 @@ impl Traceable {
     ) -> Result<Traceable, ExecError> {
         let inject = match way {
             Way::Harness => Some(Inject::Once(ways::harness_entry(&prepared)?)),
-            Way::Command | Way::Inject | Way::Forkserver | Way::Mock => {
+            Way::Command | Way::Inject | Way::Snapshot | Way::Forkserver | Way::Mock => {
                 observed.is_some().then_some(Inject::Pass)
             }
         };

@@ -278,24 +278,6 @@ impl SchedulingDelay {
     }
 }
 
-/// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.
-const SCHEDULED: libc::clockid_t = 2;
-
-/// Returns the CPU time (user and system) of all threads of a process, without children; `None` if
-/// the process is gone.
-pub(crate) fn cpu_of(pid: Pid) -> Option<Duration> {
-    let clock = (!pid.as_raw() << 3) | SCHEDULED;
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: it writes one timespec, which is ours.
-    let answer = unsafe { libc::clock_gettime(clock, &raw mut now) };
-    let seconds = u64::try_from(now.tv_sec).ok()?;
-    let nanos = u32::try_from(now.tv_nsec).ok()?;
-    (answer == 0).then(|| Duration::new(seconds, nanos))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,12 +340,5 @@ mod tests {
         assert_eq!(over(1001, 0), Some(true));
         assert_eq!(over(1500, 1400), Some(false));
         assert_eq!(over(10_001, 10_000), Some(true));
-    }
-
-    #[test]
-    fn our_own_clock_has_run_and_that_of_nobody_is_none() {
-        assert!(cpu_of(Pid::this()).unwrap() > Duration::ZERO);
-        // Larger than Linux's largest process id.
-        assert_eq!(cpu_of(Pid::from_raw(1 << 24)), None);
     }
 }

@@ -7,9 +7,15 @@ use std::{ffi::OsStr, io, io::Write, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::launch::{Inject, Role};
 use crate::{
-    Channel, CoverageReporting, ExecError, Executor, Program, Target, afl::Forkserver,
-    descendants::TreeExecutor, elf, elf::EntryFunction, find_program,
-    prepared_target::PreparedTarget, server_executor::ServerExecutor,
+    Channel, CoverageReporting, ExecError, Executor, Program, Target,
+    afl::Forkserver,
+    descendants::{TreeExecutor, Untraced},
+    elf,
+    elf::EntryFunction,
+    find_program,
+    prepared_target::PreparedTarget,
+    server_executor::ServerExecutor,
+    snapshot_executor::SnapshotExecutor,
 };
 
 /// A way to run a target.
@@ -20,6 +26,9 @@ pub enum Way {
     Command,
     /// A fork server injected into an unmodified, dynamically linked program.
     Inject,
+    /// One process that runs many inputs of an unmodified, dynamically linked program, and puts back
+    /// what each run has changed.
+    Snapshot,
     /// The fork server that AFL++'s compilers put into the program.
     Forkserver,
     /// The target's entry function called in-process, in a child forked from a small zygote.
@@ -30,13 +39,20 @@ pub enum Way {
 
 impl Way {
     /// All methods of execution for real programs; the first one works for every program.
-    pub const REAL: [Way; 4] = [Way::Command, Way::Inject, Way::Forkserver, Way::Harness];
+    pub const REAL: [Way; 5] = [
+        Way::Command,
+        Way::Inject,
+        Way::Snapshot,
+        Way::Forkserver,
+        Way::Harness,
+    ];
 
     /// Returns the name of the method of execution on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Way::Command => "command",
             Way::Inject => "inject",
+            Way::Snapshot => "snapshot",
             Way::Forkserver => "forkserver",
             Way::Harness => "harness",
             Way::Mock => "mock",
@@ -79,6 +95,7 @@ pub fn start(
     match way {
         Some(Way::Command) => by_main(start_command(target), target, "chosen by --exec"),
         Some(Way::Inject) => by_main(start_injected(target), target, "chosen by --exec"),
+        Some(Way::Snapshot) => by_snapshot(target, freshness, "chosen by --exec"),
         Some(Way::Harness) => by_entry(start_harness(target, fresh), "chosen by --exec"),
         Some(Way::Forkserver) => by_own_server(target, freshness, "chosen by --exec"),
         Some(Way::Mock) => {
@@ -159,7 +176,31 @@ fn by_main(
             Way::Inject => format!("{why}, forked {}", executor.fork_point()),
             _ => why.to_owned(),
         },
-        executor: Box::new(TreeExecutor::new(executor, target)),
+        executor: Box::new(TreeExecutor::new(Box::new(executor), target)),
+    })
+}
+
+/// Starts the target by the method `snapshot`. Where each run needs its own process, its runs are
+/// those of `inject`.
+fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
+    let (bare, how): (Box<dyn Untraced>, String) = match freshness {
+        Freshness::Shared => {
+            let runner = start_restored(target)?;
+            let how = format!(
+                "with many runs in one process, each from the point {}",
+                runner.fork_point()
+            );
+            (Box::new(SnapshotExecutor::new(runner, target)), how)
+        }
+        Freshness::Fresh => {
+            let forking = start_forking(target, Way::Snapshot)?;
+            let how = format!("forked {}", forking.fork_point());
+            (Box::new(forking), how)
+        }
+    };
+    Ok(Started {
+        executor: Box::new(TreeExecutor::new(bare, target)),
+        why: format!("{why}, {how}"),
     })
 }
 
@@ -236,16 +277,35 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 /// between runs; each run forks there (docs/decisions/0162). At a terminal, which is new for each
 /// run, and on systems that cannot watch the program's calls, each run forks just before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
+    start_forking(target, Way::Inject)
+}
+
+/// Starts the target by the method `inject`, as part of the method `way`.
+pub(crate) fn start_forking(target: &Target, way: Way) -> Result<ServerExecutor, ExecError> {
     let inject = match target.channel {
         Channel::Terminal(_) => Inject::Fork,
         _ => Inject::Defer,
     };
-    let mut prepared = PreparedTarget::prepare(target, Way::Inject)?;
+    let prepared = prepare_injection(target, way)?;
+    ServerExecutor::start(target, prepared, way, Role::Program, Some(inject))
+}
+
+/// Starts the target by the method `snapshot`: where `inject` forks a run, one process runs many
+/// inputs and puts back what each run has changed (docs/decisions/0163).
+fn start_restored(target: &Target) -> Result<ServerExecutor, ExecError> {
+    let prepared = prepare_injection(target, Way::Snapshot)?;
+    let inject = Some(Inject::Restore);
+    ServerExecutor::start(target, prepared, Way::Snapshot, Role::Program, inject)
+}
+
+/// Prepares a target into which ddfuzz's library is preloaded; fails if that is not possible.
+fn prepare_injection(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
+    let mut prepared = PreparedTarget::prepare(target, way)?;
     prepared.see_through_script(target);
-    if let Some(why) = not_injectable(&prepared) {
-        return Err(ExecError::unfit(Way::Inject, &prepared.program, why));
+    match not_injectable(&prepared) {
+        Some(why) => Err(ExecError::unfit(way, &prepared.program, why)),
+        None => Ok(prepared),
     }
-    ServerExecutor::start(target, prepared, Way::Inject, Role::Program, Some(inject))
 }
 
 /// Returns why no library can be preloaded into the program; `None` if one can.
@@ -327,6 +387,17 @@ pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, Ex
         None,
     )?;
     Ok(Box::new(test))
+}
+
+/// Starts a shell command that runs again and again in the directory `target.cwd`, with the input on
+/// stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may write
+/// in that directory, too, which has to stay the same directory. `output`: the file for its stdout
+/// and stderr, opened for appending. Fails when the shell is missing; in a sandbox also when its user
+/// cannot reach the directory.
+pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, ExecError> {
+    let prepared = PreparedTarget::for_shell(target, output)?;
+    let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;
+    Ok(Box::new(shell))
 }
 
 pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {

@@ -104,8 +104,14 @@ impl CandidateTexts {
     }
 
     /// Makes `candidate` the one to test next and builds its text, unless it already is. `phase` is
-    /// `None` in the search, and `Proof` for tests of the proof of minimality after it.
-    pub fn ask(&mut self, candidate: Candidate, phase: Option<Phase>) -> &PendingCandidate {
+    /// `None` in the search, and `Proof` for tests of the proof of minimality after it; `predicted` is
+    /// the outcome that the search predicts.
+    pub fn ask(
+        &mut self,
+        candidate: Candidate,
+        phase: Option<Phase>,
+        predicted: Option<Outcome>,
+    ) -> &PendingCandidate {
         let known = self
             .pending
             .take()
@@ -119,7 +125,7 @@ impl CandidateTexts {
                 hash,
                 phase,
                 hit,
-                predicted: None,
+                predicted,
             }
         });
         self.pending.insert(pending)
@@ -165,6 +171,10 @@ impl CandidateTexts {
         let i = self.tests;
         self.tests += 1;
         self.counts.count(reply.source, pending.hit);
+        if reply.source == Source::Predicted && reply.outcome != Outcome::Fail {
+            // A prediction is no knowledge: the same text is run where another pass asks for it.
+            return None;
+        }
         self.compare(&pending, reply);
         let (outcome, test) = (reply.outcome, Some(i));
         let (config, text) = (pending.candidate.config, pending.hash.text_id());
@@ -349,6 +359,7 @@ impl PendingCandidate {
             minor: reply.minor,
             comparisons: reply.comparisons.clone(),
             input: reply.log_input.then(|| Base64(text.to_vec())),
+            changes: None,
         }
     }
 

@@ -46,7 +46,10 @@ pub use options::{
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
-pub use searches::{SEARCHES, UnknownSearch, search_by_name, search_summary};
+pub use searches::{
+    SEARCHES, UnknownSearch, UnknownStructure, search_by_name, search_summary, structure_name,
+    structured_search, usual_language,
+};
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};
 pub use verify::{

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::log::{Line, LogError};
-use crate::{OracleError, Proved, Rate, Slip, UnknownSearch};
+use crate::{OracleError, Proved, Rate, Slip, UnknownSearch, UnknownStructure};
 
 /// The error of a callback; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
@@ -133,6 +133,9 @@ pub enum MinimizeError {
     /// There is no search of the requested name.
     #[error(transparent)]
     UnknownSearch(#[from] UnknownSearch),
+    /// There is no structure of the requested name.
+    #[error(transparent)]
+    UnknownStructure(#[from] UnknownStructure),
     /// The log cannot be written, or does not belong to this minimization.
     #[error(transparent)]
     Log(#[from] LogError),

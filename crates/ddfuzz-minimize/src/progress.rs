@@ -4,8 +4,8 @@
 mod continuation;
 mod feed;
 
-use ddfuzz_delta::{Candidate, Full, Outcome, Search};
-use ddfuzz_exec::TimeLimit;
+use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
+use ddfuzz_exec::{TimeLimit, Way};
 use ddfuzz_triage::Key;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::question::{Manner, Reply};
 use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
 use crate::time_limit::learned;
 use crate::{
-    Answer, Claim, Kind, MinimizePhase, MinimizeStatus, Minimized, Proved, Rate, SlipKeys,
-    UnknownSearch, Warning, search_by_name,
+    Answer, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized, Proved, Rate,
+    SlipKeys, Warning, structured_search,
 };
 
 pub(super) use continuation::Continuation;
@@ -138,10 +138,18 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, UnknownSearch> {
+    pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, MinimizeError> {
+        let mut machine = structured_search(&start.search, start.structure.as_deref(), input)?;
+        // A script, or a program by its command, is started for each test.
+        let is_slow = start.key.is_none() || start.target.way == Way::Command;
+        machine.allow_extra_tests(match is_slow {
+            _ if start.coverage.is_some() => ExtraTests::None,
+            true => ExtraTests::Few,
+            false => ExtraTests::Many,
+        });
         Ok(Progress {
             texts: CandidateTexts::new(input, start.cache),
-            machine: search_by_name(&start.search, input)?,
+            machine,
             stage: Stage::Baseline,
             reduction: None,
             open: None,
@@ -332,7 +340,7 @@ impl Progress {
         if self.stage == Stage::Search {
             match self.machine.next() {
                 Some(candidate) => {
-                    self.texts.ask(candidate, None);
+                    self.texts.ask(candidate, None, self.machine.predicted());
                 }
                 None => self.stage = Stage::Proof,
             }
@@ -350,7 +358,7 @@ impl Progress {
             });
             match open.last().cloned() {
                 Some(candidate) => {
-                    self.texts.ask(candidate, Some(Phase::Proof));
+                    self.texts.ask(candidate, Some(Phase::Proof), None);
                 }
                 None => self.stage = Stage::Confirm,
             }

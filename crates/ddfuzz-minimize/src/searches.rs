@@ -1,6 +1,11 @@
 //! The searches of the command line, by name.
 
-use ddfuzz_delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Subset};
+use std::collections::BTreeMap;
+
+use ddfuzz_delta::{Dd, Dd1999, DdPlus, Ddmin, Ddmin2002, Full, Mode, Search, Structure, Subset};
+use ddfuzz_structure::{structure_named, structure_names, structure_of};
+
+use crate::MinimizeError;
 
 /// Names of all searches (delta debugging algorithms), as `--search` takes them.
 pub const SEARCHES: &[&str] = &[
@@ -34,6 +39,68 @@ pub fn search_summary(name: &str) -> &'static str {
 pub struct UnknownSearch {
     /// The requested name, which no search has.
     pub name: String,
+}
+
+/// Error: no structure (file format or grammar) has the requested name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no structure {name:?}; there are: {}. A grammar in a shared library is loaded by \
+     --grammar FILE.so; ddfuzz built with the feature `grammars` has further ones",
+    structure_names().collect::<Vec<_>>().join(", ")
+)]
+pub struct UnknownStructure {
+    /// The requested name, which no structure has.
+    pub name: String,
+}
+
+/// Returns the name of the structure that the search named `search` uses of `input`, as it is
+/// recorded in logs; `None` if no structure is recognized, or the search uses none.
+pub fn structure_name(search: &str, input: &[u8]) -> Option<String> {
+    let structure = match search {
+        Full::NAME => structure_of(input),
+        _ => Structure::Unknown,
+    };
+    structure.name().map(str::to_owned)
+}
+
+/// Maximum number of inputs that show which language the inputs of a target are in.
+const SHOWN: usize = 32;
+
+/// Returns the name of the grammar that more than half of the inputs fit, of a sample of them; `None`
+/// if there is none. Further inputs of the same target are then parsed by the grammar although they
+/// do not fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
+pub fn usual_language<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+    let step = inputs.len().div_ceil(SHOWN).max(1);
+    let sample: Vec<&[u8]> = inputs.step_by(step).collect();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for input in &sample {
+        if let structure @ Structure::Syntax(_) = structure_of(input) {
+            let name = structure.name().unwrap_or_default().to_owned();
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let mut usual = counts.into_iter();
+    let name = usual.find(|(_, count)| count * 2 > sample.len());
+    name.map(|(name, _)| name)
+}
+
+/// Starts the search named `name` over the bytes of `input`, as [`search_by_name`] does; the search
+/// `full` uses the structure of this name.
+///
+/// # Errors
+/// If there is no search or no structure of this name.
+pub fn structured_search(
+    name: &str,
+    structure: Option<&str>,
+    input: &[u8],
+) -> Result<Box<dyn Search>, MinimizeError> {
+    let Some(structure) = structure.filter(|_| name == Full::NAME) else {
+        return Ok(search_by_name(name, input)?);
+    };
+    let known = structure_named(structure).ok_or_else(|| UnknownStructure {
+        name: structure.to_owned(),
+    })?;
+    Ok(Box::new(Full::structured(input, known)))
 }
 
 /// Starts the search named `name` over the bytes of `input`. `dd`, which can also maximize and

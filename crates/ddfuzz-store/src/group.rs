@@ -51,6 +51,26 @@ impl Entry {
         after.is_some_and(|after| after.short() != self.id.minor())
     }
 
+    /// Returns what stands first in the explanation of the failure, if `ddfuzz explain` has written
+    /// one: its first line and, on a second one, the link of the chain at which to look first, or
+    /// why nothing could be explained.
+    pub fn explanation(&self) -> Option<String> {
+        let text = std::fs::read(self.folder.join(layout::EXPLANATION)).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let first = squeezed(text.lines().next()?);
+        let told = |line: &&str| line.contains(LOOK_FIRST) || line.starts_with(REFUSED);
+        let line = text.lines().find(told).map(|line| {
+            let line = line
+                .trim_start()
+                .trim_start_matches(|it: char| it.is_ascii_digit());
+            squeezed(line.split(LOOK_FIRST).next().unwrap_or(line))
+        });
+        Some(match line {
+            Some(line) => format!("{first}\n{line}"),
+            None => first,
+        })
+    }
+
     /// Returns the path of the input as found (`original`).
     pub fn original(&self) -> PathBuf {
         self.folder.join(layout::ORIGINAL)
@@ -93,6 +113,16 @@ impl Entry {
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
+}
+
+/// Mark of the line of an explanation at which to look first.
+const LOOK_FIRST: &str = "<- look here first";
+/// Beginning of the line of an explanation that says why there is none.
+const REFUSED: &str = "Not explained";
+
+/// Joins the words of a line by single blanks.
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Reads the smallest known failing input in an entry's folder: `minimized` if it exists, else

@@ -30,6 +30,12 @@ pub(super) const OUTCOME: &str = "minimized.json";
 /// File with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
+/// File with the text of an explanation of the failure, which `ddfuzz explain` writes.
+pub(super) const EXPLANATION: &str = "explanation.txt";
+/// The explanation as JSON, and all files of an explanation: the text comes last.
+pub(super) const EXPLANATION_RECORD: &str = "explanation.json";
+pub(super) const EXPLANATION_FILES: [&str; 3] =
+    ["explanation.html", EXPLANATION_RECORD, EXPLANATION];
 /// File with the log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
 pub(super) const STUDIES: &str = "studies";

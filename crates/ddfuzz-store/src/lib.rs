@@ -9,6 +9,7 @@
 //! crashes/MAJOR/MINOR/HASH/minimized.json  result of the minimization; absent until it has ended
 //! crashes/MAJOR/MINOR/HASH/log.jsonl    log of the minimization
 //! crashes/MAJOR/MINOR/HASH/options.jsonl  log of the minimization of a utility's options
+//! crashes/MAJOR/MINOR/HASH/explanation.txt  why it fails, as `ddfuzz explain` has written it
 //! crashes/MAJOR/MINOR/HASH/reproduce.sh shows the crash without ddfuzz
 //! flaky/ hangs/ oom/                    like crashes/, for the other kinds of findings
 //! corpus/HASH                           inputs with new coverage

@@ -152,7 +152,14 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
         false,
     )?;
     if compare_minimizations(from, into)?.is_lt() {
+        // An explanation never stands beside a reproducer that it does not explain.
+        for name in layout::EXPLANATION_FILES {
+            remove(&into.join(name))?;
+        }
         take_minimization(from, into)?;
+    }
+    if compare_minimizations(from, into)?.is_eq() {
+        merge_explanations(from, into)?;
     }
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
     keep_least(&into.join(layout::REPRODUCE), script, |a, b| a.cmp(b), true)?;
@@ -261,6 +268,25 @@ fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     }
     if let Some(outcome) = outcome {
         atomic::write(&into.join(layout::OUTCOME), &outcome)?;
+    }
+    Ok(())
+}
+
+/// Keeps the lesser one of two explanations of one reproducer.
+fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
+    let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
+    let is_taken = match (record(from)?, record(into)?) {
+        (Some(theirs), Some(ours)) => theirs < ours,
+        (theirs, _) => theirs.is_some(),
+    };
+    if !is_taken {
+        return Ok(());
+    }
+    for name in layout::EXPLANATION_FILES {
+        match json::bytes(&from.join(name))? {
+            Some(bytes) => atomic::write(&into.join(name), &bytes)?,
+            None => remove(&into.join(name))?,
+        }
     }
     Ok(())
 }

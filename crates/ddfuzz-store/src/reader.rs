@@ -1,5 +1,6 @@
 //! Reading an output directory, also while another process writes to it.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::campaign::{self, DirectoryState};
 use crate::group::{self, GroupIndex};
 use crate::{
-    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, StoreError, hash_of, json, layout,
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Minimized, StoreError, hash_of, json,
+    layout,
 };
 use ddfuzz_model::files::FileError;
 
@@ -168,6 +170,27 @@ impl Reader {
         known.has_major(major)
             || known.has_stable_keys()
                 && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
+    }
+
+    /// Returns the input that represents a group, chosen from all stored ones: minimized ones come
+    /// first, then those with proved minimality, then the smallest reproducer, then the largest
+    /// input as found. `None` if the group stores no input.
+    pub fn best_entry(&self, group: &Group) -> Result<Option<Entry>, StoreError> {
+        let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
+        let rank = |entry: &Entry| {
+            let (before, after) = (size(entry.original()), size(entry.reproducer()));
+            let unproved = !(entry.minimized.as_ref()).is_some_and(Minimized::is_proved);
+            let open = entry.minimized.is_none();
+            (open, unproved, after, Reverse(before), entry.id.clone())
+        };
+        let entries = self.entries(group.kind, &group.record.major.short())?;
+        Ok(entries.into_iter().min_by_key(rank))
+    }
+
+    /// Reads the campaign's statistics (`stats.jsonl`), a JSON object a line; empty if there are
+    /// none.
+    pub fn stats(&self) -> Result<Vec<u8>, StoreError> {
+        Ok(json::bytes(&self.root.join(layout::STATS))?.unwrap_or_default())
     }
 
     /// Returns whether the campaign's corpus contains this input.

@@ -279,7 +279,7 @@ impl<'a> Tracer<'a> {
 
 /// Returns `si_code` of the signal that a stopped thread is about to receive, and the fault
 /// address; `None` where the signal was sent and not raised by the processor.
-fn describe(tid: Pid) -> (i32, Option<u64>) {
+pub(crate) fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);
     };
@@ -290,7 +290,7 @@ fn describe(tid: Pid) -> (i32, Option<u64>) {
 }
 
 /// Checks whether the target has a handler for `signal`, from `/proc/TID/status`.
-fn handles(tid: Pid, signal: i32) -> bool {
+pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     status
         .lines()

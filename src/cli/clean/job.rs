@@ -11,14 +11,12 @@ use indicatif::ProgressBar;
 use super::destination::{add_to, check_places};
 use super::libfuzzer::LibFuzzer;
 use super::{CleanArgs, SkipArg, TrimArg, destination};
-use crate::campaign::{Minimizing, Variants};
+use crate::campaign::{Minimizing, Screen, Variants};
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
-use crate::corpus::{
-    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, Watcher, clean,
-};
+use crate::corpus::{CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, clean};
 use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
@@ -224,9 +222,9 @@ impl CleanScreen {
     }
 }
 
-impl Watcher for CleanScreen {
-    fn phase(&mut self, phase: CleanPhase) {
-        let text = match phase {
+impl Screen<CleanPhase> for CleanScreen {
+    fn progress(&mut self, phase: &CleanPhase) {
+        let text = match *phase {
             CleanPhase::Reading { files, runs } => format!(
                 "reading and running: {}, {}",
                 size::counted(files, "file"),
@@ -258,7 +256,7 @@ impl Watcher for CleanScreen {
         self.bar.set_message(text);
     }
 
-    fn say(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         self.bar.suspend(|| self.output.say(text));
     }
 }

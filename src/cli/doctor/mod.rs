@@ -1,6 +1,7 @@
 //! `ddfuzz doctor`: checks what this machine and a target support, and how fast the target runs.
 //! The rate of each way of execution is measured by a short campaign, like that of `run`.
 
+pub mod refusals;
 mod target_checks;
 
 use std::sync::Mutex;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use self::refusals::Refusals;
 use super::behaviour::Behaviour;
 use super::run::{campaign_of, workers};
 use super::target::{TargetArgs, probe_by};
@@ -61,6 +63,9 @@ pub struct WayReport {
     pub fix: Option<String>,
     /// Runs per second of a short campaign, of all workers together; `None` if it does not work.
     pub runs_per_s: Option<f64>,
+    /// How many runs were refused by the process that runs many inputs, and why; `None` for all ways
+    /// but `snapshot`.
+    pub refusals: Option<Refusals>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -117,7 +122,11 @@ fn examine(
         }
         output.detail(&format!("trying {way}"));
         let measured = measure_rate(args, target, way, stop);
-        report.ways.push(way_report(way, measured, &facts));
+        let mut tried = way_report(way, measured, &facts);
+        if way == Way::Snapshot && tried.works {
+            tried.refusals = refusals::survey(target, SEED).ok();
+        }
+        report.ways.push(tried);
     }
     let chosen = start(target, args.target.asked_way(), Freshness::Shared);
     // A way that starts may still not run: the report on that way says why.
@@ -151,6 +160,7 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
             .flatten(),
         why_not,
         runs_per_s,
+        refusals: None,
     }
 }
 
@@ -302,7 +312,11 @@ fn check_line(check: &Check, width: usize) -> String {
 fn way_line(way: &WayReport) -> String {
     let name = way.way.name();
     if let Some(rate) = way.runs_per_s {
-        return format!("  ok  {name:<10}  {:>9} runs/s\n", ui::rate(rate));
+        let mut line = format!("  ok  {name:<10}  {:>9} runs/s", ui::rate(rate));
+        if let Some(refusals) = &way.refusals {
+            line.push_str(&format!(", {}", refusals.text()));
+        }
+        return line + "\n";
     }
     let why = printable(way.why_not.as_deref().unwrap_or_default());
     let mut line = format!("  --  {name:<10}  {why}\n");

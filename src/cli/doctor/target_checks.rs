@@ -242,6 +242,10 @@ pub(super) fn advice_for(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),
         Way::Inject => Some(advice_for_inject(facts)),
+        Way::Snapshot => Some(match facts.is_static() {
+            true => advice_for_inject(facts),
+            false => "none needed: `inject` forks each run of it".to_owned(),
+        }),
         Way::Forkserver => Some(match facts.afl {
             true => {
                 "make sure that the program does not exit before its fork server starts".to_owned()

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::results::is_same_file;
-use crate::cli::show::best_entry;
 use crate::cli::{Exit, Failure};
 use crate::exec::Target;
 use crate::report::export::Reproducer;
@@ -16,14 +15,14 @@ use crate::triage::Found;
 const DIGITS: usize = 4;
 
 /// A crash group to export, and the recorded crash that represents it.
-pub(super) struct ChosenGroup {
+pub(in crate::cli) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
 /// Opens the output directory, and finds the crash group that `name` means: the first hex digits of
 /// its major key, or a path to or into its folder.
-pub(super) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
+pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if name.exists() || text.contains('/') {
@@ -47,7 +46,7 @@ fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind).unwrap_or_default() {
-            let entry = best_entry(reader, &group).ok().flatten();
+            let entry = reader.best_entry(&group).ok().flatten();
             let place = entry.and_then(|entry| place(&entry.crash));
             let place = place.map(|place| format!("  {place}")).unwrap_or_default();
             let line = format!(
@@ -101,7 +100,7 @@ fn by_digits(reader: &Reader, digits: &str) -> Result<ChosenGroup, Failure> {
 }
 
 fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
-    match best_entry(reader, &group)? {
+    match reader.best_entry(&group)? {
         Some(entry) => Ok(ChosenGroup { group, entry }),
         None => {
             let message = format!("the group {} has no complete input", group.record.major);
@@ -147,7 +146,7 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
 }
 
 /// Returns all groups of crashes in the output directory, in the order of their major keys.
-pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
+pub(in crate::cli) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
     let groups = reader.groups(Kind::Crash)?;
     groups
         .into_iter()
@@ -156,8 +155,17 @@ pub(super) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
 }
 
 impl ChosenGroup {
+    /// Makes the choice of an entry of the output directory; `None` if its group is not there.
+    pub(in crate::cli) fn of(reader: &Reader, entry: &Entry) -> Option<ChosenGroup> {
+        let group = reader.group(entry.id.kind(), entry.id.major()).ok()??;
+        Some(ChosenGroup {
+            group,
+            entry: entry.clone(),
+        })
+    }
+
     /// Returns the crash group's reproducer with the facts that exported files contain.
-    pub(super) fn reproducer(&self) -> Result<Reproducer, Failure> {
+    pub(in crate::cli) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
         Ok(Reproducer {
             kind: self.group.kind,
@@ -173,7 +181,7 @@ impl ChosenGroup {
     }
 
     /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
-    pub(super) fn keep(&self, to: &Path) -> Result<(), Failure> {
+    pub(in crate::cli) fn keep(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
             self.entry.reproducer(),
@@ -190,14 +198,19 @@ impl ChosenGroup {
         }
     }
 
-    pub(super) fn entry(&self) -> &Entry {
+    /// Returns the first digits of the group's major key, by which users name it.
+    pub(in crate::cli) fn major(&self) -> String {
+        self.group.record.major.short()
+    }
+
+    pub(in crate::cli) fn entry(&self) -> &Entry {
         &self.entry
     }
 
     /// Returns the recorded target: that of the crash itself in a study of many programs, else that
     /// of the campaign that found the crash, else that of any campaign. The limits are those of the
     /// crash.
-    pub(super) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
+    pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash
             .of

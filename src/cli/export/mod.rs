@@ -2,7 +2,7 @@
 //! groups (`--into`).
 
 mod formats;
-mod group;
+pub(in crate::cli) mod group;
 mod test_directory;
 
 use std::path::{Path, PathBuf};
@@ -10,13 +10,23 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::output::print_bytes;
+use super::output::{print_bytes, test_form};
 use super::results::{absolute, is_standard, with_ending};
 use super::{Exit, Failure, Output};
+use crate::exec::{Program, Target};
 use crate::files::{FileError, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
-use crate::store::Reader;
-use formats::{ExportRequest, Form, package_of};
+use crate::report::text::shell_word;
+use crate::store::{Entry, Reader};
+use formats::{ExportRequest, Form, harness_of, package_of};
+
+/// Finds the group that `name` means in the output directory, and returns the recorded crash that
+/// represents it, and its target if one is recorded.
+pub fn named_group(name: &Path, out: &Path) -> Result<(Entry, Option<Target>), Failure> {
+    let (reader, chosen) = group::find(name, out)?;
+    let target = chosen.target(&reader).ok();
+    Ok((chosen.entry().clone(), target))
+}
 
 /// Write a group's reproducer in another form: a test, an array, a dump, a script
 ///
@@ -89,6 +99,46 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
     let groups = group::all(&reader)?;
     test_directory::files(&args, &reader, &groups, folder)?;
     Ok(groups.len() as u64)
+}
+
+/// Generates a regression test for an entry of an output directory in the language of its target;
+/// returns the name of its form and its text. `None` if the target is written in another language,
+/// the reproducer is too long for the text, or the program is no longer there.
+pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
+    let chosen = group::ChosenGroup::of(reader, entry)?;
+    let form = match test_form(&chosen.target(reader).ok()?)? {
+        "rust-test" => Form::RustTest,
+        _ => Form::CTest,
+    };
+    let group = chosen.reproducer().ok()?;
+    if group.input.len() > LITERAL_BYTES {
+        return None;
+    }
+    let asked = ExportRequest {
+        reader,
+        chosen: &chosen,
+        call: None,
+        fuzz_dir: None,
+        package: None,
+        input: Input::Inline(&group.input),
+        file: "test.c",
+    };
+    let text = String::from_utf8(asked.text(form, &group).ok()?).ok()?;
+    Some((form.name().to_owned(), text))
+}
+
+/// Returns the command by which cargo-fuzz runs the reproducer of an entry; `None` if the target is
+/// no harness of a cargo-fuzz project.
+pub fn cargo_command(reader: &Reader, entry: &Entry) -> Option<String> {
+    let target = group::ChosenGroup::of(reader, entry)?.target(reader).ok()?;
+    let Program::Path(program) = &target.program else {
+        return None;
+    };
+    let harness = harness_of(program, None).ok()??;
+    let name = shell_word(Path::new(&harness.name));
+    let file = shell_word(&absolute(&entry.reproducer()));
+    let dir = shell_word(&harness.dir);
+    Some(format!("cargo fuzz run --fuzz-dir {dir} {name} {file}"))
 }
 
 pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::campaign_args::GrammarArgs;
 use super::interestingness::{explain_test_error, read_script};
 use super::min::call_script::{call_line, call_list};
 use super::min::command_line::oracle_of_call;
 use super::output::print_bytes;
 use super::results::is_standard;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, changes};
 use crate::campaign::Minimizing;
 use crate::corpus::trim::CoverageOracle;
 use crate::delta::Outcome;
@@ -78,6 +79,8 @@ struct LogFileArgs {
     input: Option<PathBuf>,
     #[command(flatten)]
     passing: difference::PassingArgs,
+    #[command(flatten)]
+    _grammar: GrammarArgs,
 }
 
 pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
@@ -200,6 +203,9 @@ struct Rebuilt {
 
 fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
+    if let Some(record) = &start.changes {
+        return changes::rebuild(&args.log, &log, record, out, output);
+    }
     let input = args.read_input(&start)?;
     if let Some(asked) =
         difference::DifferenceLog::of(&args.log, &log, &start, &args.passing, &input)
@@ -245,7 +251,7 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
 }
 
 /// Writes the result that was rebuilt from a log to a new file, or to stdout if `out` is `-`.
-pub(super) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(in crate::cli) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_standard(out) {
         print_bytes(bytes);
         return Ok(());
@@ -270,6 +276,9 @@ fn prove(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let (log, start) = read(&args.log, Exit::Found)?;
+    if let Some(record) = &start.changes {
+        return changes::verify(&args.log, &log, &start, record, output);
+    }
     let input = args.read_input(&start)?;
     let mut oracle = oracle_of_log(
         &args.log,

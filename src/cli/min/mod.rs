@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use super::campaign_args::searches;
+use super::campaign_args::{Structures, searches};
 use super::results::{
     InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
     slip_on_file, unlisted_slips, with_ending,
@@ -78,6 +78,11 @@ pub struct MinArgs {
     /// Search algorithm
     #[arg(long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
+    /// Structure of the input that the search `full` uses: a grammar, a file format, text, binary, or
+    /// none; or a shared library with a grammar of tree-sitter, named after its language, like lua.so
+    /// [default: by the input's content]
+    #[arg(hide_short_help = true, long, value_name = "NAME|FILE.so", value_parser = Structures)]
+    grammar: Option<String>,
     /// Of an output directory, also minimize up to N further minor keys of each group of crashes
     /// [default: 3, but none where a sanitizer reports the crash]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16))]
@@ -292,6 +297,7 @@ impl MinArgs {
             no_cache: self.results.no_cache,
             learn_limit: self.target.timeout.is_none(),
             jobs: workers(self.jobs),
+            structure: self.grammar.clone(),
             ..Minimizing::of_target(target, way, &self.search)
         }
     }

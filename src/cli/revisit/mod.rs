@@ -15,8 +15,8 @@ use crate::campaign::{CampaignError, new_study, study};
 use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
 use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
 use crate::cli::run::open_or_begin;
+use crate::cli::target::file_sandbox;
 use crate::cli::{Exit, Failure, Output, config, signals, ui, values};
-use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{Limits, Sandbox};
 use crate::report::study::{StudyResult, table};
 use crate::report::{EndedBy, size};
@@ -109,29 +109,13 @@ fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, F
 }
 
 fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
-    let (works, fails): (Vec<SandboxSupport>, Vec<SandboxSupport>) =
-        supported_parts().into_iter().partition(|part| part.works);
-    let parts: Vec<String> = works.iter().map(|part| part.what.to_owned()).collect();
-    let missing: Vec<String> = fails
-        .iter()
-        .map(|part| format!("{} ({})", part.what, part.why_not.as_deref().unwrap_or("?")))
-        .collect();
-    // Else nothing keeps a user's files from what runs as that user.
-    if !keep_files(&works) {
-        return Err(Failure::usage(format!(
-            "this system has no protection against utilities that write to files: {}",
-            missing.join(", ")
-        ))
-        .hint("run it on another machine, or give --no-sandbox twice"));
-    }
-    let without = match missing.is_empty() {
-        true => String::new(),
-        false => format!("; not: {}", missing.join(", ")),
-    };
-    output.say(&format!("sandbox: {}{without}", parts.join(", ")));
     Ok(StudySandbox {
         sandbox: Sandbox::On,
-        parts,
+        parts: file_sandbox(
+            output,
+            "utilities that write to files",
+            "give --no-sandbox twice",
+        )?,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::reports::{MARKDOWN, Mark, check_reports, write_report};
+use crate::cli::reports::{HTML, MARKDOWN, Mark, check_reports, write_report};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::report::study::{
@@ -77,7 +77,6 @@ pub struct StudyReportArgs {
 /// Text at the beginning of a CSV report by which ddfuzz recognizes its own, and the number of
 /// bytes at the beginning of the file in which it must occur.
 const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
-const HTML: Mark = ("<!-- ddfuzz -->", 64);
 
 impl SheetArgs {
     pub fn is_empty(&self) -> bool {

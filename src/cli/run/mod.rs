@@ -17,15 +17,19 @@ pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
+use super::report::{HtmlArgs, KeptPage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
-use super::{Exit, Failure, Output, behaviour, campaign_args, config, show, signals, ui, values};
+use super::{
+    Exit, Failure, Output, behaviour, campaign_args, config, explain, show, signals, ui, values,
+};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Screen, Seeds,
     Settings, Share, Until, Words, new_campaign,
 };
 use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
+use crate::minimize::usual_language;
 use crate::store::{Campaign, Kind, KnownGroups, Store};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -102,8 +106,13 @@ pub struct RunArgs {
     /// the exit code is 4
     #[arg(hide_short_help = true, long, value_name = "OUT")]
     pub(in crate::cli) against: Option<PathBuf>,
+    /// When the campaign has ended, explain each group of crashes, as `ddfuzz explain OUT` does
+    #[arg(hide_short_help = true, long)]
+    explain: bool,
     #[command(flatten)]
     pub(in crate::cli) reports: ReportArgs,
+    #[command(flatten)]
+    pub(in crate::cli) html: HtmlArgs,
 }
 
 /// Heading in `--help` of the options for several hosts and monitoring.
@@ -117,11 +126,12 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let target = args.target_to_run(output)?;
     let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
+    args.html.check(&args.out, output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
     let target_warnings = target_warnings(&mut started, &target, output);
-    let generator = args.generator.settle(&started)?;
+    let generator = args.generator.settle(&mut started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
@@ -129,26 +139,25 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.seeds.read(&target, max_len, output)?),
     };
-    let request = StoreRequest {
-        out: &args.out,
-        resume: args.resume,
-        seed: args.seed,
-    };
+    let (out, resume, seed) = (&args.out, args.resume, args.seed);
+    let request = StoreRequest { out, resume, seed };
     let (store, campaign) = open_store(&request, &target, way)?;
     let resumed = args.resume && store.resumed();
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
     let mut settings = settings(&args, target, way, generator, known);
-    settings.deadline = deadline;
-    settings.seed = seed;
+    (settings.deadline, settings.seed) = (deadline, seed);
     settings.minimizing.seed = Some(seed);
     (settings.seeds, settings.words) = match inputs {
         Some(inputs) => inputs,
         None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
     };
+    let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
+    settings.minimizing.usual_language = usual_language(seeds);
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
+    let page = args.html.keep(&args.out);
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
@@ -156,6 +165,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     // it at the same time, one might find it being written by another.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+    args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
     let told = CampaignReport {
         unit: "run",
         minimizing: &settings.minimizing,
@@ -236,6 +246,24 @@ fn settings(
 }
 
 impl RunArgs {
+    /// Explains the groups of a campaign that has ended well, if `--explain` was given, and writes
+    /// its page for the last time.
+    fn explain_and_finish(
+        &self,
+        page: Option<KeptPage>,
+        ended_well: bool,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        if !ended_well {
+            return Ok(());
+        }
+        if self.explain {
+            explain::explain_new(&self.out, stop, output)?;
+        }
+        page.map_or(Ok(()), |page| page.finish(output))
+    }
+
     /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are at
     /// most as long as those of that campaign.
     fn resumed_inputs(

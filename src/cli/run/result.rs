@@ -5,8 +5,10 @@ use std::path::Path;
 
 use crate::campaign::{Minimizing, Summary};
 use crate::cli::behaviour::TargetWarning;
+use crate::cli::doctor::refusals::Refusals;
 use crate::cli::reports::{ReportArgs, causes, target_name};
 use crate::cli::{Exit, Failure, Output, behaviour, config, show, ui};
+use crate::exec::Way;
 use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
@@ -14,6 +16,14 @@ use crate::store::{Kind, KnownGroups, Status, Store};
 /// Warning in the result of a campaign during which the disk became full.
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
+
+/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why.
+fn say_refusals(way: Way, summary: &Summary, output: &Output) {
+    if way == Way::Snapshot {
+        let refusals = Refusals::of(summary.runs_of_call, &summary.refusals);
+        output.detail(&format!("snapshot {}", refusals.text()));
+    }
+}
 
 /// Prints the result of a campaign, writes the requested reports, and returns the exit code.
 pub fn report(
@@ -67,6 +77,7 @@ pub fn report(
     );
     // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
+    say_refusals(way, summary, output);
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
         output.warn_of_any_input(&group.major);

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::campaign_args::read_known;
 use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
+use super::report::HtmlArgs;
 use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, signals, ui, values};
+use super::{Exit, Failure, Output, explain, show, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, pending_entries};
 use crate::exec::{Target, Way};
 use crate::report::ci::{Finding, Findings};
@@ -64,6 +65,9 @@ pub struct TriageArgs {
     /// Also minimize the groups, as `ddfuzz min OUT` does
     #[arg(long, requires = "out")]
     minimize: bool,
+    /// Also explain each group of crashes, as `ddfuzz explain OUT` does
+    #[arg(long, requires = "out")]
+    explain: bool,
     /// Maximum time for one minimization [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = values::time, requires = "minimize")]
     budget_time: Option<Duration>,
@@ -79,6 +83,8 @@ pub struct TriageArgs {
     max_len: Option<u64>,
     #[command(flatten)]
     reports: ReportArgs,
+    #[command(flatten)]
+    html: HtmlArgs,
 }
 
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
@@ -87,6 +93,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     let known = read_known(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
+    args.check_page(output)?;
     let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
     let stop = signals::stop_flag()?;
     let (started, way) = args.target.start(&target, &stop, output)?;
@@ -102,18 +109,16 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         found: &found,
         stop: &stop,
     };
+    let page = args.out.as_ref().and_then(|out| args.html.keep(out));
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
     mute(&mut result, &known);
     if let Some(against) = &against {
         compare(&mut result, against, &job.target);
     }
-    let findings = Findings {
-        target: name,
-        summary: triage_summary(&result),
-        groups: result.groups.iter().map(Into::into).collect(),
-    };
-    args.reports.write(&findings)?;
+    if !args.explain {
+        args.reports.write(&args.findings(&result, &name))?;
+    }
     let minimized = match &args.out {
         Some(out) if args.minimize && !result.interrupted => {
             let done = args.minimize(out, target.clone(), way, &known, &stop, output);
@@ -125,22 +130,42 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         result.interrupted = done.interrupted;
         result.minimized.clone_from(&done.groups);
     }
-    let each = output.verbose || args.inputs.iter().all(|input| !input.is_dir());
-    let mut shown = text(&result, each);
+    if args.explain {
+        args.explain(&mut result, &stop, output)?;
+        args.reports.write(&args.findings(&result, &name))?;
+    }
+    page.map_or(Ok(()), |page| page.finish(output))?;
+    let mut shown = args.text(&result, output);
     if let (Some(done), Some(out)) = (&minimized, &args.out) {
         shown.push_str(&format!("\n\n{}", done.text(out)));
     }
     output.result(&shown, &result);
     let doubts = [triage_doubts(&result), triage_cannot_tell(&result)];
     doubts.iter().flatten().for_each(|text| output.say(text));
-    for group in result.groups.iter().filter(|group| group.any_input) {
-        output.warn_of_any_input(&group.major);
-    }
+    let by_any_input = result.groups.iter().filter(|group| group.any_input);
+    by_any_input.for_each(|group| output.warn_of_any_input(&group.major));
     args.say_next(&result, &target, &known, output)?;
     Ok(exit(&result))
 }
 
 impl TriageArgs {
+    /// Returns the result as text: with each file if only files were given, or with `-v`.
+    fn text(&self, result: &TriageResult, output: &Output) -> String {
+        let each = output.verbose || self.inputs.iter().all(|input| !input.is_dir());
+        text(result, each)
+    }
+
+    /// Checks that a page that is asked for has an output directory and overwrites no other file.
+    fn check_page(&self, output: &Output) -> Result<(), Failure> {
+        match &self.out {
+            Some(out) => self.html.check(out, output),
+            None if self.html.is_asked() => {
+                Err(Failure::usage("--html needs an output directory").hint("give one with -o"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Prints commands that the user could type next: to minimize, show or export the groups.
     fn say_next(
         &self,
@@ -173,6 +198,30 @@ impl TriageArgs {
         Ok(())
     }
 
+    /// Explains the crash groups in the output directory of the triage (`--explain`).
+    fn explain(
+        &self,
+        result: &mut TriageResult,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        let Some(out) = &self.out else {
+            return Ok(());
+        };
+        if !result.interrupted {
+            explain::explain_new(out, stop, output)?;
+        }
+        tell_explanations(result, out)
+    }
+
+    fn findings(&self, result: &TriageResult, target: &str) -> Findings {
+        Findings {
+            target: target.to_owned(),
+            summary: triage_summary(result),
+            groups: result.groups.iter().map(Into::into).collect(),
+        }
+    }
+
     /// Minimizes the crash groups in the output directory of the triage (`--minimize`).
     fn minimize(
         &self,
@@ -192,6 +241,16 @@ impl TriageArgs {
         };
         directory::minimize(out, &minimizing, known, false, stop, output)
     }
+}
+
+/// Adds the beginnings of the explanations in the output directory to the groups of the result.
+fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failure> {
+    let views = show::views(&Reader::open(out)?, Kind::Crash)?;
+    for group in &mut result.groups {
+        let same = views.iter().find(|view| view.major.short() == group.major);
+        group.explanation = same.and_then(|view| view.explanation.clone());
+    }
+    Ok(())
 }
 
 /// Marks the groups in the result that the user listed as known (`--known`).

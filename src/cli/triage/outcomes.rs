@@ -308,6 +308,7 @@ fn group_of(
         why: None,
         same_by: None,
         any_input: false,
+        explanation: None,
         build: line.build.clone(),
     }
 }

@@ -1,6 +1,7 @@
 //! Campaigns that are guided by coverage, called as a user calls them, on small programs made by
 //! clang and AFL++.
 
+mod blocks;
 mod disturbed;
 mod found;
 mod hangs;

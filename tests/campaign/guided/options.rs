@@ -132,7 +132,7 @@ fn a_target_with_coverage_can_have_the_classic_generator_and_one_without_only_th
     assert_eq!(majors(&one), majors(&other));
     assert!(!desk.file("one/corpus").exists() || files(&desk.file("one/corpus")).is_empty());
     let refused = desk
-        .call(&words("guided", "refused", "cat"))
+        .call(&words("guided --exec command", "refused", "cat"))
         .exits(3)
         .json();
     assert_eq!(refused["error"]["kind"], "no-coverage");

@@ -20,6 +20,8 @@ pub enum Built {
     Harness,
     /// By the same, with AddressSanitizer.
     Sanitized,
+    /// By any C compiler, without instrumentation and symbols.
+    Stripped,
 }
 
 impl Built {
@@ -31,6 +33,7 @@ impl Built {
             ),
             Built::Harness => ("clang", &["-fsanitize=fuzzer"]),
             Built::Sanitized => ("clang", &["-fsanitize=fuzzer,address"]),
+            Built::Stripped => ("cc", &["-s"]),
         }
     }
 }

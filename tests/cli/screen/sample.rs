@@ -38,6 +38,7 @@ pub fn view(class: &str, size: usize) -> GroupView {
         log: Some(format!("/{folder}/log.jsonl").into()),
         script: None,
         has_gdb: false,
+        explanation: None,
         status: None,
         utility: None,
         variants: Vec::new(),

@@ -48,6 +48,11 @@ impl Reduced {
 pub fn reduce(search: &str, case: &Case) -> Reduced {
     let mut machine: Box<dyn Search> = match search {
         "full" => Box::new(Full::new(&case.input)),
+        #[cfg(feature = "engine")]
+        "structured" => {
+            let structure = ddfuzz::structure::structure_of(&case.input);
+            Box::new(Full::structured(&case.input, structure))
+        }
         _ => Box::new(Subset::new(&case.input)),
     };
     let mut known = HashMap::from([(Vec::new(), (case.judge)(&[]))]);
@@ -56,6 +61,10 @@ pub fn reduce(search: &str, case: &Case) -> Reduced {
     let (mut searched, mut is_proved) = (0, false);
     assert_eq!((case.judge)(&best), Outcome::Fail, "the input fails");
     while let Some(candidate) = machine.next() {
+        if let Some(predicted) = machine.predicted() {
+            machine.tell(predicted);
+            continue;
+        }
         candidate.write_into(&case.input, &best, &mut text);
         assert!(text.len() <= best.len(), "never longer");
         let hit = known.get(&text).copied().filter(|_| !candidate.observed);

@@ -24,6 +24,16 @@ fn within(search: &str, tests: usize, size: usize, case: impl Fn(u64) -> Case) {
             taken <= tests,
             "{search}, seed {seed}: {taken} tests of {tests}"
         );
+        // A structure that is recognized in an input without one costs next to nothing.
+        if cfg!(feature = "engine") && search == "full" {
+            let structured = reduce("structured", &case(seed));
+            assert_eq!(structured.text, reduced.text, "seed {seed}");
+            assert!(
+                structured.tests() <= taken + 2,
+                "seed {seed}: {} tests instead of {taken}",
+                structured.tests()
+            );
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void spin(void)
@@ -47,6 +48,19 @@ static void keep_busy(int orphans)
             if (orphans && fork() > 0)
                 _exit(0);
             spin();
+        }
+    for (;;)
+        pause();
+}
+
+/* 90 children that each use 8 ms of the processor, which is less than a tick of /proc. */
+static void keep_a_crowd_busy(void)
+{
+    for (int i = 0; i < 90; i++)
+        if (fork() == 0) {
+            while (clock() < CLOCKS_PER_SEC / 1000 * 8)
+                ;
+            break;
         }
     for (;;)
         pause();
@@ -134,6 +148,8 @@ int main(int argc, char **argv)
             pause();
     } else if (!strcmp(word, "busy-children") || !strcmp(word, "busy-orphans")) {
         keep_busy(!strcmp(word, "busy-orphans"));
+    } else if (!strcmp(word, "busy-crowd")) {
+        keep_a_crowd_busy();
     } else if (!strcmp(word, "shares")) {
         return share_memory();
     } else if (!strcmp(word, "reserves")) {
@@ -195,7 +211,7 @@ int main(int argc, char **argv)
     } else if (!strcmp(word, "bomb")) {
         for (int i = 0; i < 100000; i++)
             if (fork() < 0)
-                usleep(100);
+                usleep(10000); /* what kills it needs the processor, too */
     } else if (!strcmp(word, "parent")) {
         kill(getppid(), SIGKILL);
     } else if (!strcmp(word, "litter")) {

@@ -17,7 +17,7 @@ use crate::{
     Phase, ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary,
     Until, When, group_of, is_of_target, run_minimizer,
 };
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
@@ -50,6 +50,7 @@ pub fn run(
         inputs,
         watch: ProgramWatch::of(&settings.minimizing.target)?,
         unstored: 0,
+        refusals: BTreeMap::new(),
         over: None,
         blocked: Duration::ZERO,
         first: campaign.checkpoint.next,
@@ -89,6 +90,8 @@ struct ClassicEngine<'a> {
     watch: ProgramWatch,
     /// Number of findings not stored because the disk was full until the time was over.
     unstored: u64,
+    /// Runs of this call that needed their own process, by the reason.
+    refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed; `None` while they are.
     over: Option<EndReason>,
     /// Time in which minimization kept findings from being committed (`--minimize inline`).
@@ -141,6 +144,7 @@ impl ClassicEngine<'_> {
         Ok(Summary {
             runs_of_call: self.campaign.checkpoint.next - self.first,
             unstored: self.unstored,
+            refusals: std::mem::take(&mut self.refusals).into_iter().collect(),
             ..self.session.summary(&self.campaign, fuzzed, ended)?
         })
     }
@@ -245,7 +249,10 @@ impl ClassicEngine<'_> {
         replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         match report {
-            Some(Ok(chunk)) => drop(early.insert(chunk.first, chunk)),
+            Some(Ok(chunk)) => {
+                self.count_refusals(&chunk);
+                early.insert(chunk.first, chunk);
+            }
             // The user's Ctrl-C may have reached a starting target, too.
             Some(Err(_)) if self.session.stopped() || self.is_rebuilt() => {}
             Some(Err(error)) => return Err(error.into()),
@@ -264,6 +271,20 @@ impl ClassicEngine<'_> {
         self.tick()?;
         self.check_clock();
         Ok(())
+    }
+
+    /// Counts the refusals of a chunk, and tells the user of a run that differed from that of a new
+    /// process.
+    fn count_refusals(&mut self, chunk: &Chunk) {
+        for (reason, count) in &chunk.refusals {
+            *self.refusals.entry(*reason).or_default() += count;
+            if *reason == RefusalReason::Differs {
+                self.session.screen.note(
+                    "warning: a run by snapshot differed from that of a new process; this worker \
+                     forks each run from now on, and has made the runs since its last check again",
+                );
+            }
+        }
     }
 
     /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that

@@ -1,10 +1,10 @@
 //! A worker of a classic campaign: runs inputs, classifies crashes, and reports chunk by chunk.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
-use ddfuzz_exec::{ExecError, Executor, Freshness, start};
+use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 
 /// Results of up to 16 successive runs, which a worker reports together.
 pub(super) struct Chunk {
@@ -15,6 +15,8 @@ pub(super) struct Chunk {
     /// Number of runs made; fewer than planned only if the campaign was stopped.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
+    /// Runs that needed their own process, since the last chunk of this worker.
+    pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 
 /// Number of runs in a chunk, which a worker takes and reports together.
@@ -42,6 +44,8 @@ pub(super) struct Worker<'a> {
     /// Mutates seeds; `None` without seeds.
     mutation: Option<Mutation>,
     classifier: RunClassifier,
+    /// What the chunks have told of [`Executor::refusals`].
+    told: BTreeMap<RefusalReason, u64>,
 }
 
 impl Worker<'_> {
@@ -54,6 +58,7 @@ impl Worker<'_> {
             planned: count,
             runs: 0,
             findings: Vec::new(),
+            refusals: Vec::new(),
         };
         // A target that is started for each run takes one input at a time.
         let at_once = match self.executor.freshness() {
@@ -83,8 +88,35 @@ impl Worker<'_> {
                 chunk.findings.extend(finding);
                 chunk.runs += 1;
             }
+            self.add_corrected(&mut chunk)?;
         }
+        chunk.refusals = self.new_refusals();
         Ok(chunk)
+    }
+
+    /// Returns the refusals that no chunk has told yet.
+    fn new_refusals(&mut self) -> Vec<(RefusalReason, u64)> {
+        let counted = self.executor.refusals();
+        let new = counted.into_iter().filter_map(|(reason, count)| {
+            let told = self.told.insert(reason, count).unwrap_or(0);
+            (count > told).then(|| (reason, count - told))
+        });
+        new.collect()
+    }
+
+    /// Adds to a chunk what earlier runs found, of which the executor has learned that it made them
+    /// otherwise than a new process does. They count as found by the chunk's last run.
+    fn add_corrected(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
+        for (input, run) in self.executor.corrected() {
+            let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
+            chunk.findings.extend(what.map(|what| Finding {
+                run: chunk.first + chunk.runs.saturating_sub(1),
+                name: "an earlier run, made again".to_owned(),
+                input: if what.is_new() { input } else { Vec::new() },
+                what,
+            }));
+        }
+        Ok(())
     }
 
     /// Makes the input of run `run`; returns its name and its bytes.
@@ -115,5 +147,6 @@ pub(super) fn start_worker<'a>(
         executor: started.executor,
         mutation: shared.inputs.mutation(),
         classifier: RunClassifier::of_target(&minimizing.target, minimizing.way)?,
+        told: BTreeMap::new(),
     })
 }

@@ -101,11 +101,26 @@ where
                     _ => self.process_run(input, &noted)?,
                 }
             }
+            self.process_corrected()?;
             let skips = hangs && after_hang == AfterHang::Skip;
             done.skipped = skips && self.executor.hangs.are_over_share();
         }
         self.apply_verdicts()?;
         Ok(done)
+    }
+
+    /// Processes earlier runs whose results have turned out to be wrong
+    /// ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)).
+    fn process_corrected(&mut self) -> Result<(), Error> {
+        for (bytes, run) in self.executor.executor.corrected() {
+            let input = BytesInput::new(bytes);
+            let counters = None;
+            match run.ended {
+                Ended::Timeout => self.run_longer(&input)?,
+                _ => self.process_run(&input, &NotedRun { run, counters })?,
+            }
+        }
+        Ok(())
     }
 
     /// Counts the last run of `input`, which was stopped as a hang, submits the input to the main

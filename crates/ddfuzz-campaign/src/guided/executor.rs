@@ -70,8 +70,8 @@ impl TargetExecutor {
         heartbeat: HeartbeatTimer,
         before: u32,
     ) -> Result<TargetExecutor, ExecError> {
-        let executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
-        let places = executor.places().unwrap_or(1);
+        let mut executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
+        let places = executor.cover_blocks()?.unwrap_or(1);
         let map = StdMapObserver::owned(EDGES, vec![0; places]);
         let map = HitcountsMapObserver::new(map).track_indices();
         let handle = map.handle();
@@ -93,7 +93,7 @@ impl TargetExecutor {
     /// Returns the number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
-            (Way::Harness, Freshness::Shared) => self.batch,
+            (Way::Harness | Way::Snapshot, Freshness::Shared) => self.batch,
             _ => 1,
         }
     }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{CrashSink, KnownKey, Report, StoreWriter, lock};
 use ddfuzz_exec::{Signature, Target};
+use ddfuzz_model::files::FileError;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
@@ -147,6 +148,8 @@ pub(super) enum Reply {
     Failed {
         path: PathBuf,
         why: String,
+        /// Whether the disk was full until the time of the campaign was over.
+        is_full: bool,
     },
 }
 
@@ -227,7 +230,11 @@ impl MainProcess {
         let mut line = lock(&self.stream);
         let answer = send(&mut line, request, body).and_then(|()| receive(&mut line));
         match answer.map_err(|error| lost(&self.reader, &error))? {
-            (Reply::Failed { path, why }, _) => Err(StoreError::Unwritable { path, why }),
+            (Reply::Failed { path, is_full, .. }, _) if is_full => {
+                let full = io::ErrorKind::StorageFull.into();
+                Err(FileError::at("write", &path)(full).into())
+            }
+            (Reply::Failed { path, why, .. }, _) => Err(StoreError::Unwritable { path, why }),
             (reply, _) => Ok(reply),
         }
     }

@@ -386,9 +386,13 @@ impl GuidedEngine<'_> {
         let reply = match self.respond_when_space(peer, &request, &body) {
             Ok(reply) => reply,
             Err(error) => {
-                let (path, why) = (error.path().to_owned(), error.to_string());
+                let reply = Reply::Failed {
+                    path: error.path().to_owned(),
+                    why: error.to_string(),
+                    is_full: error.full_at().is_some(),
+                };
                 self.fail_or_give_up(error, &request);
-                Reply::Failed { path, why }
+                reply
             }
         };
         // Workers do not wait for an answer to these.

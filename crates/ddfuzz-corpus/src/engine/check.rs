@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use super::subset::{KeptFile, KeptSet, Reserve};
-use super::{CleanError, CleanPhase, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine};
 use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
+use ddfuzz_campaign::Screen;
 use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
 /// How often the check runs all written files at most; a single time may miss a flaky feature.
@@ -34,7 +35,7 @@ impl Engine<'_> {
         &self,
         kept: &KeptSet,
         written: &[PathBuf],
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<Checked, CleanError> {
         let Some(universe) = &kept.universe else {
             return Ok(Checked::default());
@@ -42,7 +43,7 @@ impl Engine<'_> {
         let wanted = universe.or(&kept.covered);
         let mut paths = written.to_vec();
         paths.extend_from_slice(&kept.onto);
-        watcher.phase(CleanPhase::Checking {
+        screen.progress(&CleanPhase::Checking {
             files: paths.len() as u64,
         });
         let files = Files(&paths);
@@ -123,7 +124,7 @@ impl Engine<'_> {
         kept: &mut KeptSet,
         reserve: &Reserve<'_>,
         written: &mut Vec<PathBuf>,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<(), CleanError> {
         let Some(own_fuzzer) = self.cleaning.own_fuzzer.as_deref() else {
             return Ok(());
@@ -139,7 +140,7 @@ impl Engine<'_> {
             kept.own_count = Some(own);
             return Ok(());
         }
-        watcher.phase(CleanPhase::Counting {
+        screen.progress(&CleanPhase::Counting {
             files: files as u64,
         });
         let merge = |kept: &[PathBuf], others: &[PathBuf], why_not: &mut Option<String>| {

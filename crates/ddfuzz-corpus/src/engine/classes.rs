@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::result::CleanTotals;
 use super::subset::{KeptFile, KeptSet, micros};
-use super::{CleanError, CleanPhase, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine};
 use crate::behaviour::{
     Aspect, BehaviourJournal, BehaviourSettings, ClassId, Classes, CorpusInput, Measured, measure,
 };
 use crate::measure::Contents;
 use crate::quarantine::FailingInput;
-use ddfuzz_campaign::identity;
+use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_minimize::log::ContentHash;
 
 /// Inputs after their behaviour was measured: those that end normally with their behaviour class,
@@ -32,14 +32,14 @@ impl Engine<'_> {
         contents: &Contents,
         onto: Option<Contents>,
         kept: &mut KeptSet,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
-        watcher.say(
+        screen.note(
             "the target reports no coverage: of the inputs with the same behaviour the smallest is \
              kept, and no file is trimmed",
         );
-        let (mut healthy, recovered) = self.sort_out(contents, watcher, totals)?;
+        let (mut healthy, recovered) = self.sort_out(contents, screen, totals)?;
         healthy.extend(recovered);
         healthy.sort_unstable();
         for number in &healthy {
@@ -49,7 +49,7 @@ impl Engine<'_> {
         }
         let chosen = match self.cleaning.subset {
             false => healthy,
-            true => self.least_of_new_classes(contents, &healthy, onto, watcher, totals)?,
+            true => self.least_of_new_classes(contents, &healthy, onto, screen, totals)?,
         };
         let why = match self.cleaning.subset {
             true => "it is the smallest input with this behaviour",
@@ -68,7 +68,7 @@ impl Engine<'_> {
         contents: &Contents,
         healthy: &[usize],
         onto: Option<Contents>,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<Vec<usize>, CleanError> {
         let mut before = Classes::default();
@@ -78,15 +78,15 @@ impl Engine<'_> {
                 .collect();
             // Failing and unreadable inputs of the `--onto` corpus are ignored: they are not
             // stored.
-            self.classify(&onto, &all, &mut before, watcher)?;
+            self.classify(&onto, &all, &mut before, screen)?;
         }
         let mut classes = Classes::default();
-        let sorted = self.classify(contents, healthy, &mut classes, watcher)?;
+        let sorted = self.classify(contents, healthy, &mut classes, screen)?;
         for number in sorted.gone {
             totals.gone(&contents.path(number)?, contents.id(number).size());
         }
-        self.file(&sorted.failing, watcher, totals)?;
-        self.say_what_counts(&classes, watcher);
+        self.file(&sorted.failing, screen, totals)?;
+        self.say_what_counts(&classes, screen);
         let least: HashSet<ContentHash> = classes.kept().into_iter().collect();
         let chosen = sorted.found.into_iter().filter(|(number, class)| {
             least.contains(&hash(contents, *number)) && before.of(*class).is_none()
@@ -101,10 +101,10 @@ impl Engine<'_> {
         contents: &Contents,
         numbers: &[usize],
         classes: &mut Classes,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<ClassifiedContents, CleanError> {
         let cleaning = self.cleaning;
-        watcher.phase(CleanPhase::Repeating {
+        screen.progress(&CleanPhase::Repeating {
             contents: numbers.len() as u64,
         });
         let settings = BehaviourSettings {
@@ -152,20 +152,20 @@ impl Engine<'_> {
     }
 
     /// Tells the user which aspects of behaviour are not compared, and why.
-    fn say_what_counts(&self, classes: &Classes, watcher: &mut dyn Watcher) {
+    fn say_what_counts(&self, classes: &Classes, screen: &mut dyn Screen<CleanPhase>) {
         let names = |aspects: &BTreeSet<Aspect>| {
             let names: Vec<String> = aspects.iter().map(ToString::to_string).collect();
             names.join(", ")
         };
         if !classes.lacks().is_empty() {
             let lacks = names(classes.lacks());
-            watcher.say(&format!(
+            screen.note(&format!(
                 "not compared, because it cannot be observed in this target: {lacks}"
             ));
         }
         if !classes.varies().is_empty() {
             let varies = names(classes.varies());
-            watcher.say(&format!(
+            screen.note(&format!(
                 "not compared, because it differs from run to run: {varies}"
             ));
         }

@@ -1,23 +1,20 @@
 //! The step that separates failing inputs: they are stored in groups, and are not kept.
 
 use super::result::CleanTotals;
-use super::{CleanError, CleanPhase, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine};
 use crate::measure::Contents;
 use crate::quarantine::{FailingInput, Quarantine, QuarantineSettings, quarantine};
 use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
-use ddfuzz_store::report::GroupView;
 
-/// Passes messages of triage on to the watcher of the cleanup, and ignores its progress.
-struct WatcherNotes<'a>(&'a mut dyn Watcher);
+/// Passes messages of triage on to the screen of the cleanup, and ignores its progress.
+struct Notes<'a>(&'a mut dyn Screen<CleanPhase>);
 
-impl Screen for WatcherNotes<'_> {
+impl Screen for Notes<'_> {
     fn progress(&mut self, _: &Progress) {}
 
-    fn minimized(&mut self, _: &GroupView) {}
-
     fn note(&mut self, text: &str) {
-        self.0.say(text);
+        self.0.note(text);
     }
 }
 
@@ -27,7 +24,7 @@ impl Engine<'_> {
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<(Vec<usize>, Vec<usize>), CleanError> {
         let (mut healthy, mut failing, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -46,7 +43,7 @@ impl Engine<'_> {
             });
             numbers.push(number);
         }
-        let well = self.file(&failing, watcher, totals)?;
+        let well = self.file(&failing, screen, totals)?;
         let recovered = (failing.iter().zip(numbers))
             .filter(|(input, _)| well.contains(&input.content))
             .map(|(_, number)| number);
@@ -58,7 +55,7 @@ impl Engine<'_> {
     pub(super) fn file(
         &self,
         failing: &[FailingInput],
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<Vec<ContentHash>, CleanError> {
         if failing.is_empty() {
@@ -71,28 +68,31 @@ impl Engine<'_> {
             return Ok(Vec::new());
         };
         let inputs = failing.len() as u64;
-        watcher.phase(CleanPhase::Filing { inputs });
-        let filed = self.quarantine(failing, groups, watcher)?;
+        screen.progress(&CleanPhase::Filing { inputs });
+        let filed = self.quarantine(failing, groups, screen)?;
         totals.filed(failing, &filed);
         Ok(filed.well)
     }
 
     /// Minimizes the crash groups of the campaign that are not minimized yet, including crashes
     /// that trimming caused.
-    pub(super) fn minimize_rest(&self, watcher: &mut dyn Watcher) -> Result<(), CleanError> {
+    pub(super) fn minimize_rest(
+        &self,
+        screen: &mut dyn Screen<CleanPhase>,
+    ) -> Result<(), CleanError> {
         let Some(groups) = &self.cleaning.groups else {
             return Ok(());
         };
-        self.quarantine(&[], groups, watcher).map(drop)
+        self.quarantine(&[], groups, screen).map(drop)
     }
 
     fn quarantine(
         &self,
         failing: &[FailingInput],
         groups: &QuarantineSettings,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<Quarantine, CleanError> {
-        let mut notes = WatcherNotes(watcher);
+        let mut notes = Notes(screen);
         let (store, stop) = (self.store, self.stop);
         let filed = quarantine(store, self.campaign, failing, groups, &mut notes, stop)?;
         match filed.interrupted {

@@ -21,6 +21,7 @@ use crate::measure::{
 };
 use crate::quarantine::QuarantineSettings;
 use crate::{CleanError, CleanPaths};
+use ddfuzz_campaign::Screen;
 use ddfuzz_exec::{Freshness, Target, Way};
 use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
@@ -55,7 +56,7 @@ pub fn clean(
     store: &Mutex<Store>,
     campaign: &str,
     cleaning: &CleanSettings,
-    watcher: &mut dyn Watcher,
+    screen: &mut dyn Screen<CleanPhase>,
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
     let root = lock(store).reader().root().to_owned();
@@ -70,10 +71,10 @@ pub fn clean(
         stop,
     };
     loop {
-        if let Some(result) = engine.attempt(watcher)? {
+        if let Some(result) = engine.attempt(screen)? {
             return Ok(result);
         }
-        watcher.say(
+        screen.note(
             "what an input reaches depends on the inputs that ran before it in the same process: \
              each input is run in a separate process, which takes longer",
         );
@@ -86,47 +87,50 @@ impl Engine<'_> {
     /// Performs all steps of the cleanup once. Returns `None` if what an input reaches depends on
     /// earlier runs in the same process, so that the cleanup must be repeated with a process for
     /// each run.
-    fn attempt(&self, watcher: &mut dyn Watcher) -> Result<Option<CleanResult>, CleanError> {
+    fn attempt(
+        &self,
+        screen: &mut dyn Screen<CleanPhase>,
+    ) -> Result<Option<CleanResult>, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
         let mut kept = KeptSet {
             journal: journal_of(self.freshness),
             ..KeptSet::default()
         };
-        let gathered = self.gather(&cleaning.corpus, watcher)?;
+        let gathered = self.gather(&cleaning.corpus, screen)?;
         if gathered.is_empty() {
             return Err(CleanError::unread());
         }
         let onto = match &cleaning.onto {
             Some(onto) => {
-                let onto = self.gather(std::slice::from_ref(onto), watcher)?;
-                let mut onto = self.measure(onto, watcher)?;
+                let onto = self.gather(std::slice::from_ref(onto), screen)?;
+                let mut onto = self.measure(onto, screen)?;
                 totals.runs_of(&onto);
                 // Before the same journal is opened for the corpus itself.
-                self.look_at_onto(&mut onto, &mut kept, watcher)?;
+                self.look_at_onto(&mut onto, &mut kept, screen)?;
                 Some(onto)
             }
             None => None,
         };
-        let mut contents = self.measure(gathered, watcher)?;
+        let mut contents = self.measure(gathered, screen)?;
         totals.begin(&contents);
         if contents.is_empty() {
             return Err(CleanError::unread());
         }
         let reserve = match contents.places {
             Some(_) => {
-                let healthy = self.cover(&mut contents, &mut kept, watcher, &mut totals)?;
+                let healthy = self.cover(&mut contents, &mut kept, screen, &mut totals)?;
                 let Some(healthy) = healthy else {
                     return Ok(None);
                 };
                 Some(Reserve::new(&contents, healthy))
             }
             None => {
-                self.one_of_each_class(&contents, onto, &mut kept, watcher, &mut totals)?;
+                self.one_of_each_class(&contents, onto, &mut kept, screen, &mut totals)?;
                 None
             }
         };
-        self.finish(kept, reserve.as_ref(), watcher, totals)
+        self.finish(kept, reserve.as_ref(), screen, totals)
             .map(Some)
     }
 
@@ -148,9 +152,9 @@ impl Engine<'_> {
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<Gathered, CleanError> {
-        let told = &mut |progress: &MeasureProgress| watcher.phase(reading(progress));
+        let told = &mut |progress: &MeasureProgress| screen.progress(&reading(progress));
         let gathered = gather(roots, self.paths.root(), &self.settings(), told)?;
         match self.settings().stopped() {
             true => Err(CleanError::Interrupted),
@@ -162,15 +166,15 @@ impl Engine<'_> {
     fn measure(
         &self,
         gathered: Gathered,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<Contents, CleanError> {
-        let told = &mut |progress: &MeasureProgress| watcher.phase(reading(progress));
+        let told = &mut |progress: &MeasureProgress| screen.progress(&reading(progress));
         let contents = gathered.run(&self.settings(), told)?;
         if contents.interrupted {
             return Err(CleanError::Interrupted);
         }
         if contents.opened.cut > 0 {
-            watcher.say("the end of the journal was damaged: its inputs are run again");
+            screen.note("the end of the journal was damaged: its inputs are run again");
         }
         Ok(contents)
     }
@@ -287,13 +291,4 @@ pub enum CleanPhase {
         /// Number of files that are run again.
         files: u64,
     },
-}
-
-/// Receives the progress of a cleanup, from one thread.
-pub trait Watcher: Send {
-    /// Called now and then with the current step of the cleanup.
-    fn phase(&mut self, phase: CleanPhase);
-
-    /// Shows a message to the user.
-    fn say(&mut self, text: &str);
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::check::Checked;
 use super::subset::{KeptFile, KeptSet, Reserve, micros};
-use super::{CleanError, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine};
 use crate::measure::{Contents, read_input};
 use crate::quarantine::{FailingInput, Quarantine};
 use crate::{Amount, ContentId, Excluded, Features};
+use ddfuzz_campaign::Screen;
 use ddfuzz_exec::Ended;
 use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::StagedFolder;
@@ -30,7 +31,7 @@ impl Engine<'_> {
         &self,
         mut kept: KeptSet,
         reserve: Option<&Reserve<'_>>,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         mut totals: CleanTotals,
     ) -> Result<CleanResult, CleanError> {
         if kept.files.is_empty() && self.cleaning.onto.is_none() {
@@ -39,10 +40,10 @@ impl Engine<'_> {
             return Err(CleanError::Empty { why });
         }
         let mut written = self.write(&mut kept)?;
-        let mut checked = self.check(&kept, &written, watcher)?;
+        let mut checked = self.check(&kept, &written, screen)?;
         if let Some(reserve) = reserve.filter(|_| self.cleaning.subset) {
-            self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, watcher)?;
-            self.count_by_own_fuzzer(&mut kept, reserve, &mut written, watcher)?;
+            self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, screen)?;
+            self.count_by_own_fuzzer(&mut kept, reserve, &mut written, screen)?;
         }
         totals.runs += checked.runs;
         for file in &kept.files {
@@ -60,7 +61,7 @@ impl Engine<'_> {
         reserve: &Reserve<'_>,
         written: &mut Vec<PathBuf>,
         checked: &mut Checked,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<(), CleanError> {
         if checked.missing.is_empty() {
             return Ok(());
@@ -70,7 +71,7 @@ impl Engine<'_> {
         if !holders.is_empty() {
             kept.files.extend(holders);
             *written = self.write(kept)?;
-            let again = self.check(kept, written, watcher)?;
+            let again = self.check(kept, written, screen)?;
             *checked = Checked {
                 runs: checked.runs + again.runs,
                 ..again

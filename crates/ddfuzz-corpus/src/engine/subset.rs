@@ -11,12 +11,12 @@ use super::candidates::Candidates;
 use super::choose::{AlreadyCovered, CandidateSource, Choice, Reruns, choose};
 use super::result::CleanTotals;
 use super::trimming::TrimRounds;
-use super::{CleanError, CleanPhase, Engine, Watcher};
+use super::{CleanError, CleanPhase, Engine};
 use crate::cover::{Effort, Sets, Slowness};
 use crate::measure::{Contents, run_again};
 use crate::trim::TrimSettings;
 use crate::{ContentId, Feature, FeatureUnion, Features};
-use ddfuzz_campaign::identity;
+use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_store::report::clean::{Cover, LibFuzzerCounts};
 use ddfuzz_store::report::size;
 
@@ -31,14 +31,14 @@ impl Engine<'_> {
         &self,
         contents: &mut Contents,
         kept: &mut KeptSet,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<Option<Vec<usize>>, CleanError> {
-        let (healthy, recovered) = self.sort_out(contents, watcher, totals)?;
+        let (healthy, recovered) = self.sort_out(contents, screen, totals)?;
         let settings = self.settings();
         let mut pool = Candidates::new(contents, &settings, self.cleaning.repeats, healthy);
         pool.recover(&recovered)?;
-        watcher.phase(CleanPhase::Choosing {
+        screen.progress(&CleanPhase::Choosing {
             contents: pool.healthy.len() as u64,
         });
         let already = AlreadyCovered {
@@ -50,15 +50,15 @@ impl Engine<'_> {
             return Ok(None);
         };
         let relapsed = std::mem::take(&mut pool.relapsed);
-        self.file(&relapsed, watcher, totals)?;
+        self.file(&relapsed, screen, totals)?;
         self.take(&mut pool, choice, kept, totals)?;
         let fit = pool.healthy.iter().copied();
         let fit = fit.filter(|number| !pool.unfit.contains(number)).collect();
         let trimmed = match self.cleaning.subset {
-            true => self.trim(kept, watcher)?,
+            true => self.trim(kept, screen)?,
             false => BTreeSet::new(),
         };
-        self.take_slips(trimmed, watcher, totals)?;
+        self.take_slips(trimmed, screen, totals)?;
         Ok(Some(fit))
     }
 
@@ -68,7 +68,7 @@ impl Engine<'_> {
         &self,
         onto: &mut Contents,
         kept: &mut KeptSet,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<(), CleanError> {
         let healthy: Vec<usize> = (0..onto.len())
             .filter(|at| !onto.is_suspicious(*at))
@@ -79,7 +79,7 @@ impl Engine<'_> {
         if onto.places.is_none() {
             return Ok(());
         }
-        watcher.phase(CleanPhase::Repeating {
+        screen.progress(&CleanPhase::Repeating {
             contents: healthy.len() as u64,
         });
         let times = self.cleaning.repeats.saturating_sub(1);
@@ -182,7 +182,7 @@ impl Engine<'_> {
     fn trim(
         &self,
         kept: &mut KeptSet,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<BTreeSet<String>, CleanError> {
         let Some(trim) = &self.cleaning.trim else {
             return Ok(BTreeSet::new());
@@ -207,7 +207,7 @@ impl Engine<'_> {
             on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,
         };
-        let ran = trims.run(&mut kept.files, watcher)?;
+        let ran = trims.run(&mut kept.files, screen)?;
         kept.trim_runs = ran.runs;
         Ok(ran.names)
     }

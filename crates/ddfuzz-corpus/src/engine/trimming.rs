@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::choose::Reruns;
 use super::result::CleanTotals;
 use super::subset::{AllKept, KeptFile};
-use super::{CleanError, CleanPhase, Engine, Trim, TrimBy, Watcher};
+use super::{CleanError, CleanPhase, Engine, Trim, TrimBy};
 use crate::cover::{Effort, cover};
 use crate::quarantine::file_slip;
 use crate::trim::{RequiredFeatures, ToTrim, TrimSettings, TrimWatch, Trimmed, trim_all};
 use crate::{Feature, FeatureUnion, Features};
+use ddfuzz_campaign::Screen;
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Slip};
@@ -77,11 +78,11 @@ impl TrimRounds<'_> {
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<TrimRuns, CleanError> {
         let mut ran = TrimRuns::default();
         for round in 1..=ROUNDS {
-            let changed = self.round(round, kept, &mut ran, watcher)?;
+            let changed = self.round(round, kept, &mut ran, screen)?;
             let dropped = self.drop_needless(kept)?;
             if !changed && !dropped {
                 break;
@@ -96,20 +97,20 @@ impl TrimRounds<'_> {
         round: u32,
         kept: &mut [KeptFile],
         ran: &mut TrimRuns,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
     ) -> Result<bool, CleanError> {
         let tasks = self.tasks(round, kept);
         ran.names
             .extend(tasks.iter().map(|task| hash_of(&task.file.input)));
         let of = tasks.len() as u64;
-        watcher.phase(CleanPhase::Trimming { round, done: 0, of });
+        screen.progress(&CleanPhase::Trimming { round, done: 0, of });
         let mut done: Vec<Option<Trimmed>> = vec![None; tasks.len()];
         let mut count = 0;
         let mut on_trimmed = |number: usize, trimmed: Trimmed| -> Result<(), CallbackError> {
             done[number] = Some(trimmed);
             count += 1;
             let done = count;
-            watcher.phase(CleanPhase::Trimming { round, done, of });
+            screen.progress(&CleanPhase::Trimming { round, done, of });
             Ok(())
         };
         let on_slip = self.on_slip;
@@ -295,13 +296,13 @@ impl Engine<'_> {
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
-        watcher: &mut dyn Watcher,
+        screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
         let waits =
             |held: &GroupEntries| held.entries.iter().all(|entry| entry.minimized.is_none());
         if self.held()?.iter().any(waits) {
-            self.minimize_rest(watcher)?;
+            self.minimize_rest(screen)?;
         }
         let mut names = trimmed;
         let mut rest = self.held()?;

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::{Candidate, Config, Hints, Outcome};
+use crate::{Candidate, Config, ExtraTests, Hints, Outcome};
 
 /// A search function that has been started: the future that its `async` code makes.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -24,6 +24,8 @@ struct Shared {
     asked: Option<Candidate>,
     told: Option<Outcome>,
     hints: Hints,
+    extra: ExtraTests,
+    predicted: Option<Outcome>,
     best: Config,
 }
 
@@ -37,6 +39,8 @@ impl Asker {
             asked: None,
             told: None,
             hints: Hints::default(),
+            extra: ExtraTests::default(),
+            predicted: None,
             best: Config::all(units),
         })))
     }
@@ -47,8 +51,11 @@ impl Asker {
     }
 
     /// Asks the step machine for the test of a candidate. Await the result to get the outcome.
-    pub fn ask(&self, candidate: Candidate) -> Question {
-        self.exchange().asked = Some(candidate);
+    /// `predicted` is the outcome that the search function predicts, if it does.
+    pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> Question {
+        let mut exchange = self.exchange();
+        exchange.asked = Some(candidate);
+        exchange.predicted = predicted;
         Question(self.clone())
     }
 
@@ -56,6 +63,11 @@ impl Asker {
     /// test, those of the run of the whole input.
     pub fn hints(&self) -> Hints {
         self.exchange().hints.clone()
+    }
+
+    /// Returns how many tests passes after the proof may take.
+    pub fn extra_tests(&self) -> ExtraTests {
+        self.exchange().extra
     }
 
     /// Reports the smallest failing configuration so far to the step machine.
@@ -81,6 +93,7 @@ impl Future for Question {
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
+    ExtraTests(ExtraTests),
     Outcome(Outcome),
 }
 
@@ -95,6 +108,7 @@ pub(super) struct Coroutine {
     script: Option<Running>,
     past: Vec<Received>,
     asked: Option<Candidate>,
+    predicted: Option<Outcome>,
     best: Config,
 }
 
@@ -116,6 +130,7 @@ impl Coroutine {
             asker,
             past: Vec::new(),
             asked: None,
+            predicted: None,
             best: Config::all(units),
         }
     }
@@ -131,6 +146,7 @@ impl Coroutine {
         }
         let mut exchange = self.asker.exchange();
         self.asked = exchange.asked.take();
+        self.predicted = exchange.predicted.take();
         self.best = exchange.best.clone();
     }
 
@@ -161,6 +177,19 @@ impl Coroutine {
         self.asker.exchange().hints = hints.clone();
     }
 
+    /// Tells the search function how many tests passes after the proof may take. Implements
+    /// [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
+    pub fn allow_extra_tests(&mut self, extra: ExtraTests) {
+        self.past.push(Received::ExtraTests(extra));
+        self.asker.exchange().extra = extra;
+    }
+
+    /// Returns the predicted outcome of the candidate. Implements
+    /// [`Search::predicted`](crate::Search::predicted).
+    pub fn predicted(&self) -> Option<Outcome> {
+        self.predicted
+    }
+
     /// Returns the smallest failing configuration so far. Implements
     /// [`Search::best`](crate::Search::best).
     pub fn best(&self) -> &Config {
@@ -174,6 +203,7 @@ impl Clone for Coroutine {
         for given in &self.past {
             match given {
                 Received::Hints(hints) => copy.hint(hints),
+                Received::ExtraTests(extra) => copy.allow_extra_tests(*extra),
                 Received::Outcome(outcome) => {
                     copy.next();
                     copy.tell(*outcome);
@@ -198,6 +228,14 @@ macro_rules! is_search {
 
             fn hint(&mut self, hints: &$crate::Hints) {
                 self.0.hint(hints);
+            }
+
+            fn allow_extra_tests(&mut self, extra: $crate::ExtraTests) {
+                self.0.allow_extra_tests(extra);
+            }
+
+            fn predicted(&self) -> Option<$crate::Outcome> {
+                self.0.predicted()
             }
 
             fn best(&self) -> &$crate::Config {

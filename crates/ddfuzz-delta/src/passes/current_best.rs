@@ -2,9 +2,12 @@
 
 use std::{ops::Range, sync::Arc};
 
+use crate::document::Document;
 use crate::passes::coroutine::Asker;
+use crate::passes::envelope::{Envelope, Whole, lost};
 use crate::passes::repair::Repair;
-use crate::{Candidate, Config, Edit, Hints, Outcome, Replacement, Rule};
+use crate::passes::syntax::SyntaxPredictor;
+use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 
 /// Number of bytes that are examined to tell whether the input is a text.
 const SAMPLE: usize = 4096;
@@ -36,6 +39,11 @@ pub(super) struct CurrentBest {
     deleted_a_run: bool,
     /// Corrects numbers such as lengths in each tested text; `None` if no binary format was found.
     repair: Option<Repair>,
+    /// The document whose payloads are the text that passes edit at present; `None` if passes edit
+    /// the whole text.
+    envelope: Option<Envelope>,
+    /// Predicts outcomes by syntax errors; `None` if no grammar is used at present.
+    predictor: Option<SyntaxPredictor>,
 }
 
 impl CurrentBest {
@@ -51,6 +59,8 @@ impl CurrentBest {
             asked: 0,
             deleted_a_run: false,
             repair: None,
+            envelope: None,
+            predictor: None,
         }
     }
 
@@ -80,6 +90,12 @@ impl CurrentBest {
         self.asked
     }
 
+    /// Takes `tests` tests out of the number that [`asked`](CurrentBest::asked) returns, so that they do
+    /// not raise the budgets of other passes.
+    pub fn discount(&mut self, tests: usize) {
+        self.asked -= tests.min(self.asked);
+    }
+
     /// Returns true if one test so far deleted at least [`RUN`] neighboring bytes.
     pub fn has_deleted_a_run(&self) -> bool {
         self.deleted_a_run
@@ -88,6 +104,11 @@ impl CurrentBest {
     /// Returns the hints of the last run: facts such as compared operands.
     pub fn hints(&self) -> Hints {
         self.asker.hints()
+    }
+
+    /// Returns how many tests passes after the proof may take.
+    pub fn extra_tests(&self) -> ExtraTests {
+        self.asker.extra_tests()
     }
 
     /// Returns the current best text, which is rebuilt if a reduction changed it.
@@ -151,6 +172,57 @@ impl CurrentBest {
         self.repair = repair;
     }
 
+    /// Restricts the current best to payloads of `document`, whose text is the current best text: from
+    /// now on, passes see and edit these payloads as if they were the whole text.
+    pub fn enter(&mut self, document: Arc<dyn Document>, payloads: Range<usize>) {
+        let whole = Whole {
+            text: self.text(),
+            original: std::mem::take(&mut self.original),
+            best: self.best.clone(),
+            rewritten: self.rewritten,
+        };
+        let envelope = Envelope::new(document, payloads, whole);
+        self.original = envelope.inside().into();
+        self.best = Config::all(self.original.len());
+        self.text = Some(self.original.clone());
+        self.rewritten = false;
+        self.envelope = Some(envelope);
+    }
+
+    /// Ends the restriction to payloads; returns the document with its present payloads.
+    ///
+    /// # Panics
+    /// Without a call of [`enter`](CurrentBest::enter) before.
+    pub fn leave(&mut self) -> Arc<dyn Document> {
+        let Some(Envelope {
+            document, whole, ..
+        }) = self.envelope.take()
+        else {
+            unreachable!("leave follows enter");
+        };
+        self.original = whole.original;
+        self.best = whole.best;
+        self.text = Some(whole.text);
+        self.rewritten = whole.rewritten;
+        document
+    }
+
+    /// Sets or clears the predictor, which refuses texts with more syntax errors from now on.
+    pub fn predict_by(&mut self, predictor: Option<SyntaxPredictor>) {
+        self.predictor = predictor;
+    }
+
+    /// Checks whether the predictor refuses the text that an edit makes of the current best.
+    fn is_refused(&mut self, edit: &Edit) -> bool {
+        if self.predictor.is_none() {
+            return false;
+        }
+        let text = edit.of_best(&self.text());
+        self.predictor
+            .as_mut()
+            .is_some_and(|predictor| predictor.refuses(&text))
+    }
+
     /// Tests an edit of the current best text, with numbers corrected by the repair if one is set.
     /// A text that fails becomes the new best.
     pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
@@ -179,16 +251,34 @@ impl CurrentBest {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
             _ => None,
         };
+        let predicted = self.is_refused(&edit).then_some(Outcome::Pass);
+        let sealed = match &self.envelope {
+            // An edit that makes the whole text longer cannot become the best.
+            Some(envelope) => match envelope.seal(&edit) {
+                Some(sealed) => Some(sealed),
+                None => return Outcome::Pass,
+            },
+            None => None,
+        };
         let candidate = Candidate {
             rule: Rule::Pass(rule),
-            edit: edit.clone(),
-            config,
+            edit: sealed.as_ref().map_or(&edit, |sealed| &sealed.edit).clone(),
+            config: config.filter(|_| sealed.is_none()),
             observed,
         };
-        self.asked += 1;
-        let outcome = self.asker.ask(candidate).await;
+        self.asked += usize::from(predicted.is_none());
+        let outcome = self.asker.ask(candidate, predicted).await;
         if outcome == Outcome::Fail {
             self.take(&edit);
+            if let (Some(envelope), Some(sealed)) = (&mut self.envelope, sealed) {
+                envelope.take(sealed);
+            }
+            if self.predictor.is_some() {
+                let text = self.text();
+                self.predictor.iter_mut().for_each(|one| one.learn(&text));
+            }
+            let whole = self.envelope.as_ref().map(|envelope| &envelope.whole.best);
+            self.asker.set_best(whole.unwrap_or(&self.best));
         }
         outcome
     }
@@ -211,17 +301,7 @@ impl CurrentBest {
         self.best = match edit {
             Edit::Cut(cuts) => self.best.without(cuts),
             Edit::Keep(config) => config.clone(),
-            Edit::Set(replacements) => self.best.without(&lost(replacements)),
+            Edit::Set(_) => self.best.without(&lost(edit)),
         };
-        self.asker.set_best(&self.best);
     }
-}
-
-/// Returns the positions of the current best text that replacements remove, because they insert
-/// fewer bytes than they replace.
-fn lost(replacements: &[Replacement]) -> Vec<Range<usize>> {
-    let gone = replacements
-        .iter()
-        .map(|new| (new.at.start + new.with.len()).min(new.at.end)..new.at.end);
-    gone.filter(|gone| !gone.is_empty()).collect()
 }

@@ -78,7 +78,7 @@ impl Field {
 
 /// A checksum algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Checksum {
+pub enum Checksum {
     /// Sum of all bytes.
     Sum,
     /// Exclusive or of all bytes.
@@ -99,7 +99,7 @@ pub(super) enum Checksum {
 
 impl Checksum {
     /// All checksums, each with the field widths, in bytes, that may hold it.
-    pub const ALL: [(Checksum, &'static [usize]); 8] = [
+    pub(super) const ALL: [(Checksum, &'static [usize]); 8] = [
         (Checksum::Crc32, &[4]),
         (Checksum::Adler32, &[4]),
         (Checksum::Fnv32, &[4]),
@@ -122,7 +122,9 @@ impl Checksum {
             Checksum::Sum => sum(),
             Checksum::Negated => sum().wrapping_neg(),
             Checksum::Xor => bytes.iter().fold(0, |all, byte| all ^ u64::from(*byte)),
-            Checksum::Crc32 => u64::from(!bytes.iter().fold(!0, |crc, byte| crc32(crc, *byte))),
+            Checksum::Crc32 => u64::from(!bytes.iter().fold(!0, |crc, byte| {
+                crc >> 8 ^ CRC32[usize::from(crc as u8 ^ *byte)]
+            })),
             Checksum::Crc16 => u64::from(bytes.iter().fold(0xffff, |crc, byte| crc16(crc, *byte))),
             Checksum::Adler32 => two_sums(bytes, 1, 65521, 16),
             Checksum::Fletcher16 => two_sums(bytes, 0, 255, 8),
@@ -133,12 +135,24 @@ impl Checksum {
     }
 }
 
-fn crc32(crc: u32, byte: u8) -> u32 {
-    (0..8).fold(crc ^ u32::from(byte), |crc, _| match crc & 1 {
-        1 => crc >> 1 ^ 0xedb8_8320,
-        _ => crc >> 1,
-    })
-}
+/// The CRC-32 of each single byte, without the inversions at its beginning and end.
+const CRC32: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        let (mut crc, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            crc = match crc & 1 {
+                1 => crc >> 1 ^ 0xedb8_8320,
+                _ => crc >> 1,
+            };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
 
 fn crc16(crc: u16, byte: u8) -> u16 {
     (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| match crc & 0x8000 {

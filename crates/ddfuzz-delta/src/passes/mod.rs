@@ -9,31 +9,40 @@
 //! | pass | deletes or replaces |
 //! |---|---|
 //! | `unread` | the bytes that the run of the input did not read |
-//! | `siblings`, `hoist`, `unwrap`, `strings` | parts of the tree of brackets |
+//! | `parts`, `repack`, `payload` | parts and payloads of a file of a known format, with everything corrected that depends on them |
+//! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, or of indented lines |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
+//! | `nodes`, `raise`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; blanks; identifiers |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
+//! | `mutations` | in binary texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
 //! | `pairs` | two bytes that can only be deleted together |
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
 mod binary;
+mod container;
 mod coroutine;
 mod current_best;
 mod deletions;
 mod detect;
+mod envelope;
 mod field;
 mod gap_model;
 mod list;
+mod markup;
+mod mutations;
 mod normalize;
 mod protocol;
 mod ranges;
 mod repair;
 mod script;
 mod structure;
+mod syntax;
 mod tree;
 mod units;
 
+pub use field::Checksum;
 pub use script::{Full, Subset};

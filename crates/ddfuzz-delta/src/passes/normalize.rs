@@ -108,7 +108,7 @@ const RULE: &str = "shortlex";
 
 /// Name of the pass [`last_form`] in logs, which writes `0` over blocks of bytes at the end of a
 /// search.
-const LAST: &str = "values";
+pub(super) const LAST: &str = "values";
 
 /// Maximum size of results, in bytes, that [`last_form`] processes by writing `0` over bytes.
 pub(super) const SMALL: usize = 128;

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::document::Structure;
 use crate::passes::binary::binary;
+use crate::passes::container::container;
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::{pairs, runs, singles};
 use crate::passes::list::ListSearch;
+use crate::passes::markup::markup;
+use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
 use crate::passes::structure::structure;
+use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
 
 /// Minimizes by deletions alone, in an order that needs few tests. The result is a subsequence of
@@ -26,7 +31,7 @@ impl Subset {
         let text: Arc<[u8]> = text.into();
         Subset(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Delete))
+            Box::pin(script(work, Plan::Delete, Structure::Unknown))
         }))
     }
 
@@ -72,10 +77,16 @@ impl Full {
 
     /// Creates a search over the bytes of `text`, which must have given FAIL.
     pub fn new(text: &[u8]) -> Full {
+        Full::structured(text, Structure::Unknown)
+    }
+
+    /// Creates a search over the bytes of `text`, which must have given FAIL and whose structure is
+    /// known. If the structure does not fit, it costs a few tests.
+    pub fn structured(text: &[u8], structure: Structure) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Rewrite))
+            Box::pin(script(work, Plan::Rewrite, structure.clone()))
         }))
     }
 }
@@ -115,17 +126,34 @@ pub(super) enum Plan {
 
 /// Runs all passes (kinds of deletions and replacements) in order, until a whole round changes
 /// nothing.
-pub(super) async fn script(mut work: CurrentBest, plan: Plan) {
+pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
     cut_unread(&mut work).await;
+    let contained = match &known {
+        Structure::Format(format) => container(&mut work, format.as_ref()).await,
+        Structure::Syntax(grammar) => syntax(&mut work, grammar).await,
+        Structure::Text if work.is_text() => {
+            markup(&mut work).await;
+            false
+        }
+        Structure::Unknown | Structure::Text | Structure::Binary => false,
+    };
     // A binary frame may contain a text.
-    let structured = work.is_text() && structure(&mut work).await
+    let structured = contained
+        || work.is_text() && structure(&mut work).await
         || plan == Plan::Rewrite && binary(&mut work).await;
+    // Literals of a text whose syntax is known are as short as can be, and zeros over others are
+    // errors.
+    let bytes_plan = match known {
+        Structure::Syntax(_) if contained => Plan::Delete,
+        _ => plan,
+    };
     let (mut by_groups, mut values) = (structured, MOST_TESTS);
+    let mut mutations = Mutations::new();
     loop {
-        reduce_bytes(&mut work, plan, structured).await;
+        reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        while plan == Plan::Rewrite && runs(&mut work).await {
-            reduce_bytes(&mut work, plan, structured).await;
+        while plan == Plan::Rewrite && !contained && runs(&mut work).await {
+            reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
         let clean = work.reductions();
@@ -135,8 +163,14 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan) {
             by_groups = true;
             reduce_groups(&mut work).await;
         }
-        let done = work.reductions() == clean;
-        if done && !(plan == Plan::Rewrite && last_form(&mut work, &mut values).await) {
+        if work.reductions() > clean {
+            continue;
+        }
+        if plan == Plan::Rewrite && last_form(&mut work, &mut values).await {
+            continue;
+        }
+        // Searches that are replayed from logs without a structure do not know the pass.
+        if matches!(known, Structure::Unknown) || !mutations.run(&mut work).await {
             return;
         }
     }
@@ -241,7 +275,7 @@ async fn reduce_groups(work: &mut CurrentBest) {
 }
 
 /// Deletes unneeded lines, if the text has many lines.
-async fn reduce_lines(work: &mut CurrentBest) {
+pub(super) async fn reduce_lines(work: &mut CurrentBest) {
     // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {
         return;

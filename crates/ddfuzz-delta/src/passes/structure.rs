@@ -11,32 +11,21 @@ use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
 /// Minimum number of pairs of brackets in a text that is treated as structured.
-const FEWEST_PAIRS: usize = 3;
+pub(super) const FEWEST_PAIRS: usize = 3;
 
 /// Number of consecutive needed units after which a sweep over brackets and strings ends; later
 /// passes try the bytes anyway.
-const FRUITLESS: usize = 16;
+pub(super) const FRUITLESS: usize = 16;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
 /// has such a tree.
 ///
 /// Invariant: matching brackets stay matched, and items stay separated.
 pub(super) async fn structure(work: &mut CurrentBest) -> bool {
-    let Some(mut tree) = parse(&work.text()).filter(is_worth_it) else {
+    if !parse(&work.text()).is_some_and(|tree| is_worth_it(&tree)) {
         return false;
-    };
-    ListSearch::new(work, &mut tree)
-        .stop_after(FRUITLESS)
-        .reduce()
-        .await;
-    hoist(work).await;
-    if let Some(tree) = parse(&work.text()) {
-        let mut brackets = Positions::brackets(&tree);
-        ListSearch::new(work, &mut brackets)
-            .stop_after(FRUITLESS)
-            .reduce()
-            .await;
     }
+    reduce_tree(work, &parse).await;
     let mut inside = Positions::strings(strings(&work.text()));
     if inside.len() > 0 {
         ListSearch::new(work, &mut inside)
@@ -47,13 +36,36 @@ pub(super) async fn structure(work: &mut CurrentBest) -> bool {
     true
 }
 
+/// A parser of texts into trees.
+pub(super) type Parse = dyn Fn(&[u8]) -> Option<Tree> + Sync;
+
+/// Deletes siblings of the tree that `parse` makes of the text, shortens chains of nested pairs, and
+/// removes pairs but keeps what is inside.
+pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
+    let Some(mut tree) = parse(&work.text()) else {
+        return;
+    };
+    ListSearch::new(work, &mut tree)
+        .stop_after(FRUITLESS)
+        .reduce()
+        .await;
+    hoist(work, parse).await;
+    if let Some(tree) = parse(&work.text()) {
+        let mut brackets = Positions::brackets(&tree);
+        ListSearch::new(work, &mut brackets)
+            .stop_after(FRUITLESS)
+            .reduce()
+            .await;
+    }
+}
+
 /// Returns true if the tree of brackets has enough pairs to be useful.
 fn is_worth_it(tree: &Tree) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS
 }
 
 /// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter.
-async fn hoist(work: &mut CurrentBest) {
+async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     let mut done = 0;
     while let Some(tree) = parse(&work.text()) {
         let chains = tree.chains();

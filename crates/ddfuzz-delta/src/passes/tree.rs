@@ -15,6 +15,8 @@ pub(super) struct Node {
     pub start: usize,
     /// Start of the node's body in the text; for a pair, its opening bracket.
     pub open: usize,
+    /// End of the opening bracket of a pair.
+    pub inner: usize,
     /// Start of the node's closing bracket with the blanks before it; for a leaf, its end.
     pub close: usize,
     /// End of the node in the text.
@@ -30,10 +32,26 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// Makes a leaf of a range of the text; `last` is the index after it.
+    pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
+        Node {
+            start: place.start,
+            open: place.start,
+            inner: place.end,
+            close: place.end,
+            end: place.end,
+            separated: place.end,
+            parent,
+            last,
+            pair: false,
+        }
+    }
+
     fn shift(&mut self, gone: &[Range<usize>]) {
         for at in [
             &mut self.start,
             &mut self.open,
+            &mut self.inner,
             &mut self.close,
             &mut self.end,
             &mut self.separated,
@@ -84,6 +102,8 @@ impl Tree {
     /// after it, or with the separator before it if it is the last sibling.
     fn places(&self, gone: &[usize]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
+        // The nearest preceding sibling that stays, for each of the nodes.
+        let mut stays: Vec<Option<usize>> = Vec::with_capacity(gone.len());
         for node in gone {
             let Node {
                 start,
@@ -91,16 +111,18 @@ impl Tree {
                 separated,
                 ..
             } = self.nodes[*node];
+            let previous = self.previous(*node);
+            let before = previous.and_then(|one| match gone.binary_search(&one) {
+                Ok(index) => stays[index],
+                Err(_) => Some(one),
+            });
+            stays.push(before);
             let mut from = start;
-            if separated == end {
-                let mut before = self.previous(*node);
-                while let Some(one) = before.filter(|one| gone.binary_search(one).is_ok()) {
-                    before = self.previous(one);
-                }
-                if let Some(last) = before.map(|one| &self.nodes[one]) {
-                    places.push(last.end..last.separated);
-                    from = from.max(last.separated);
-                }
+            if separated == end
+                && let Some(last) = before.map(|one| &self.nodes[one])
+            {
+                places.push(last.end..last.separated);
+                from = from.max(last.separated);
             }
             places.push(from..separated);
         }
@@ -266,14 +288,10 @@ impl<'a> Parser<'a> {
     fn push(&mut self, start: usize, open: usize, end: usize, pair: bool) {
         let last = self.nodes.len() + 1;
         self.nodes.push(Node {
-            start,
             open,
-            close: end,
-            end,
-            separated: end,
-            parent: self.open.last().copied(),
-            last,
+            inner: open + 1,
             pair,
+            ..Node::leaf(start..end, self.open.last().copied(), last)
         });
     }
 

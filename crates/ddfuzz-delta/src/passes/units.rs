@@ -184,6 +184,11 @@ pub(super) struct Positions {
 }
 
 impl Positions {
+    /// Lists places, which do not overlap, as units to delete by the pass `rule`.
+    pub fn new(rule: &'static str, spots: Vec<Vec<Range<usize>>>) -> Positions {
+        Positions { rule, spots }
+    }
+
     /// Lists the brackets of all pairs of a tree, with their names, as units to delete; their
     /// contents stay.
     pub fn brackets(tree: &Tree) -> Positions {
@@ -191,7 +196,7 @@ impl Positions {
         Positions {
             rule: "unwrap",
             spots: pairs
-                .map(|pair| vec![pair.start..pair.open + 1, pair.close..pair.end])
+                .map(|pair| vec![pair.start..pair.inner, pair.close..pair.end])
                 .collect(),
         }
     }

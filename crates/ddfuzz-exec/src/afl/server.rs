@@ -13,7 +13,7 @@ use crate::launch::{Launch, ServerPipes};
 use crate::server::{
     Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
-use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, cpu_of, readable};
+use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, readable};
 use crate::{
     Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree, supervisor::Supervisor,
 };
@@ -142,6 +142,7 @@ impl AflServer {
             ended,
             cpu,
             forked: false,
+            refused: None,
         };
         Ok((answer, left))
     }
@@ -210,7 +211,7 @@ impl AflServer {
     fn clocks(&self, child: Pid) -> Clocks {
         Clocks {
             dead: proc_tree::reaped_cpu(self.pid).unwrap_or_default(),
-            served: cpu_of(child).filter(|_| self.persistent),
+            served: proc_tree::cpu_of(child).filter(|_| self.persistent),
         }
     }
 
@@ -273,7 +274,7 @@ impl ObservedProcess for ForkedProcess<'_> {
     }
 
     fn cpu(&self) -> Option<Duration> {
-        cpu_of(self.child)
+        proc_tree::cpu_of(self.child)
     }
 
     fn counters(&self, to: &mut Vec<u8>) -> bool {

@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::{fs::File, io, os::fd::OwnedFd, os::unix::ffi::OsStrExt, os::unix::fs::MetadataExt};
+use std::{fs, fs::File, io, os::fd::OwnedFd, os::unix::ffi::OsStrExt, os::unix::fs::MetadataExt};
 
+use crate::prepared_target::sandbox_identity;
 use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 
 pub(crate) use landlock::version as landlock_version;
@@ -165,6 +166,34 @@ pub(crate) fn replaceable_directories<'a>(
         .filter(|one| is_free(one))
         .map(PathBuf::from)
         .collect()
+}
+
+/// Makes `folder` and all that is below it belong to the user that sandboxed programs run as, so that
+/// they can write there. Links are not followed. Only root runs them as another user; for others the
+/// function does nothing.
+///
+/// # Errors
+/// If an owner cannot be changed, or a directory cannot be read.
+pub fn give(folder: &Path) -> io::Result<()> {
+    let Some(user) = sandbox_identity() else {
+        return Ok(());
+    };
+    let mut left: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(path) = left.pop() {
+        let facts = fs::symlink_metadata(&path)?;
+        let is_theirs = (facts.uid(), facts.gid()) == (user.uid, user.gid);
+        // A file with several names may be somebody else's.
+        let is_alone = facts.is_dir() || facts.nlink() == 1;
+        if !is_theirs && is_alone {
+            std::os::unix::fs::lchown(&path, Some(user.uid), Some(user.gid))?;
+        }
+        if facts.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                left.push(entry?.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if the files below `directory` exceed the limits of a sandboxed target's scratch

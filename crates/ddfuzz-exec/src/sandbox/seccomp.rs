@@ -15,7 +15,7 @@ use crate::input::memory_file;
 /// System calls that no target needs, and that the sandbox refuses: mounts, modules, namespaces,
 /// tracing of the system, keys (which outlive processes), and interfaces that filters cannot
 /// inspect.
-const REFUSED: [i64; 37] = [
+const REFUSED: [i64; 36] = [
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -52,7 +52,6 @@ const REFUSED: [i64; 37] = [
     libc::SYS_syslog,
     libc::SYS_umount2,
     libc::SYS_unshare,
-    libc::SYS_userfaultfd,
 ];
 
 /// Flags of the system call `clone` that create namespaces.
@@ -65,6 +64,9 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWUTS,
 ];
+
+/// The flag of the system call `userfaultfd` that leaves out faults of the kernel.
+const USER_MODE_ONLY: u64 = 1;
 
 /// `ioctl`s that simulate typing at a terminal.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
@@ -106,6 +108,10 @@ fn rights() -> Built<Rules> {
         rule(0, Length::Qword, Is::MaskedEq(flag), flag)
     });
     rules.insert(libc::SYS_clone, flags.into_iter().collect::<Built<_>>()?);
+    // Faults of the kernel must not wait for a target. Its own may: `snapshot` watches what is
+    // written by them.
+    let own_faults = rule(0, Length::Dword, Is::MaskedEq(USER_MODE_ONLY), 0)?;
+    rules.insert(libc::SYS_userfaultfd, vec![own_faults]);
     let typing = TYPING.map(|request| rule(1, Length::Dword, Is::Eq, request));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Built<_>>()?);
     Ok(rules)

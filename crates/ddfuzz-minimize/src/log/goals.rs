@@ -213,6 +213,68 @@ impl DifferenceRecord {
     }
 }
 
+/// What `changes` searches for, in the start line of its log; absent in all others. A test's `keep`
+/// then counts changes, which are numbered in the order in which the search compares versions: first
+/// those between the first pair of versions that it compares, then those of the second pair, and so
+/// on; within a pair by file and line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangesRecord {
+    /// Whether the smallest difference is searched for, instead of the smallest set of changes that
+    /// fails.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub difference: bool,
+    /// Absolute path of the repository; absent if two directories are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<OsText>,
+    /// Absolute paths of the two directories; absent if two revisions are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directories: Option<(OsText, OsText)>,
+    /// Commit of the version that passes.
+    pub old: String,
+    /// Commit of the version that fails.
+    pub new: String,
+    /// Whether the commits between both versions are searched first.
+    pub history: bool,
+    /// Shell command that builds the program; absent if the test does that itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Shell command that tests the program; absent if the crash of a program is searched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Regular expression, class or key of the failure; absent if each failure counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<String>,
+    /// Stable key of the crash that is searched for; absent if the first crash of the new version
+    /// is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<String>,
+    /// BLAKE3 hash of the input; absent without an input. Its path is `input` of the start line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<ContentHash>,
+}
+
+/// What only tests of `changes` have: the version that the changes were applied to, and what a build
+/// that failed said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangesTest {
+    /// Commit that the changes were applied to; absent for the version that passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Whether the test could not be run, because the changes do not build or cannot be merged.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unbuilt: bool,
+    /// Identifiers that the messages of the build name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<String>,
+    /// Files and lines that the messages of the build name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<(OsText, u64)>,
+    /// Pairs of changes, by their numbers, of which the first requires the second, as the builds of
+    /// the tests since the last line have shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<[u64; 2]>,
+}
+
 /// The passing result of a finished `diff` or `max`; the failing result is in the end line itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingEnd {

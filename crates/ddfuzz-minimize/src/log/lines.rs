@@ -1,16 +1,16 @@
 //! The lines of the log, and the records in them.
 
-use ddfuzz_delta::{Caching, Edit, Outcome, Replacement};
+use ddfuzz_delta::{Caching, Edit, Full, Outcome, Replacement, Structure};
 use ddfuzz_exec::Limits;
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::log::{
-    Base64, CachingName, ContentHash, CoverageRecord, DifferenceRecord, OsText, OutcomeName,
-    PassingEnd, ShortHash, TargetRecord,
+    Base64, CachingName, ChangesRecord, ChangesTest, ContentHash, CoverageRecord, DifferenceRecord,
+    OsText, OutcomeName, PassingEnd, ShortHash, TargetRecord,
 };
-use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys};
+use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys, structure_name};
 
 /// Version of the log format that this code writes and reads.
 pub const VERSION: u32 = 1;
@@ -94,10 +94,15 @@ pub struct StartLine {
     pub v: u32,
     /// Hash of the input; of a call, that of its text.
     pub input_blake3: ContentHash,
-    /// Size of the input, in bytes; of a call, in units.
+    /// Size of the input, in bytes; of a call, in units; of two versions of a program, in changes
+    /// between them.
     pub size: u64,
     /// Name of the search.
     pub search: String,
+    /// Name of the structure (a file format or a grammar) that the search `full` uses; absent if
+    /// none was recognized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<String>,
     /// The target.
     pub target: TargetRecord,
     /// The crash being held; null where an interestingness test or `coverage` decides.
@@ -140,11 +145,14 @@ pub struct StartLine {
     /// What `diff` and `max` search for; absent for `min`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<DifferenceRecord>,
+    /// What `changes` searches for; absent for all other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesRecord>,
 }
 
 impl StartLine {
-    /// Makes the start line for the log of a minimization of `input` by the search named `search`.
-    /// Optional fields are absent.
+    /// Makes the start line for the log of a minimization of `input` by the search named `search`,
+    /// with the structure that is recognized in the input. Other optional fields are absent.
     pub fn new(
         input: &[u8],
         search: &str,
@@ -157,6 +165,7 @@ impl StartLine {
             input_blake3: ContentHash::of(input),
             size: input.len() as u64,
             search: search.to_owned(),
+            structure: structure_name(search, input),
             target,
             key,
             limits,
@@ -171,6 +180,30 @@ impl StartLine {
             input: None,
             seed: None,
             difference: None,
+            changes: None,
+        }
+    }
+}
+
+/// Name that stands for no structure where a user chooses one.
+pub const NO_STRUCTURE: &str = "none";
+
+impl StartLine {
+    /// Records the structure that the user chose instead of the one that was recognized: its name, or
+    /// [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
+    pub fn use_structure(&mut self, chosen: Option<&str>) {
+        if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
+            self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());
+        }
+    }
+
+    /// Records the language that most inputs of the target are in, if the input is a text and fits no
+    /// other language: mutated inputs have syntax errors.
+    pub fn use_language(&mut self, usual: Option<&str>) {
+        if self.structure.as_deref() == Some(Structure::TEXT)
+            && let Some(name) = usual
+        {
+            self.structure = Some(name.to_owned());
         }
     }
 }
@@ -240,6 +273,9 @@ pub struct TestLine {
     /// The candidate itself, with `--log-inputs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Base64>,
+    /// What only tests of `changes` have; absent for all other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Box<ChangesTest>>,
 }
 
 impl TestLine {

@@ -13,12 +13,12 @@ use serde_json::Value;
 pub use ddfuzz_exec::TargetRecord;
 pub use ddfuzz_model::files::{Base64, OsText};
 pub use file::{Log, LogError, LogWriter, Medium};
-pub use goals::{CoverageRecord, Numbers};
+pub use goals::{ChangesRecord, ChangesTest, CoverageRecord, Numbers};
 pub use goals::{DifferenceRecord, Goal, PassingEnd, PassingRecord, Units};
 pub use hash::{ContentHash, ShortHash};
 pub use lines::{
-    CallRecord, CheckLine, EditRecord, EndLine, KeyRecord, Line, Part, Phase, ReduceLine, Source,
-    StartLine, TestLine, TestRecord, VERSION, What,
+    CallRecord, CheckLine, EditRecord, EndLine, KeyRecord, Line, NO_STRUCTURE, Part, Phase,
+    ReduceLine, Source, StartLine, TestLine, TestRecord, VERSION, What,
 };
 
 /// Returns the JSON schema of one line of the minimization log.

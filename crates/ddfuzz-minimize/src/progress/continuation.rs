@@ -203,6 +203,10 @@ impl Continuation {
             let (hash, hit) = texts.look_up(&candidate, None, text);
             let id = hash.text_id();
             let hit = hit.or_else(|| self.assumed.lookup(candidate.config, id));
+            if let (None, Some(predicted)) = (hit, machine.predicted()) {
+                machine.tell(predicted);
+                continue;
+            }
             let Some(hit) = hit else {
                 let question = test(&candidate, hash, None);
                 if question.manner.is_observed() {

@@ -158,15 +158,7 @@ impl Progress {
         if pending.is_observed() != line.comparisons.is_some() {
             return Err("its comparisons do not belong to a test that is observed".to_owned());
         }
-        match (pending.known().map(|(outcome, _)| outcome), line.source) {
-            (Some(known), Source::Cache) if known == line.outcome => {}
-            (Some(known), _) => return Err(format!("the cache knows this text as {known}")),
-            (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
-            (None, Source::Run) if self.votes.leaves_open(line.outcome) => {
-                return Err(format!("{} runs of it are missing", self.votes.needed));
-            }
-            (None, Source::Run | Source::Predicted) => {}
-        }
+        self.agree_on_source(line)?;
         // If one vote proves nothing, the whole test proves nothing.
         let whole = Reply {
             cut_off: line.cut_off.or(self.cut_off_before()),
@@ -198,6 +190,24 @@ impl Progress {
                 let proves = whole.cut_off != Some(CutOff::Time) && whole.process.is_own();
                 self.unproven += u64::from(!proves);
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that the outcome of the pending test comes from where the line says.
+    fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
+        let known = self.texts.pending().and_then(|pending| pending.known());
+        match (known, line.source) {
+            (Some((known, source)), of) if (known, source) == (line.outcome, of) => {}
+            (Some((known, Source::Predicted)), _) => {
+                return Err(format!("the search predicts {known}"));
+            }
+            (Some((known, _)), _) => return Err(format!("the cache knows this text as {known}")),
+            (None, Source::Cache) => return Err("the cache does not know this text".to_owned()),
+            (None, Source::Run) if self.votes.leaves_open(line.outcome) => {
+                return Err(format!("{} runs of it are missing", self.votes.needed));
+            }
+            (None, Source::Run | Source::Predicted) => {}
         }
         Ok(())
     }

@@ -57,6 +57,20 @@ pub struct CheckedGroup {
     /// Utility that the input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
+    /// Where the group was fixed before it failed again; absent if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub came_back: Option<CameBack>,
+}
+
+/// A group that an earlier check found fixed, and that fails again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CameBack {
+    /// Commit of the program's repository in which the group was fixed.
+    pub fixed: String,
+    /// Commit in which it fails again.
+    pub now: String,
+    /// Command that finds the change between both that brought it back.
+    pub command: String,
 }
 
 /// Failure of a group's input with the current program.

@@ -159,7 +159,15 @@ fn head(finding: &Finding) -> String {
         let name = if index == 0 { "message" } else { "" };
         text.push_str(&named(name, line));
     }
-    text + &named("where", finding.place.as_deref().unwrap_or("unknown"))
+    text.push_str(&named(
+        "where",
+        finding.place.as_deref().unwrap_or("unknown"),
+    ));
+    let explanation = finding.explanation.as_deref().unwrap_or_default();
+    for (index, line) in explanation.lines().enumerate() {
+        text.push_str(&named(if index == 0 { "why" } else { "" }, line));
+    }
+    text
 }
 
 fn figures(view: &GroupView, with_gdb: bool) -> String {

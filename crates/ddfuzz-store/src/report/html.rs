@@ -1,56 +1,118 @@
-//! HTML pages: their head, sortable tables, and escaping. A page is one file that loads nothing.
+//! HTML pages: their head, sortable tables, and escaping. A page is one file that loads nothing and
+//! is read without its script, which only sorts and filters tables.
+
+use maud::{Markup, PreEscaped, html};
 
 use super::size;
 use super::text::{entity, printable};
 
-/// Start of every HTML page, with a policy that makes browsers load nothing. Its second line is a
-/// comment that marks the file as written by ddfuzz, so that a later call may overwrite it.
+/// Start of every HTML page, with a policy that makes browsers load nothing and run no script but
+/// [`SCRIPT`]. Its second line is a comment that marks the file as written by ddfuzz, so that a
+/// later call may overwrite it.
 const HEAD: &str = include_str!("head.html");
 
-pub(super) const END: &str = "</body>\n</html>\n";
+/// The only script of a page, which sorts and filters tables.
+const SCRIPT: &str = include_str!("sort_and_filter.js");
 
-pub(super) fn head(title: &str) -> String {
-    HEAD.replace("TITLE", &escaped(title))
+/// Hash of [`SCRIPT`] in the form of a content security policy.
+const SCRIPT_HASH: &str = "sha256-DOUHZ323D0zCbNy77nQg0IuuwXXqhEYsT4WYUfJlHDQ=";
+
+const END: &str = "</body>\n</html>\n";
+
+/// Makes a page of a title for the browser and the content of its body.
+pub(super) fn page(title: &str, body: &Markup) -> String {
+    let head = HEAD.replace("SCRIPT-HASH", SCRIPT_HASH);
+    // The title comes last: nothing in it is replaced.
+    let head = head.replace("SCRIPT", SCRIPT);
+    head.replacen("TITLE", &escaped(title), 1) + &body.0 + END
+}
+
+/// Makes text of unknown origin part of a page: control characters and markup are shown as text.
+pub(super) fn text(text: &str) -> Markup {
+    PreEscaped(escaped(text))
 }
 
 /// A cell of an HTML table: the text shown, and the key by which its column is sorted.
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
+    /// CSS class: `n` for a number, `long` for a text of many words.
+    class: Option<&'static str>,
 }
+
+/// Number of characters from which a text gets a wide column, and breaks its lines there.
+const LONG: usize = 40;
 
 impl Cell {
     pub(super) fn text(text: &str) -> Cell {
+        let class = (text.chars().count() >= LONG).then_some("long");
         let text = text.to_owned();
         let key = text.clone();
-        Cell { text, key }
+        Cell { text, key, class }
     }
 
     pub(super) fn number(number: u64) -> Cell {
-        let (text, key) = (size::grouped(number), number.to_string());
-        Cell { text, key }
+        Cell::value(size::grouped(number), number.to_string())
+    }
+
+    /// A quantity that is sorted by `key`, a number.
+    pub(super) fn value(text: String, key: String) -> Cell {
+        let class = Some("n");
+        Cell { text, key, class }
     }
 }
 
 /// Formats an HTML table that the reader of the page sorts by a click on a column head. `heads` are
-/// the column heads, separated by `, `.
-pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> String {
-    let heads: String = heads
-        .split(", ")
-        .map(|head| format!("<th>{}</th>", escaped(head)))
+/// the column heads, separated by `, `; columns without any text are left out.
+pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Markup {
+    table_of(Some("sorted"), heads, lines)
+}
+
+/// Formats an HTML table like [`table`] whose lines have an order of their own.
+pub(super) fn fixed_table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Markup {
+    table_of(None, heads, lines)
+}
+
+fn table_of(class: Option<&str>, heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Markup {
+    let lines: Vec<Vec<Cell>> = lines.collect();
+    let has_text = |column: usize| {
+        let mut cells = lines.iter().filter_map(|line| line.get(column));
+        lines.is_empty() || cells.any(|cell| !cell.text.is_empty())
+    };
+    let heads: Vec<(&str, bool)> = (heads.split(", ").enumerate())
+        .map(|(column, head)| (head, has_text(column)))
         .collect();
-    let mut text = format!("<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n");
-    for line in lines {
-        let cells = line.iter();
-        let cells: String = cells
-            .map(|cell| {
-                let (key, shown) = (escaped(&cell.key), escaped(&cell.text));
-                format!("<td data-key=\"{key}\">{shown}</td>")
-            })
-            .collect();
-        text += &format!("<tr>{cells}</tr>\n");
+    let shown = |line: usize| lines[line].iter().zip(&heads).filter(|(_, (_, is))| *is);
+    html! {
+        div class="scroll" {
+            table class=[class] {
+                thead { tr { @for (head, _) in heads.iter().filter(|(_, is)| *is) { th { (text(head)) } } } }
+                tbody {
+                    @for line in 0..lines.len() {
+                        tr {
+                            @for (cell, _) in shown(line) {
+                                @let key = (cell.key != cell.text).then(|| text(&cell.key));
+                                td class=[cell.class] data-key=[key] { (text(&cell.text)) }
+                            }
+                        }
+                        "\n"
+                    }
+                }
+            }
+        }
     }
-    text + "</tbody>\n</table>\n"
+}
+
+/// Makes a list of facts of lines such as `name: text`.
+pub(super) fn facts(lines: impl Iterator<Item = String>) -> Markup {
+    html! {
+        dl {
+            @for line in lines {
+                @let (name, rest) = line.split_once(": ").unwrap_or(("", &line));
+                dt { (text(name)) } dd { (text(rest)) }
+            }
+        }
+    }
 }
 
 /// Escapes text for HTML, in an element or a quoted attribute.
@@ -67,4 +129,18 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_script_and_the_title_is_text() {
+        let page = page("</title><script>SCRIPT TITLE", &PreEscaped(String::new()));
+        assert_eq!(page.matches("<script>").count(), 1);
+        assert!(page.contains(&format!("script-src '{SCRIPT_HASH}'")));
+        assert!(page.contains("ddfuzz: &lt;/title&gt;&lt;script&gt;SCRIPT TITLE"));
+        assert!(page.contains(&format!("<script>{SCRIPT}</script>")));
+    }
 }

@@ -109,6 +109,10 @@ pub struct RunGroup {
     pub flaky: Option<Rate>,
     /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
+    /// First line of the explanation of the failure and the line at which to look first; omitted if
+    /// `ddfuzz explain` has not written one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program; null if there was none.
     pub status: Option<Status>,
     /// Utility that crashed; only in a study of many utilities.
@@ -145,6 +149,7 @@ impl From<&GroupView> for RunGroup {
             message: view.trace.message.clone(),
             flaky: view.flaky,
             source: view.source.clone(),
+            explanation: view.explanation.clone(),
             status: view.status,
             utility: view.utility.clone(),
             any_input: minimized.is_some_and(|minimized| minimized.any_input),

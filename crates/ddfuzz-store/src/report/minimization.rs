@@ -58,8 +58,8 @@ pub struct Pass {
 pub struct MinimizationHistory {
     /// Name of the search algorithm.
     pub search: String,
-    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument) or `edit`
-    /// (between two inputs).
+    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit` (between
+    /// two inputs) or `change` (between two versions of a program).
     pub unit: &'static str,
     /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
@@ -90,6 +90,7 @@ impl MinimizationHistory {
         let mut history = MinimizationHistory {
             search: start.search.clone(),
             unit: match (&isolation, &start.call) {
+                _ if start.changes.is_some() => "change",
                 (Some(isolation), _) => isolation.unit,
                 (None, Some(_)) => "unit",
                 (None, None) => "byte",
@@ -103,7 +104,9 @@ impl MinimizationHistory {
             history.claim = None;
             match line {
                 Line::Test(test) => {
-                    last = history.test(test, isolation.is_none());
+                    // A version of a program's history has no size.
+                    let is_version = start.changes.is_some() && test.size == 0;
+                    last = history.test(test, isolation.is_none() && !is_version);
                     isolation.iter_mut().for_each(|one| one.test(test));
                 }
                 Line::Reduce(step) => {
@@ -171,11 +174,13 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes in the history, in the plural: `bytes`, `units` or `edits`.
+    /// Returns the unit of all sizes in the history, in the plural: `bytes`, `units`, `edits` or
+    /// `changes`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
             "edit" => "edits",
+            "change" => "changes",
             _ => "bytes",
         }
     }

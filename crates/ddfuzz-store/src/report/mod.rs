@@ -1,10 +1,11 @@
 //! Reports for people and scripts, made of the records of an output directory. One file per report
 //! or format.
 //!
-//! Only [`GroupView::load`], [`study::study_groups`] and [`Trace::excerpt`] (source lines) read
-//! files. Names that come from a target (functions, files, classes) may contain control characters;
+//! Only [`GroupView::load`], [`study::study_groups`], [`Trace::excerpt`] (source lines) and
+//! [`page`] read files. Names that come from a target (functions, files, classes) may contain control characters;
 //! every report cleans them with [`text::printable`].
 
+mod chart;
 mod check;
 pub mod ci;
 pub mod clean;
@@ -13,6 +14,7 @@ mod groups;
 mod html;
 mod json;
 mod minimization;
+pub mod page;
 pub mod size;
 pub mod study;
 pub mod text;
@@ -21,7 +23,7 @@ mod triage;
 mod view;
 
 pub use crate::Status;
-pub use check::{CheckResult, CheckedGroup, CurrentFailure, check_table};
+pub use check::{CameBack, CheckResult, CheckedGroup, CurrentFailure, check_table};
 pub use groups::{block, block_in_full, cause, groups_table, passes_table};
 pub use json::{EndedBy, ErrorBody, ErrorReport, RunGroup, RunResult};
 pub use minimization::{MinimizationHistory, Pass, Reduction, TestPoint, curve, svg};

@@ -155,6 +155,17 @@ impl Trace {
         })
     }
 
+    /// Reads the source lines around the locations of the crash, likeliest first, `around` lines
+    /// before and after each, of at most `most` locations. Each has the index of its stack frame
+    /// (`None` for the innermost one, and for a location taken from the crash message).
+    pub(super) fn excerpts(&self, around: u64, most: usize) -> Vec<(Excerpt, Option<usize>)> {
+        let found = self.places.iter().filter_map(|(place, frame)| {
+            let excerpt = Excerpt::read(place, &self.folders, around, self.seen)?;
+            Some((excerpt, *frame))
+        });
+        found.take(most).collect()
+    }
+
     /// Formats the stacks of the crash and the source lines around it as lines, no more than
     /// `extent` allows; reads the source file.
     pub fn lines(&self, extent: Extent) -> Vec<TraceLine> {
@@ -247,7 +258,7 @@ enum Shown<'a> {
 impl Stack {
     /// Formats the stack in at most `most` lines: user frames first, consecutive runtime frames
     /// folded, and recursion shown once.
-    fn lines(&self, most: usize) -> Vec<TraceLine> {
+    pub(super) fn lines(&self, most: usize) -> Vec<TraceLine> {
         let mut shown = self.without_cycles(self.folded());
         // User frames come first; the runtime frames inside them are shown last.
         let above = match shown.first() {

@@ -125,6 +125,10 @@ pub struct TriageGroup {
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
+    /// First line of the explanation of the failure and the line at which to look first; omitted if
+    /// there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
     /// GNU build id of the program. Groups of the same build are not matched by stable keys
     /// (function names).
     #[serde(skip)]

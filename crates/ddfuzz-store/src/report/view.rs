@@ -88,6 +88,9 @@ pub struct GroupView {
     pub script: Option<PathBuf>,
     /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
+    /// First line of the explanation of the failure and the line at which to look first; `None` if
+    /// there is no explanation.
+    pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program, if recorded.
     pub status: Option<Status>,
     /// Utility that crashed, in a study of many utilities; else `None`.
@@ -141,6 +144,7 @@ impl GroupView {
             log: existing(entry.log()),
             script: existing(entry.script()),
             has_gdb: entry.script_has_gdb(),
+            explanation: entry.explanation(),
             status: None,
             utility: utility(entry).map(str::to_owned),
             variants: variants(group, entry, &entries),
@@ -329,6 +333,9 @@ pub struct Finding {
     pub script: Option<PathBuf>,
     /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
+    /// First line of the explanation of the failure and the line at which to look first; `None` if
+    /// there is no explanation.
+    pub explanation: Option<String>,
     /// Whether the group is new: neither muted by the user nor in the directory to compare with.
     /// `None` if unknown.
     pub is_new: Option<bool>,
@@ -354,6 +361,7 @@ impl From<&GroupView> for Finding {
             file: view.file.clone(),
             script: view.script.clone(),
             has_gdb: view.has_gdb,
+            explanation: view.explanation.clone(),
             is_new: None,
         }
     }
@@ -378,6 +386,7 @@ impl From<&TriageGroup> for Finding {
             file: group.representative.clone(),
             script: None,
             has_gdb: false,
+            explanation: group.explanation.clone(),
             is_new: match (group.known, group.new) {
                 (true, _) => Some(false),
                 (false, new) => new,

@@ -40,6 +40,7 @@ pub fn run(
         return Err(Failure::usage(message).hint("omit it, or use --engine libafl"));
     }
     let output = &args.reports.check(output)?;
+    args.html.check(&args.out, output)?;
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
@@ -61,6 +62,7 @@ pub fn run(
         unit: "run",
         plain: args.plain,
         reports: &args.reports,
+        html: &args.html,
         stop: &stop,
     };
     let start = || {

@@ -6,7 +6,7 @@
 //! the thread after the instruction. There is one stop per hit, and other threads cannot miss the
 //! breakpoint meanwhile. Breakpoints that are hit often are removed.
 //!
-//! Only this module uses `iced-x86` to observe.
+//! Breakpoints by which runs report the blocks that they reach are another matter: `blocks/`.
 
 mod operand;
 mod tracer;

@@ -43,8 +43,12 @@ fn in_full(group: &Finding) -> String {
     // Markdown is not interpreted in a line of HTML.
     let title = html::escaped(&format!("{} {}", group.major, group.title()));
     let message = group.trace.message.as_deref().unwrap_or_default();
-    let message = block(message);
-    let trace = block(&group.trace.text(Extent::WHOLE));
+    let message = fenced(message);
+    let trace = fenced(&group.trace.text(Extent::WHOLE));
+    let why = match &group.explanation {
+        Some(explanation) => format!("Why it fails:\n\n{}", fenced(explanation)),
+        None => String::new(),
+    };
     let how = match &group.script {
         Some(script) => format!("sh {}", shell_word(script)),
         None => shell_word(&group.file),
@@ -54,7 +58,7 @@ fn in_full(group: &Finding) -> String {
         false => String::new(),
     };
     format!(
-        "\n<details><summary>{title}</summary>\n\n{message}{trace}To reproduce: {}{in_gdb}\n\n\
+        "\n<details><summary>{title}</summary>\n\n{message}{trace}{why}To reproduce: {}{in_gdb}\n\n\
          </details>\n",
         code(&how),
     )
@@ -62,7 +66,7 @@ fn in_full(group: &Finding) -> String {
 
 /// Formats lines as a Markdown code block whose fence is longer than any in the lines; empty if
 /// they are blank.
-fn block(lines: &str) -> String {
+pub(crate) fn fenced(lines: &str) -> String {
     if lines.trim().is_empty() {
         return String::new();
     }

@@ -6,6 +6,7 @@ mod markdown;
 mod sarif;
 
 pub use junit::junit;
+pub(super) use markdown::fenced;
 pub use markdown::markdown;
 pub use sarif::sarif;
 

@@ -59,8 +59,12 @@ fn result(group: &Finding) -> Value {
         Some(message) => format!(": {message}"),
         None => String::new(),
     };
+    let why = match &group.explanation {
+        Some(explanation) => format!(" Why it fails: {}.", explanation.replace('\n', "; ")),
+        None => String::new(),
+    };
     let text = format!(
-        "{}{message} ({}). Reproducer: {}, {}. Group {}.",
+        "{}{message} ({}). Reproducer: {}, {}. Group {}.{why}",
         group.title(),
         group.severity_reason,
         group.file.display(),

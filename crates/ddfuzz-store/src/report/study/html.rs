@@ -5,43 +5,135 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use maud::Markup;
+
+use super::rows::once_each;
 use super::{PUBLISHED, RateLine, Row, RowGroup, StudyGroup, by_channel, by_kind, summaries};
-use crate::report::html::{Cell, END, escaped, head, table};
+use crate::report::groups::severity;
+use crate::report::html::{Cell, fixed_table, page, table, text};
 use crate::report::size;
 use crate::report::text::hex_line;
 
 /// Number of reproducer bytes that the HTML page shows.
 const SHOWN: usize = 64;
 
+/// Maximum number of failing utilities that the head of the page names.
+const NAMED: usize = 20;
+
 /// Formats a study as an HTML page: summary, sortable table of utilities, rates, published rates,
 /// and the groups with frames, reproducers and links. `folder` is the absolute path of the page's
 /// directory, because links are relative to it.
 pub fn html(rows: &[Row], folder: &Path) -> String {
-    let mut page = head("a study of utilities");
-    for summary in summaries(rows) {
-        let line = format!("{}: {}.", summary.hosts.join(", "), summary.text());
-        page += &format!("<p>{}</p>\n", escaped(line.trim_start_matches(": ")));
-    }
-    page += &utilities(rows);
-    page += "<p>● crashed, ○ hung, ◆ ran out of memory, – none of them.</p>\n<h2>Rates</h2>\n";
-    page += &rates("channel", &by_channel(rows));
-    page += &rates("input", &by_kind(rows));
-    page += &published();
-    page += "<h2>Groups</h2>\n";
-    for row in rows {
-        for group in &row.groups {
-            if let Some(found) = &group.found {
-                page += &block(row, group, found, folder);
+    let groups = rows.iter().flat_map(|row| &row.groups);
+    let has_groups = groups.filter(|group| group.found.is_some()).count() > 0;
+    let body = maud::html! {
+        header {
+            h1 { (text(&headline(rows))) }
+            p class="lead" {
+                "A utility fails if it crashes or hangs in one of its runs on random input."
+                (failing(rows))
             }
         }
-    }
-    page + END
+        main {
+            (utilities_section(rows))
+            section id="groups" {
+                h2 { "Groups" }
+                @if has_groups {
+                    p { "A group is one bug: inputs that make the utility fail at the same place." }
+                } @else {
+                    p { "Nothing was found." }
+                }
+                @for row in rows {
+                    @for group in &row.groups {
+                        @if let Some(found) = &group.found { (block(row, group, found, folder)) }
+                    }
+                }
+            }
+            (rates_section(rows))
+        }
+    };
+    page("a study of utilities", &body)
 }
 
-fn utilities(rows: &[Row]) -> String {
+/// Says in a few words how many utilities were run, and how many of them fail.
+fn headline(rows: &[Row]) -> String {
+    let once = once_each(rows);
+    let marks: Vec<_> = once.iter().filter_map(Row::marks).collect();
+    let fail = marks.iter().filter(|marks| marks.fails()).count();
+    match marks.len() {
+        0 => "A study of utilities: none has been run".to_owned(),
+        1 => format!(
+            "A study of 1 utility: it {}",
+            if fail == 1 { "fails" } else { "never fails" }
+        ),
+        run => {
+            let fail = match fail {
+                0 => "none of them fails".to_owned(),
+                1 => "1 of them fails".to_owned(),
+                fail => format!("{} of them fail", size::grouped(fail as u64)),
+            };
+            format!("A study of {} utilities: {fail}", size::grouped(run as u64))
+        }
+    }
+}
+
+/// Names the utilities that fail, with how they do.
+fn failing(rows: &[Row]) -> Markup {
+    let once = once_each(rows);
+    let named = once.iter().filter_map(|row| {
+        let marks = row.marks().filter(|marks| marks.fails() || marks.memory)?;
+        Some((row, marks.symbols()))
+    });
+    let named: Vec<(&Row, String)> = named.collect();
+    maud::html! {
+        @if !named.is_empty() {
+            " Here fail: "
+            @for (at, (row, marks)) in named.iter().take(NAMED).enumerate() {
+                @if at > 0 { ", " }
+                b { (text(&row.utility)) } " " (marks)
+            }
+            @if named.len() > NAMED { ", and " (size::grouped((named.len() - NAMED) as u64)) " more" }
+            "."
+        }
+    }
+}
+
+/// Makes the section of the utilities, also for the page of the study's output directory.
+pub(in crate::report) fn utilities_section(rows: &[Row]) -> Markup {
+    maud::html! {
+        section id="utilities" {
+            h2 { "Utilities" }
+            @for summary in summaries(rows) {
+                @let line = format!("{}: {}.", summary.hosts.join(", "), summary.text());
+                p { (text(line.trim_start_matches(": "))) }
+            }
+            (utilities(rows))
+            p class="faint" { "● crashed, ○ hung, ◆ ran out of memory, – none of them." }
+        }
+    }
+}
+
+/// Makes the section of the rates of failure, here and in published studies, also for the page of
+/// the study's output directory.
+pub(in crate::report) fn rates_section(rows: &[Row]) -> Markup {
+    maud::html! {
+        section id="rates" {
+            h2 { "Rates of failure" }
+            (rates("channel", &by_channel(rows)))
+            (rates("input", &by_kind(rows)))
+            h3 { "As published" }
+            (published())
+        }
+    }
+}
+
+fn utilities(rows: &[Row]) -> Markup {
     let heads = "utility, package, version, host, channel, marks, runs, crashes, hangs, \
                  memory, exit > 125, groups, smallest, class, fails again, label";
+    // The summary names the machine if it is only one.
+    let is_one_host = rows.windows(2).all(|pair| pair[0].host == pair[1].host);
     let lines = rows.iter().map(|row| {
+        let host = if is_one_host { "" } else { &row.host };
         let total = row.total();
         let or_empty = |text: &Option<String>| Cell::text(text.as_deref().unwrap_or_default());
         let least = row.smallest();
@@ -52,7 +144,7 @@ fn utilities(rows: &[Row]) -> String {
             Cell::text(&row.utility),
             or_empty(&row.package),
             or_empty(&row.version),
-            Cell::text(&row.host),
+            Cell::text(host),
             Cell::text(&row.channels().join(", ")),
             or_empty(&marks),
             Cell::number(total.runs),
@@ -72,19 +164,15 @@ fn utilities(rows: &[Row]) -> String {
     table(heads, lines)
 }
 
-fn rates(name: &str, lines: &[RateLine]) -> String {
+fn rates(name: &str, lines: &[RateLine]) -> Markup {
     let heads = format!(
         "{name}, utilities, crash or hang, rate (95 % interval), runs, crash or hang, rate (95 % interval)"
     );
     let lines = lines.iter().map(|line| {
         let of = |rate: super::Rate| {
             let value = rate.share.unwrap_or(-1.0);
-            let (text, key) = (rate.cell(), value.to_string());
-            [
-                Cell::number(rate.of),
-                Cell::number(rate.hits),
-                Cell { text, key },
-            ]
+            let cell = Cell::value(rate.cell(), value.to_string());
+            [Cell::number(rate.of), Cell::number(rate.hits), cell]
         };
         let mut cells = vec![Cell::text(&line.name)];
         cells.extend(of(line.utilities));
@@ -94,58 +182,65 @@ fn rates(name: &str, lines: &[RateLine]) -> String {
     table(&heads, lines)
 }
 
-fn published() -> String {
-    let heads = "as published, system, rate, failures, study";
+fn published() -> Markup {
+    let heads = "year, system, rate, failures, study";
     let lines = PUBLISHED.iter().map(|study| {
-        let cells = [study.system, &study.text(), study.failures, study.source].map(Cell::text);
-        let mut line = vec![Cell::number(study.year.into())];
-        line[0].text = study.year.to_string();
+        let rate = study.text();
+        let cells = [
+            Cell::text(study.system),
+            Cell::value(rate.clone(), rate),
+            Cell::text(study.failures),
+            Cell::text(study.source),
+        ];
+        let mut line = vec![Cell::text(&study.year.to_string())];
         line.extend(cells);
         line
     });
-    table(heads, lines)
+    fixed_table(heads, lines)
 }
 
-fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> String {
+fn block(row: &Row, group: &RowGroup, found: &StudyGroup, folder: &Path) -> Markup {
     let view = &found.view;
     let files = [
         ("reproducer", Some(&view.file)),
         ("log", view.log.as_ref()),
         ("reproduce.sh", view.script.as_ref()),
     ];
-    let links: Vec<String> = (files.iter())
-        .filter_map(|(name, file)| {
-            let to = escaped(&link(folder, file.as_ref()?));
-            Some(format!("<a href=\"{to}\">{name}</a>"))
-        })
-        .collect();
+    let files = files.into_iter();
+    let links = files.filter_map(|(name, file)| Some((name, link(folder, file?))));
     let place = view.place.as_deref().unwrap_or("unknown place");
-    let command = group.command();
-    let command = command.map_or_else(String::new, |command| {
-        format!("<pre>{}</pre>\n", escaped(&command))
-    });
-    let replay = group.replay();
-    let replay = replay.map_or_else(String::new, |replay| format!("; fails again {replay}"));
-    format!(
-        "<details>\n<summary>{}: {} in {} ({})</summary>\n<p>{} <code>{}</code>, {}{}, {}.</p>\n\
-         <pre>{}</pre>\n{command}<p>{}</p>\n</details>\n",
-        escaped(&row.utility),
-        escaped(&view.class.0),
-        escaped(place),
-        escaped(&size::bytes(view.size_after())),
-        escaped(group.tally.kind.folder()),
-        escaped(&group.tally.major),
-        escaped(&size::reduction(view.size_before, view.size_after())),
-        escaped(&replay),
-        escaped(&view.claim()),
-        escaped(&hex_line(&view.reproducer, SHOWN)),
-        links.join(" · "),
-    )
+    maud::html! {
+        details {
+            summary {
+                (text(&row.utility)) ": " (text(&view.class.0)) " in " (text(place)) " ("
+                (size::bytes(view.size_after())) ")"
+            }
+            p {
+                @let name = severity(view.severity);
+                span class=(name) { (name) } " · " (text(&view.severity_reason))
+                @if let Some(headline) = view.trace.headline() { " · " (text(headline)) }
+            }
+            p {
+                (group.tally.kind.folder()) " " code { (text(&group.tally.major)) } ", "
+                (size::reduction(view.size_before, view.size_after()))
+                @if let Some(replay) = group.replay() { "; fails again " (text(&replay)) }
+                ", " (text(&view.claim())) "."
+            }
+            pre tabindex="0" { (text(&hex_line(&view.reproducer, SHOWN))) }
+            @if let Some(command) = group.command() { pre tabindex="0" { (text(&command)) } }
+            p {
+                @for (index, (name, to)) in links.enumerate() {
+                    @if index > 0 { " · " }
+                    a href=(text(&to)) { (name) }
+                }
+            }
+        }
+    }
 }
 
 /// Returns the relative URI from a file in directory `from` to the file `to`; both paths are
 /// absolute. Unusual bytes are percent-encoded.
-pub(super) fn link(from: &Path, to: &Path) -> String {
+pub(in crate::report) fn link(from: &Path, to: &Path) -> String {
     let (from, to) = (names(from), names(to));
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let mut link = "../".repeat(from.len() - same);

@@ -17,6 +17,7 @@ pub use compare::{
     UtilityInStudy, compare, comparison_text,
 };
 pub use html::html;
+pub(super) use html::{link, rates_section, utilities_section};
 pub use json::{StudyResult, UtilityResult};
 pub use markdown::markdown;
 pub use rates::{PUBLISHED, Published, Rate, RateLine, by_channel, by_kind, fisher, mcnemar};

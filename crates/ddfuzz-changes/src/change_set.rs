@@ -1,0 +1,680 @@
+//! The changes between two versions: which there are, and applying some of them.
+
+use std::collections::{HashMap, hash_map};
+use std::ops::Range;
+
+use ddfuzz_delta::Config;
+
+use crate::ChangesError;
+use crate::outline::Outline;
+use crate::repository::{Commit, Repository};
+use crate::search::{Facts, UnitFacts};
+use crate::text::{Words, is_unread};
+use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
+
+/// Of more files than this, the commits of single lines are not asked for.
+const MOST_BLAMED: usize = 300;
+
+/// A file in one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The path of the file, relative to the root of the tree.
+    pub path: Vec<u8>,
+    /// The mode and content of the file.
+    pub entry: Entry,
+}
+
+/// A hunk of `git diff -U0`: lines of the old version that lines of the new one replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// The replaced lines, counted from 0.
+    pub old: Range<usize>,
+    /// The lines that replace them, counted from 0.
+    pub new: Range<usize>,
+    /// The function that the hunk is in, as git names it; empty if git names none.
+    pub function: String,
+}
+
+impl Hunk {
+    /// Parses the header of a hunk, such as `@@ -3 +3,2 @@ int main()`.
+    pub fn parse(line: &[u8]) -> Option<Hunk> {
+        let line = String::from_utf8_lossy(line);
+        let (ranges, function) = line.strip_prefix("@@ -")?.split_once(" @@")?;
+        let (old, new) = ranges.split_once(" +")?;
+        Some(Hunk {
+            old: lines(old)?,
+            new: lines(new)?,
+            function: function.trim().to_owned(),
+        })
+    }
+}
+
+/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0. Without lines,
+/// START is the line before.
+fn lines(text: &str) -> Option<Range<usize>> {
+    let (start, count) = match text.split_once(',') {
+        Some((start, count)) => (start.parse::<usize>().ok()?, count.parse().ok()?),
+        None => (text.parse().ok()?, 1),
+    };
+    match count {
+        0 => Some(start..start),
+        _ => Some(start.checked_sub(1)?..start.checked_sub(1)?.checked_add(count)?),
+    }
+}
+
+/// Writes a range of lines as the header of a hunk does: the first line, counted from 1, and the
+/// number of lines.
+pub fn as_in_header(lines: &Range<usize>) -> [u64; 2] {
+    let start = lines.start + usize::from(!lines.is_empty());
+    [start as u64, lines.len() as u64]
+}
+
+/// How one file differs between two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file in the old version; `None` for a new file.
+    pub old: Option<Version>,
+    /// The file in the new version; `None` for a deleted file.
+    pub new: Option<Version>,
+    /// The hunks of the content; empty if it is not changed by lines.
+    pub hunks: Vec<Hunk>,
+}
+
+impl FileChange {
+    /// Returns the commits that have brought the lines of the new version of the file, and all that
+    /// touch it.
+    fn history(
+        &self,
+        repository: &Repository,
+        versions: (&str, &str),
+    ) -> Result<(Vec<Option<String>>, Vec<Commit>), ChangesError> {
+        let brought = match (&self.new, self.hunks.is_empty()) {
+            (Some(new), false) => repository.blame(versions, &new.path)?,
+            _ => Vec::new(),
+        };
+        let touching = repository.commits_of(versions.0, versions.1, self.path())?;
+        Ok((brought, touching))
+    }
+
+    /// Returns the functions of both versions by the grammar of their language; `None` if the file has
+    /// no hunks, or no grammar is known.
+    fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
+        if self.hunks.is_empty() {
+            return None;
+        }
+        let outline = |text| Outline::of(self.path(), text);
+        Some([outline(old)?, outline(new)?])
+    }
+
+    /// Checks whether the content of the file may be changed by lines: it is a regular file in both
+    /// versions.
+    pub fn has_lines(&self) -> bool {
+        let is_regular = |version: &Version| version.entry.mode & 0o170000 == 0o100000;
+        matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
+    }
+
+    /// Returns the number of sections that a patch of git has for the file: two if its type changes.
+    pub fn sections(&self) -> usize {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => 1 + usize::from(old.entry.mode >> 12 != new.entry.mode >> 12),
+            _ => 1,
+        }
+    }
+
+    /// Returns the path of the file in the new version, or in the old one if it is deleted.
+    pub fn path(&self) -> &[u8] {
+        let version = self.new.as_ref().or(self.old.as_ref());
+        version.map_or(b"", |version| &version.path)
+    }
+
+    /// Returns what is changed, in the order in which the changes are numbered.
+    fn kinds(&self) -> Vec<Kind> {
+        let (old, new) = match (&self.old, &self.new) {
+            (Some(old), Some(new)) => (old, new),
+            (None, _) => return vec![Kind::Create],
+            (_, None) => return vec![Kind::Delete],
+        };
+        if old.entry.mode >> 12 != new.entry.mode >> 12 {
+            return vec![Kind::Replace];
+        }
+        let mut kinds = Vec::new();
+        if old.path != new.path {
+            kinds.push(Kind::Rename);
+        }
+        if old.entry.mode != new.entry.mode {
+            kinds.push(Kind::Mode);
+        }
+        match self.hunks.len() {
+            0 if old.entry.content != new.entry.content => kinds.push(Kind::Content),
+            hunks => kinds.extend((0..hunks).map(Kind::Hunk)),
+        }
+        kinds
+    }
+}
+
+/// What a change does to its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Creates the file.
+    Create,
+    /// Deletes the file.
+    Delete,
+    /// Renames the file.
+    Rename,
+    /// Changes the permissions of the file.
+    Mode,
+    /// Changes the content of a binary file, the target of a symbolic link, or the commit of a
+    /// submodule.
+    Content,
+    /// Makes a file of another type of it, such as a symbolic link.
+    Replace,
+    /// Replaces lines, by the hunk with this index.
+    Hunk(usize),
+}
+
+impl Kind {
+    /// Returns the name of the kind in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Create => "new file",
+            Kind::Delete => "deleted file",
+            Kind::Rename => "renamed file",
+            Kind::Mode => "mode",
+            Kind::Content => "binary",
+            Kind::Replace => "type",
+            Kind::Hunk(_) => "hunk",
+        }
+    }
+}
+
+/// A change of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Index of the file in [`ChangeSet::files`].
+    pub file: usize,
+    /// What is changed.
+    pub kind: Kind,
+}
+
+/// All changes between two versions, numbered by file and line. A change is one hunk, or a file that
+/// is created, deleted, renamed or otherwise changed as a whole; several if they exclude each other
+/// in part (a file that becomes a directory).
+#[derive(Clone, Debug, Default)]
+pub struct ChangeSet {
+    /// The files that differ.
+    pub files: Vec<FileChange>,
+    /// The changes, each of one or more parts.
+    pub units: Vec<Vec<Part>>,
+}
+
+impl ChangeSet {
+    /// Numbers the changes of the files.
+    pub fn new(files: Vec<FileChange>) -> ChangeSet {
+        let parts = files.iter().enumerate().flat_map(|(file, change)| {
+            change
+                .kinds()
+                .into_iter()
+                .map(move |kind| Part { file, kind })
+        });
+        let mut units: Vec<Vec<Part>> = parts.map(|part| vec![part]).collect();
+        join_clashing(&files, &mut units);
+        ChangeSet { files, units }
+    }
+
+    /// Returns the number of changes.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Checks whether the versions do not differ.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Applies the changes `kept` to a tree. A file that is not as in the old version is merged.
+    /// Returns `None` if a file cannot be merged.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn apply(
+        &self,
+        kept: &Config,
+        base: &Tree,
+        repository: &Repository,
+    ) -> Result<Option<Tree>, ChangesError> {
+        let mut chosen: HashMap<usize, Vec<Kind>> = HashMap::new();
+        for part in kept.ranges().flatten().flat_map(|unit| &self.units[unit]) {
+            chosen.entry(part.file).or_default().push(part.kind);
+        }
+        let mut files: Vec<usize> = chosen.keys().copied().collect();
+        files.sort_unstable();
+        let mut tree = base.clone();
+        // Old places first: a new file may need one of them.
+        for file in &files {
+            let moves = |kind: &Kind| matches!(kind, Kind::Delete | Kind::Rename);
+            if let Some(old) = self.files[*file]
+                .old
+                .as_ref()
+                .filter(|_| chosen[file].iter().any(moves))
+            {
+                tree.remove(&old.path);
+            }
+        }
+        for file in files {
+            match self.files[file].applied(&chosen[&file], base, repository)? {
+                Applied::Clash => return Ok(None),
+                Applied::Gone => {}
+                Applied::Put(path, entry) => tree.put(&path, entry),
+            }
+        }
+        Ok((!tree.is_contradictory()).then_some(tree))
+    }
+
+    /// Returns the commit between two versions that each change comes from; `None` for a change that
+    /// several have touched. Empty if there are less than two commits, or very many files.
+    ///
+    /// # Errors
+    /// If git cannot read the history.
+    pub fn commits(
+        &self,
+        repository: &Repository,
+        versions: (&str, &str),
+    ) -> Result<Vec<Option<String>>, ChangesError> {
+        let is_one = repository.commit_count(versions)? < 2;
+        if is_one || self.files.len() > MOST_BLAMED {
+            return Ok(Vec::new());
+        }
+        let mut of_file = HashMap::new();
+        let mut found = Vec::new();
+        for parts in &self.units {
+            let change = &self.files[parts[0].file];
+            let (brought, touching) = match of_file.entry(parts[0].file) {
+                hash_map::Entry::Occupied(known) => known.into_mut(),
+                hash_map::Entry::Vacant(new) => new.insert(change.history(repository, versions)?),
+            };
+            let lines = match parts[0].kind {
+                Kind::Hunk(hunk) => between(brought, change.hunks[hunk].new.clone()),
+                _ => &[],
+            };
+            found.push(match (&touching[..], lines) {
+                ([only], _) => Some(only.id.clone()),
+                (_, [first, rest @ ..]) if rest.iter().all(|id| id == first) => first.clone(),
+                _ => None,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Returns what is known of the changes by their texts.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn facts(
+        &self,
+        repository: &Repository,
+        commit_of: &[Option<String>],
+    ) -> Result<Facts, ChangesError> {
+        let mut units = vec![UnitFacts::default(); self.len()];
+        let mut unread = Vec::new();
+        let (mut old_words, mut new_words) = (Words::default(), Words::default());
+        let mut texts: HashMap<usize, (Vec<u8>, Vec<u8>)> = HashMap::new();
+        for (file, change) in self.files.iter().enumerate() {
+            let text = |version: &Option<Version>| match version {
+                Some(version) if version.entry.mode != SUBMODULE => {
+                    repository.content(&version.entry.content)
+                }
+                _ => Ok(Vec::new()),
+            };
+            let (old, new) = (text(&change.old)?, text(&change.new)?);
+            old_words.count(&old);
+            new_words.count(&new);
+            texts.insert(file, (old, new));
+        }
+        let mut outlines: HashMap<usize, Option<[Outline; 2]>> = HashMap::new();
+        for (unit, parts) in self.units.iter().enumerate() {
+            let facts = &mut units[unit];
+            let (file, (old, new)) = (parts[0].file, &texts[&parts[0].file]);
+            let outline = outlines
+                .entry(file)
+                .or_insert_with(|| self.files[file].outlines(old, new));
+            facts.groups = self.groups(
+                parts[0],
+                outline.as_ref(),
+                commit_of
+                    .get(unit)
+                    .map(|commit| commit.as_deref().unwrap_or_default()),
+            );
+            for part in parts {
+                let (old, new) = &texts[&part.file];
+                let (removed, added) = self.files[part.file].texts(part.kind, old, new);
+                facts.removes.extend(Words::of(&removed));
+                facts.adds.extend(Words::of(&added));
+                facts.undefines.extend(Words::defined(&removed));
+                facts.defines.extend(Words::defined(&added));
+            }
+            if parts
+                .iter()
+                .all(|part| is_unread(self.files[part.file].path()))
+            {
+                unread.push(unit);
+            }
+        }
+        let facts = Facts::of(
+            &units,
+            |word| old_words.has(word),
+            |word| new_words.has(word),
+        );
+        Ok(facts.with_unread(&unread))
+    }
+
+    /// Returns the groups that a change belongs to: the directory, the file, the commit where there
+    /// is a history, and the function.
+    fn groups(
+        &self,
+        part: Part,
+        outlines: Option<&[Outline; 2]>,
+        commit: Option<&str>,
+    ) -> Vec<String> {
+        let change = &self.files[part.file];
+        let path = String::from_utf8_lossy(change.path()).into_owned();
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let function = match part.kind {
+            Kind::Hunk(hunk) => {
+                let hunk = &change.hunks[hunk];
+                match outlines {
+                    Some([old, _]) if hunk.new.is_empty() => old.function_at(hunk.old.start),
+                    Some([_, new]) => new.function_at(hunk.new.start),
+                    None => hunk.function.clone(),
+                }
+            }
+            kind => kind.name().to_owned(),
+        };
+        let mut groups = vec![directory.to_owned(), path.clone()];
+        groups.extend(commit.map(str::to_owned));
+        groups.push(function);
+        groups
+    }
+}
+
+/// The state of a file after changes were applied.
+enum Applied {
+    /// The changes conflict with the file as it is.
+    Clash,
+    /// The file is deleted.
+    Gone,
+    /// The file is at this path.
+    Put(Vec<u8>, Entry),
+}
+
+impl FileChange {
+    /// Applies the chosen changes of this file to the file in `base`.
+    fn applied(
+        &self,
+        chosen: &[Kind],
+        base: &Tree,
+        repository: &Repository,
+    ) -> Result<Applied, ChangesError> {
+        let (old, new) = match (&self.old, &self.new) {
+            (Some(old), Some(new)) => (old, new),
+            (None, Some(new)) => {
+                let free = base.get(&new.path).is_none_or(|there| *there == new.entry);
+                return Ok(match free {
+                    true => Applied::Put(new.path.clone(), new.entry.clone()),
+                    false => Applied::Clash,
+                });
+            }
+            (Some(old), None) => {
+                let same = base.get(&old.path).is_none_or(|there| *there == old.entry);
+                return Ok(if same { Applied::Gone } else { Applied::Clash });
+            }
+            (None, None) => return Ok(Applied::Gone),
+        };
+        let Some(there) = base.get(&old.path) else {
+            return Ok(Applied::Clash);
+        };
+        let has = |kind| chosen.contains(&kind);
+        let path = if has(Kind::Rename) {
+            &new.path
+        } else {
+            &old.path
+        };
+        if has(Kind::Replace) {
+            let same = *there == old.entry;
+            let put = Applied::Put(path.clone(), new.entry.clone());
+            return Ok(if same { put } else { Applied::Clash });
+        }
+        let mode = if has(Kind::Mode) {
+            new.entry.mode
+        } else {
+            there.mode
+        };
+        let Some(content) = self.merged(chosen, &there.content, repository)? else {
+            return Ok(Applied::Clash);
+        };
+        Ok(Applied::Put(path.clone(), Entry { mode, content }))
+    }
+
+    /// Applies the chosen changes of the content to the content `there`; `None` if they conflict.
+    fn merged(
+        &self,
+        chosen: &[Kind],
+        there: &Content,
+        repository: &Repository,
+    ) -> Result<Option<Content>, ChangesError> {
+        let (Some(old), Some(new)) = (&self.old, &self.new) else {
+            return Ok(None);
+        };
+        let (old, new) = (&old.entry.content, &new.entry.content);
+        let is_old = there == old;
+        if chosen.contains(&Kind::Content) {
+            return Ok((is_old || there == new).then(|| new.clone()));
+        }
+        let mut kept: Vec<usize> = chosen
+            .iter()
+            .filter_map(|kind| match kind {
+                Kind::Hunk(hunk) => Some(*hunk),
+                _ => None,
+            })
+            .collect();
+        kept.sort_unstable();
+        if kept.is_empty() {
+            return Ok(Some(there.clone()));
+        }
+        if is_old && kept.len() == self.hunks.len() {
+            return Ok(Some(new.clone()));
+        }
+        let old_text = repository.content(old)?;
+        let spliced = self.spliced(&kept, &old_text, &repository.content(new)?);
+        if is_old {
+            return Ok(Some(Content::of(spliced)));
+        }
+        let ours = repository.content(there)?;
+        let merged = repository.merge(&old_text, &ours, &spliced)?;
+        Ok(merged.map(Content::of))
+    }
+
+    /// Replaces in the old text the lines of the hunks `kept` by those of the new text.
+    fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
+        let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
+        let mut text = Vec::new();
+        let mut from = 0;
+        for hunk in kept.iter().map(|hunk| &self.hunks[*hunk]) {
+            text.extend(between(&old, from..hunk.old.start).concat());
+            text.extend(between(&new, hunk.new.clone()).concat());
+            from = hunk.old.end;
+        }
+        text.extend(between(&old, from..old.len()).concat());
+        text
+    }
+
+    /// Returns the text that a change removes, and the text that it adds.
+    pub(crate) fn texts(&self, kind: Kind, old: &[u8], new: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        match kind {
+            Kind::Hunk(hunk) => {
+                let Hunk {
+                    old: removed,
+                    new: added,
+                    ..
+                } = &self.hunks[hunk];
+                let part = |text, range: &Range<usize>| {
+                    between(&ddfuzz_delta::lines(text), range.clone()).concat()
+                };
+                (part(old, removed), part(new, added))
+            }
+            Kind::Create => (Vec::new(), new.to_vec()),
+            Kind::Delete => (old.to_vec(), Vec::new()),
+            Kind::Rename | Kind::Mode | Kind::Content | Kind::Replace => (Vec::new(), Vec::new()),
+        }
+    }
+}
+
+/// Returns the lines of a range, as many of them as there are.
+fn between<T>(lines: &[T], range: Range<usize>) -> &[T] {
+    let end = range.end.min(lines.len());
+    &lines[range.start.min(end)..end]
+}
+
+/// Joins changes of which one alone would put a file where the other has a directory, or two files
+/// at one path.
+fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
+    let mut freed: HashMap<&[u8], usize> = HashMap::new();
+    let mut taken: Vec<(&[u8], usize)> = Vec::new();
+    for (unit, parts) in units.iter().enumerate() {
+        let change = &files[parts[0].file];
+        if let (Kind::Delete | Kind::Rename | Kind::Replace, Some(old)) =
+            (parts[0].kind, &change.old)
+        {
+            freed.insert(&old.path, unit);
+        }
+        if let (Kind::Create | Kind::Rename, Some(new)) = (parts[0].kind, &change.new) {
+            taken.push((&new.path, unit));
+        }
+    }
+    let mut owner: Vec<usize> = (0..units.len()).collect();
+    let find = |owner: &[usize], mut unit: usize| {
+        while owner[unit] != unit {
+            unit = owner[unit];
+        }
+        unit
+    };
+    let mut below: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for (path, unit) in &freed {
+        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            below.entry(&path[..at]).or_default().push(*unit);
+        }
+    }
+    for (path, unit) in taken {
+        let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let above = folders.filter_map(|(at, _)| freed.get(&path[..at]));
+        let others = above
+            .chain(freed.get(path))
+            .chain(below.get(path).into_iter().flatten());
+        for other in others {
+            let (one, other) = (find(&owner, unit), find(&owner, *other));
+            owner[one.max(other)] = one.min(other);
+        }
+    }
+    let mut joined: Vec<Vec<Part>> = vec![Vec::new(); units.len()];
+    for (unit, parts) in units.drain(..).enumerate() {
+        joined[find(&owner, unit)].extend(parts);
+    }
+    joined.retain(|parts| !parts.is_empty());
+    *units = joined;
+}
+
+/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not have.
+pub fn is_lfs_pointer(content: &[u8]) -> bool {
+    content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
+}
+
+/// Checks whether an entry is written as a file: submodules are not.
+pub fn is_written(entry: &Entry) -> bool {
+    entry.mode != SUBMODULE
+}
+
+/// Checks whether an entry is a symbolic link.
+pub fn is_link(entry: &Entry) -> bool {
+    entry.mode == SYMLINK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hunk(old: Range<usize>, new: Range<usize>) -> Hunk {
+        Hunk {
+            old,
+            new,
+            function: String::new(),
+        }
+    }
+
+    fn version(path: &str, id: &str) -> Option<Version> {
+        Some(Version {
+            path: path.as_bytes().to_vec(),
+            entry: Entry {
+                mode: 0o100644,
+                content: Content::Object(id.into()),
+            },
+        })
+    }
+
+    #[test]
+    fn each_subset_of_the_hunks_is_spliced_by_lines() {
+        let change = FileChange {
+            old: version("f", "1"),
+            new: version("f", "2"),
+            hunks: vec![hunk(0..0, 0..1), hunk(1..2, 2..4), hunk(3..4, 5..5)],
+        };
+        let (old, new) = (b"a\nb\r\nc\nd", b"0\na\nB1\r\nB2\nc\n");
+        let spliced = |kept: &[usize]| String::from_utf8(change.spliced(kept, old, new)).unwrap();
+        assert_eq!(spliced(&[]), "a\nb\r\nc\nd");
+        assert_eq!(spliced(&[0]), "0\na\nb\r\nc\nd");
+        assert_eq!(spliced(&[1]), "a\nB1\r\nB2\nc\nd");
+        assert_eq!(spliced(&[2]), "a\nb\r\nc\n");
+        assert_eq!(spliced(&[0, 1, 2]).as_bytes(), new);
+    }
+
+    #[test]
+    fn headers_of_hunks_are_read_and_written_alike() {
+        for (header, old, new) in [
+            ("@@ -3,0 +4,2 @@ f", [3, 0], [4, 2]),
+            ("@@ -1 +1 @@", [1, 1], [1, 1]),
+            ("@@ -7,2 +6,0 @@", [7, 2], [6, 0]),
+        ] {
+            let hunk = Hunk::parse(header.as_bytes()).unwrap();
+            assert_eq!(
+                (as_in_header(&hunk.old), as_in_header(&hunk.new)),
+                (old, new),
+                "{header}"
+            );
+        }
+        assert_eq!(Hunk::parse(b"@@ -0 +1 @@"), None);
+        assert_eq!(Hunk::parse(b"--- a/f"), None);
+    }
+
+    #[test]
+    fn a_file_that_becomes_a_directory_is_one_change_with_its_files() {
+        let gone = |path| FileChange {
+            old: version(path, "1"),
+            new: None,
+            hunks: Vec::new(),
+        };
+        let made = |path| FileChange {
+            old: None,
+            new: version(path, "2"),
+            hunks: Vec::new(),
+        };
+        let files = vec![
+            gone("a"),
+            made("a/x"),
+            made("a/y"),
+            made("b"),
+            gone("c/d"),
+            made("c"),
+        ];
+        let set = ChangeSet::new(files);
+        let sizes: Vec<usize> = set.units.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [3, 1, 2]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Why a search for failure-inducing changes has no result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ddfuzz_exec::ExecError;
+use ddfuzz_minimize::log::LogError;
+use ddfuzz_model::files::FileError;
+
+/// Why a search for failure-inducing changes has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangesError {
+    /// git is not installed.
+    #[error("git is not installed, and versions are read by it")]
+    NoGit,
+    /// The folder is in no repository.
+    #[error("{} is in no git repository: {message}", folder.display())]
+    NoRepository {
+        /// The folder that was looked at.
+        folder: PathBuf,
+        /// The message of git.
+        message: String,
+    },
+    /// The repository has no such revision.
+    #[error("there is no revision {revision:?} in {}", folder.display())]
+    UnknownRevision {
+        /// The revision, as given.
+        revision: String,
+        /// The folder of the repository.
+        folder: PathBuf,
+        /// Whether the history of the repository is cut off.
+        shallow: bool,
+    },
+    /// An object is missing, as in a partial clone.
+    #[error("the repository does not have the object {id}")]
+    MissingObject {
+        /// The id of the object.
+        id: String,
+    },
+    /// git refused a command.
+    #[error("git {what}: {message}")]
+    Git {
+        /// The words of the command.
+        what: String,
+        /// What git printed.
+        message: String,
+    },
+    /// Both versions have the same files.
+    #[error("both versions have the same files, so no change can make a difference")]
+    NoChange,
+    /// The old version does not pass.
+    #[error("the old version {shown} does not pass: {what}")]
+    OldNotPassing {
+        /// The old version, as given.
+        shown: String,
+        /// What was observed.
+        what: String,
+        /// The end of what build and test printed.
+        output: String,
+    },
+    /// The new version does not fail.
+    #[error("the new version {shown} does not fail: {what}")]
+    NewNotFailing {
+        /// The new version, as given.
+        shown: String,
+        /// What was observed.
+        what: String,
+        /// The end of what build and test printed.
+        output: String,
+    },
+    /// Three tests of a version have different outcomes.
+    #[error("the test alternates: three tests of {shown} gave {outcomes}")]
+    Alternating {
+        /// The version, as given.
+        shown: String,
+        /// The outcomes.
+        outcomes: String,
+    },
+    /// A test ended with a status that ends the search.
+    #[error("the test ended with {ended}, which ends the search")]
+    TestBroken {
+        /// How the test ended.
+        ended: String,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// The result does not fail if it is built on the old version alone, though it did in the search.
+    #[error(
+        "the result has failed in the search, but not built on the old version alone ({outcome})"
+    )]
+    StaleBuild {
+        /// The outcome then.
+        outcome: String,
+    },
+    /// The user has stopped the search.
+    #[error("interrupted after {executed} tests; the state is in the log")]
+    Interrupted {
+        /// Number of tests so far.
+        executed: u64,
+    },
+    /// The pattern of the expected failure is invalid.
+    #[error("the pattern of --expect is invalid: {message}")]
+    Pattern {
+        /// What is wrong with the pattern.
+        message: String,
+    },
+    /// The disk is full.
+    #[error("the disk of {} is full", folder.display())]
+    DiskFull {
+        /// A folder on the disk.
+        folder: PathBuf,
+    },
+    /// The lines of a log end before the end of its search.
+    #[error("the log has no end yet")]
+    Unfinished,
+    /// A program cannot be run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// The log cannot be used or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of a worktree cannot be read or written.
+    #[error("{what} {}: {source}", path.display())]
+    Path {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+impl ChangesError {
+    /// Returns a function that makes an error about a file from an error of the system.
+    pub fn at<'a>(
+        what: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> ChangesError + 'a {
+        move |source| ChangesError::Path {
+            what,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns a function that makes an error about something that the system refused.
+    pub fn system(what: &str) -> impl Fn(io::Error) -> ChangesError + use<> {
+        let what = what.to_owned();
+        move |source| ChangesError::System {
+            what: what.clone(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What git prints and reads: commits, differences, patches, paths.
+
+use crate::change_set::{FileChange, Hunk, Version};
+use crate::tree::{Content, Entry};
+
+/// A commit with what is shown of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The id of the commit, in hex digits.
+    pub id: String,
+    /// The ids of its parents.
+    pub parents: Vec<String>,
+    /// The name of its author.
+    pub author: String,
+    /// The date of the author, as YYYY-MM-DD.
+    pub date: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// Writes a path as a string of C, as `git fast-import` reads it.
+pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut text = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            b' '..=b'~' => text.push(*byte),
+            _ => text.extend(format!("\\{byte:03o}").into_bytes()),
+        }
+    }
+    text.push(b'"');
+    text
+}
+
+/// Parses the output of `git log` in the format of this crate.
+pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
+    let commit = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
+        let fields: Vec<&str> = line.trim_start_matches('\n').splitn(5, '\x1f').collect();
+        let [id, parents, author, date, subject] = fields[..] else {
+            return None;
+        };
+        Some(Commit {
+            id: id.to_owned(),
+            parents: parents.split_whitespace().map(str::to_owned).collect(),
+            author: author.to_owned(),
+            date: date.to_owned(),
+            subject: subject.trim_end().to_owned(),
+        })
+    };
+    text.split(|byte| *byte == 0).filter_map(commit).collect()
+}
+
+/// Parses the output of `git diff-tree --raw -z`.
+pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
+    let mut fields = text.split(|byte| *byte == 0);
+    let mut found = Vec::new();
+    while let Some(header) = fields.next().filter(|header| header.starts_with(b":")) {
+        let header = String::from_utf8_lossy(&header[1..]);
+        let words: Vec<&str> = header.split(' ').collect();
+        let [old_mode, new_mode, old_id, new_id, status] = words[..] else {
+            break;
+        };
+        let Some(path) = fields.next() else {
+            break;
+        };
+        let new_path = match status.starts_with('R') || status.starts_with('C') {
+            true => fields.next().unwrap_or(path),
+            false => path,
+        };
+        let version = |path: &[u8], mode: &str, id: &str| {
+            let mode = u32::from_str_radix(mode, 8)
+                .ok()
+                .filter(|mode| *mode != 0)?;
+            Some(Version {
+                path: path.to_vec(),
+                entry: Entry {
+                    mode,
+                    content: Content::Object(id.into()),
+                },
+            })
+        };
+        found.push(FileChange {
+            old: version(path, old_mode, old_id),
+            new: version(new_path, new_mode, new_id),
+            hunks: Vec::new(),
+        });
+    }
+    found
+}
+
+/// Parses the hunks of each file in a patch without context. A file without hunks (binary, mode,
+/// rename) has an empty list.
+pub(crate) fn hunks(patch: &[u8]) -> Vec<Vec<Hunk>> {
+    let mut files: Vec<Vec<Hunk>> = Vec::new();
+    let mut body = 0;
+    for line in patch.split(|byte| *byte == b'\n') {
+        if body > 0 {
+            // "\ No newline at end of file" is not counted in the header.
+            body -= usize::from(!line.starts_with(b"\\"));
+        } else if line.starts_with(b"diff --git ") {
+            files.push(Vec::new());
+        } else if let (Some(hunk), Some(file)) = (Hunk::parse(line), files.last_mut()) {
+            body = hunk.old.len() + hunk.new.len();
+            file.push(hunk);
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hunks_are_read_from_a_patch_whose_lines_look_like_headers() {
+        let patch = b"diff --git a/f b/f\nindex 1..2 100644\n--- a/f\n+++ b/f\n@@ -1 +1,2 @@ fn main\n\
+-diff --git a/x b/x\n\\ No newline at end of file\n+@@ -1 +1 @@\n+b\n@@ -4,0 +6 @@\n+c\ndiff --git a/g b/g\n\
+old mode 100644\nnew mode 100755\n";
+        let found = hunks(patch);
+        let ranges: Vec<Vec<_>> = found
+            .iter()
+            .map(|file| {
+                file.iter()
+                    .map(|hunk| (hunk.old.clone(), hunk.new.clone()))
+                    .collect()
+            })
+            .collect();
+        assert_eq!(ranges, [vec![(0..1, 0..2), (4..4, 5..6)], vec![]]);
+        assert_eq!(found[0][0].function, "fn main");
+    }
+
+    #[test]
+    fn a_path_is_quoted_as_a_string_of_c() {
+        assert_eq!(quoted(b"a \"b\"\\\xff\n"), br#""a \"b\"\\\377\012""#);
+    }
+}

@@ -1,0 +1,191 @@
+//! Messages of compilers and linkers: which identifiers and places they name as missing or wrong.
+
+/// What the messages of a failed build name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildMessages {
+    /// Identifiers, each once, in the order in which they are named.
+    pub named: Vec<String>,
+    /// Files with a line, counted from 1; 0 for a file that is missing.
+    pub at: Vec<(Vec<u8>, u64)>,
+}
+
+/// Largest number of identifiers and of places that are kept.
+const MOST_NAMED: usize = 200;
+const MOST_PLACES: usize = 64;
+/// Longest quoted text that is searched for identifiers, in bytes.
+const LONGEST_QUOTE: usize = 200;
+
+/// Words by which a line is a message about a failure.
+const FAILURES: [&str; 12] = [
+    "error",
+    "Error",
+    "undefined",
+    "undeclared",
+    "unresolved",
+    "not found",
+    "cannot find",
+    "unknown",
+    "multiple definition",
+    "o such file",
+    "not declared",
+    "duplicate",
+];
+
+/// Words in quotes that are about the language and not about the program.
+const COMMON: [&str; 20] = [
+    "int", "char", "void", "const", "struct", "union", "enum", "static", "unsigned", "long",
+    "float", "double", "main", "if", "else", "for", "while", "return", "the", "self",
+];
+
+impl BuildMessages {
+    /// Reads the messages that a build printed: those of GCC, Clang, TinyCC, rustc, Go, Python and the
+    /// GNU linker. Other text is ignored.
+    pub fn parse(text: &[u8]) -> BuildMessages {
+        let text = String::from_utf8_lossy(text);
+        let mut found = BuildMessages::default();
+        for line in text.lines() {
+            let is_failure = FAILURES.iter().any(|word| line.contains(word));
+            if is_failure {
+                quotes(line).for_each(|quote| found.name(quote));
+                for before in ["undefined: ", "not found: "] {
+                    if let Some((_, rest)) = line.split_once(before) {
+                        found.name(rest);
+                    }
+                }
+                if let Some(file) = missing_file(line) {
+                    found.place(file, 0);
+                }
+            }
+            if let Some((file, line)) = place(line).filter(|_| is_failure || line.contains("-->")) {
+                found.place(file, line);
+            }
+        }
+        found
+    }
+
+    fn name(&mut self, text: &str) {
+        let is_word = |byte: char| byte.is_ascii_alphanumeric() || byte == '_';
+        for word in text.split(|byte| !is_word(byte)) {
+            let is_name = word.starts_with(|byte: char| byte.is_ascii_alphabetic() || byte == '_');
+            let is_known = COMMON.contains(&word) || self.named.iter().any(|known| known == word);
+            if is_name && word.len() > 1 && !is_known && self.named.len() < MOST_NAMED {
+                self.named.push(word.to_owned());
+            }
+        }
+    }
+
+    fn place(&mut self, file: &str, line: u64) {
+        let place = (file.trim_start_matches("./").as_bytes().to_vec(), line);
+        if self.at.len() < MOST_PLACES && !self.at.contains(&place) {
+            self.at.push(place);
+        }
+    }
+}
+
+/// Returns the texts in quotes of a line: ‘text’, `text', `text`, 'text' or "text".
+fn quotes(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let open = rest.find(['‘', '`', '\'', '"'])?;
+        let quote = rest[open..].chars().next()?;
+        let inside = &rest[open + quote.len_utf8()..];
+        let ends: &[char] = match quote {
+            '‘' => &['’'],
+            '`' => &['`', '\''],
+            '\'' => &['\''],
+            _ => &['"'],
+        };
+        let Some(end) = inside.find(ends) else {
+            rest = inside;
+            return Some("");
+        };
+        let next = inside[end..].chars().next().map_or(0, char::len_utf8);
+        rest = &inside[end + next..];
+        Some(if end <= LONGEST_QUOTE {
+            &inside[..end]
+        } else {
+            ""
+        })
+    })
+}
+
+/// Returns the file and line that a message begins with, or that follows `-->`.
+fn place(line: &str) -> Option<(&str, u64)> {
+    let text = match line.split_once("--> ") {
+        Some((_, place)) => place,
+        None => line,
+    };
+    let mut parts = text.trim_start().splitn(3, ':');
+    let (file, number) = (parts.next()?, parts.next()?);
+    let is_path = !file.is_empty() && !file.contains(' ');
+    let number = number.trim().parse().ok()?;
+    is_path.then_some((file, number))
+}
+
+/// Returns the file that a message says does not exist.
+fn missing_file(line: &str) -> Option<&str> {
+    let (before, _) = line
+        .split_once(": No such file")
+        .or_else(|| line.split_once("' file not found"))?;
+    before
+        .rsplit([' ', '\'', ':'])
+        .next()
+        .filter(|file| !file.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Vec<String> {
+        BuildMessages::parse(text.as_bytes()).named
+    }
+
+    #[test]
+    fn messages_of_several_compilers_name_their_identifiers() {
+        for (message, names) in [
+            (
+                "a.c:3:5: error: ‘limit’ undeclared (first use in this function)",
+                vec!["limit"],
+            ),
+            (
+                "a.c:3:5: error: use of undeclared identifier 'limit'",
+                vec!["limit"],
+            ),
+            ("a.c:3: error: 'limit' undeclared", vec!["limit"]),
+            (
+                "/usr/bin/ld: a.o: in function `main':\na.c:(.text+0x5): undefined reference to `helper'",
+                vec!["helper"],
+            ),
+            (
+                "error[E0425]: cannot find function `helper` in this scope",
+                vec!["helper"],
+            ),
+            ("./a.go:3:2: undefined: helper", vec!["helper"]),
+            ("a.c:3: error: field not found: helper", vec!["helper"]),
+            ("NameError: name 'helper' is not defined", vec!["helper"]),
+            (
+                "a.c:3:5: error: too few arguments to function ‘int scale(int, int)’",
+                vec!["scale"],
+            ),
+            ("cc -c 'strange name.c'", vec![]),
+        ] {
+            assert_eq!(named(message), names, "{message}");
+        }
+    }
+
+    #[test]
+    fn places_and_missing_files_are_read() {
+        let text = "src/a.c:12:3: error: expected ‘;’\nerror: x\n  --> src/main.rs:4:9\n\
+                    b.c:1:10: fatal error: sub/new.h: No such file or directory\nmake: *** [Makefile:3: a.o] Error 1";
+        let at = BuildMessages::parse(text.as_bytes()).at;
+        let expected: [(&[u8], u64); 4] = [
+            (b"src/a.c", 12),
+            (b"src/main.rs", 4),
+            (b"sub/new.h", 0),
+            (b"b.c", 1),
+        ];
+        let found: Vec<(&[u8], u64)> = at.iter().map(|(file, line)| (&file[..], *line)).collect();
+        assert_eq!(found, expected);
+    }
+}

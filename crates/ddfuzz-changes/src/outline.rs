@@ -1,0 +1,39 @@
+//! The functions of program texts, by their lines.
+
+use std::ops::Range;
+
+use ddfuzz_structure::{Function, functions};
+
+/// The functions of a text, by their lines.
+pub struct Outline {
+    /// Names, and lines counted from 0.
+    functions: Vec<(String, Range<usize>)>,
+}
+
+impl Outline {
+    /// Finds the functions of a text; `None` if no grammar of the language is known, by the ending of
+    /// the file's name.
+    pub fn of(file_name: &[u8], text: &[u8]) -> Option<Outline> {
+        let line_at = |offset: usize| {
+            let before = &text[..offset.min(text.len())];
+            before.iter().filter(|byte| **byte == b'\n').count()
+        };
+        let lines = |function: Function| {
+            let end = line_at(function.place.end.saturating_sub(1)) + 1;
+            (function.name, line_at(function.place.start)..end)
+        };
+        let found = functions(file_name, text)?;
+        Some(Outline {
+            functions: found.into_iter().map(lines).collect(),
+        })
+    }
+
+    /// Returns the name of the function that a line belongs to; empty outside of functions.
+    pub fn function_at(&self, line: usize) -> String {
+        let found = self
+            .functions
+            .iter()
+            .find(|(_, lines)| lines.contains(&line));
+        found.map_or_else(String::new, |(name, _)| name.clone())
+    }
+}

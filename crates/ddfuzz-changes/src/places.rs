@@ -1,0 +1,131 @@
+//! From the places that the messages of a failed build name to the changes there.
+
+use ddfuzz_delta::Config;
+
+use crate::change_set::{ChangeSet, Kind};
+
+/// Number of changes near a place named by a message that are taken for what it misses.
+const NEAREST: usize = 4;
+
+/// The changes of a set at the places that the messages of a failed build name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Changes near to the places, which the version does not have.
+    pub near: Vec<usize>,
+    /// Those of them that change the lines at the places.
+    pub missing: Vec<usize>,
+    /// Changes that the version has, and that made the lines at the places.
+    pub within: Vec<usize>,
+}
+
+/// Finds the changes at the places `at`, files with a line (counted from 1; 0 for a whole file), of a
+/// version that has the changes `kept` of the set.
+pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
+    let mut found = Around::default();
+    for (path, line) in at {
+        let (made, mut missing): (Vec<_>, Vec<_>) = distances(set, kept, path, *line)
+            .into_iter()
+            .partition(|(_, unit)| kept.contains(*unit));
+        missing.sort_unstable();
+        let there = missing.iter().filter(|(distance, _)| *distance == 0);
+        found.missing.extend(there.map(|(_, unit)| *unit));
+        let nearest = missing.into_iter().take(NEAREST);
+        found.near.extend(nearest.map(|(_, unit)| unit));
+        let made = made.into_iter().filter(|(distance, _)| *distance == 0);
+        found.within.extend(made.map(|(_, unit)| unit));
+    }
+    for units in [&mut found.near, &mut found.missing, &mut found.within] {
+        units.sort_unstable();
+        units.dedup();
+    }
+    found
+}
+
+/// Returns the changes of the file at `path`, each with its distance in lines from the line `line` of
+/// a version that has the changes `kept`.
+fn distances(set: &ChangeSet, kept: &Config, path: &[u8], line: u64) -> Vec<(u64, usize)> {
+    let mut hunks = Vec::new();
+    let mut found = Vec::new();
+    for (unit, parts) in set.units.iter().enumerate() {
+        for part in parts {
+            let file = &set.files[part.file];
+            let is_there = file.path() == path || line == 0 && file.path().ends_with(path);
+            match part.kind {
+                Kind::Hunk(hunk) if is_there && line > 0 => hunks.push((&file.hunks[hunk], unit)),
+                _ if is_there => found.push((0, unit)),
+                _ => {}
+            }
+        }
+    }
+    hunks.sort_by_key(|(hunk, _)| hunk.old.start);
+    let line = line.saturating_sub(1) as i64;
+    // Number of lines that the kept changes before a line have added.
+    let mut shift = 0;
+    for (hunk, unit) in hunks {
+        let begin = hunk.old.start as i64 + shift;
+        let (old, new) = (hunk.old.len() as i64, hunk.new.len() as i64);
+        let length = match kept.contains(unit) {
+            true => {
+                shift += new - old;
+                new
+            }
+            false => old,
+        };
+        let distance = match line {
+            line if line < begin => begin - line,
+            line => (line - (begin + length - 1)).max(0),
+        };
+        found.push((distance.unsigned_abs(), unit));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change_set::{FileChange, Hunk, Version};
+    use crate::search::config;
+    use crate::tree::{Content, Entry};
+
+    #[test]
+    fn lines_are_those_of_the_version_and_not_of_the_new_one() {
+        let hunk = |old: std::ops::Range<usize>, new: std::ops::Range<usize>| Hunk {
+            old,
+            new,
+            function: String::new(),
+        };
+        // Ten lines are added at the top, line 20 is changed, and two lines after line 29 are deleted.
+        let version = |text: &str| {
+            let entry = Entry {
+                mode: 0o100_644,
+                content: Content::Object(text.into()),
+            };
+            Some(Version {
+                path: b"a.c".to_vec(),
+                entry,
+            })
+        };
+        let file = FileChange {
+            old: version("1"),
+            new: version("2"),
+            hunks: vec![
+                hunk(0..0, 0..10),
+                hunk(20..21, 30..31),
+                hunk(30..32, 40..40),
+            ],
+        };
+        let set = ChangeSet::new(vec![file]);
+        let at =
+            |kept: &[usize], line: u64| around(&set, &config(kept), &[(b"a.c".to_vec(), line)]);
+        assert_eq!(at(&[1], 21).within, [1]);
+        assert_eq!(at(&[1], 22).within, [] as [usize; 0]);
+        assert_eq!(at(&[0, 1], 31).within, [1]);
+        assert_eq!(at(&[0], 5).within, [0]);
+        assert_eq!(at(&[0, 1, 2], 21).near, [] as [usize; 0]);
+        assert_eq!(at(&[1], 21).near, [0, 2]);
+        assert_eq!(
+            around(&set, &config(&[0]), &[(b"b.c".to_vec(), 1)]),
+            Around::default()
+        );
+    }
+}

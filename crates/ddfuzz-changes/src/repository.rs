@@ -1,0 +1,654 @@
+//! The versions of a program, read by the command line of git.
+//!
+//! The user's repository is only read: its objects are borrowed by a private, bare repository below
+//! the output directory (`objects/info/alternates`), in which everything that git may write is
+//! written. Two directories become two commits of such a repository.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::ChangesError;
+use crate::change_set::{FileChange, Hunk};
+pub use crate::git_text::Commit;
+use crate::git_text::{commits, hunks, quoted, raw_changes};
+use crate::tree::{Content, Entry, Tree};
+
+/// Languages whose functions git recognizes, by the endings of files, for the function of a hunk.
+const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.cxx diff=cpp\n\
+*.hh diff=cpp\n*.hpp diff=cpp\n*.rs diff=rust\n*.py diff=python\n*.go diff=golang\n*.java diff=java\n\
+*.kt diff=kotlin\n*.cs diff=csharp\n*.pl diff=perl\n*.pm diff=perl\n*.rb diff=ruby\n*.php diff=php\n\
+*.sh diff=bash\n*.ex diff=elixir\n*.m diff=objc\n*.f90 diff=fortran\n*.adb diff=ada\n*.pas diff=pascal\n\
+*.css diff=css\n*.html diff=html\n*.md diff=markdown\n*.scm diff=scheme\n*.tex diff=tex\n";
+
+/// A private repository that borrows the objects of the user's repository.
+pub struct Repository {
+    folder: PathBuf,
+    contents: Mutex<Option<Contents>>,
+}
+
+/// The process that returns the contents of objects.
+struct Contents {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes a command of git without what the environment says of other repositories.
+fn git() -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("LC_ALL", "C")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs git to its end and returns what it printed.
+fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
+    let done = command.output().map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => ChangesError::NoGit,
+        _ => ChangesError::System {
+            what: "starting git".to_owned(),
+            source,
+        },
+    })?;
+    match done.status.success() {
+        true => Ok(done.stdout),
+        false => Err(ChangesError::Git {
+            what: command_line(command),
+            message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        }),
+    }
+}
+
+fn command_line(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn line(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).trim_end().to_owned()
+}
+
+/// Returns the id of the commit that `revision` names in the repository at `folder`.
+///
+/// # Errors
+/// If the folder is in no repository, or there is no such revision.
+pub fn resolve(folder: &Path, revision: &str) -> Result<String, ChangesError> {
+    let top = git_in(folder).args(["rev-parse", "--git-dir"]).output();
+    let inside = top.map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => ChangesError::NoGit,
+        _ => ChangesError::System {
+            what: "starting git".to_owned(),
+            source,
+        },
+    })?;
+    if !inside.status.success() {
+        return Err(ChangesError::NoRepository {
+            folder: folder.to_owned(),
+            message: String::from_utf8_lossy(&inside.stderr).trim().to_owned(),
+        });
+    }
+    let named = format!("{revision}^{{commit}}");
+    let mut command = git_in(folder);
+    command
+        .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+        .arg(named);
+    output(&mut command)
+        .map(line)
+        .map_err(|_| ChangesError::UnknownRevision {
+            revision: revision.to_owned(),
+            folder: folder.to_owned(),
+            shallow: is_shallow(folder),
+        })
+}
+
+/// Checks whether the history of the repository at `folder` is cut off.
+pub fn is_shallow(folder: &Path) -> bool {
+    let shallow = output(git_in(folder).args(["rev-parse", "--is-shallow-repository"]));
+    shallow.is_ok_and(|text| text.starts_with(b"true"))
+}
+
+fn git_in(folder: &Path) -> Command {
+    let mut command = git();
+    command.arg("-C").arg(folder);
+    command
+}
+
+impl Repository {
+    /// Creates the private repository in `folder` that borrows the objects of the repository at
+    /// `source`. An earlier one there is replaced.
+    ///
+    /// # Errors
+    /// If git refuses, or files cannot be written.
+    pub fn borrowing(source: &Path, folder: &Path) -> Result<Repository, ChangesError> {
+        let ask = |words: &[&str]| output(git_in(source).arg("rev-parse").args(words)).map(line);
+        let format = ask(&["--show-object-format"])?;
+        let objects = ask(&["--path-format=absolute", "--git-path", "objects"])?;
+        let shallow = ask(&["--path-format=absolute", "--git-path", "shallow"])?;
+        let repository = Repository::empty(folder, &format)?;
+        let written = repository.written().join("objects");
+        write(
+            &folder.join("objects/info/alternates"),
+            format!("{objects}\n{}\n", written.display()).as_bytes(),
+        )?;
+        if let Ok(cut) = std::fs::read(shallow) {
+            write(&folder.join("shallow"), &cut)?;
+        }
+        Ok(repository)
+    }
+
+    /// Creates an empty private repository in `folder`, for [`Repository::import`].
+    ///
+    /// # Errors
+    /// If git refuses, or files cannot be written.
+    pub fn empty(folder: &Path, format: &str) -> Result<Repository, ChangesError> {
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).map_err(ChangesError::at("removing", folder))?;
+        }
+        let repository = Repository {
+            folder: folder.to_owned(),
+            contents: Mutex::new(None),
+        };
+        for folder in [folder, &repository.written()] {
+            let mut command = isolated(&mut git());
+            command.args(["init", "--quiet", "--bare", "--template="]);
+            let format = format!("--object-format={format}");
+            output(command.arg(format).arg(folder))?;
+        }
+        for part in ["info", "objects/info"] {
+            let part = folder.join(part);
+            std::fs::create_dir_all(&part).map_err(ChangesError::at("creating", &part))?;
+        }
+        write(&folder.join("info/attributes"), ATTRIBUTES.as_bytes())?;
+        let written = repository.written().join("objects");
+        write(
+            &folder.join("objects/info/alternates"),
+            format!("{}\n", written.display()).as_bytes(),
+        )?;
+        Ok(repository)
+    }
+
+    /// Returns the folder of the repository to which objects are written. It borrows no objects: git
+    /// sets the time of a file of objects, also of a borrowed one, when it is to write an object that
+    /// the file has.
+    fn written(&self) -> PathBuf {
+        self.folder.join("written")
+    }
+
+    /// Returns a command of git in the private repository, without the settings of user and system.
+    fn git(&self) -> Command {
+        let mut command = isolated(&mut git());
+        command.env("GIT_DIR", &self.folder);
+        command
+    }
+
+    /// Returns a command of git that writes objects.
+    fn writing_git(&self) -> Command {
+        let mut command = isolated(&mut git());
+        command.env("GIT_DIR", self.written());
+        command
+    }
+
+    /// Stores the files of a directory as a commit without parents, and returns its id. Folders
+    /// named `.git` are left out.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or git refuses.
+    pub fn import(&self, directory: &Path, name: &str) -> Result<String, ChangesError> {
+        let mut command = self.git();
+        command
+            .args(["fast-import", "--quiet", "--done"])
+            .stdin(Stdio::piped());
+        let started = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = started.map_err(ChangesError::system("starting git fast-import"))?;
+        let header =
+            format!("commit refs/heads/{name}\ncommitter ddfuzz <ddfuzz> 0 +0000\ndata 0\n");
+        if let Some(mut stdin) = child.stdin.take() {
+            let broken = ChangesError::system("writing to git fast-import");
+            let sent = stdin.write_all(header.as_bytes());
+            sent.map_err(broken)?;
+            send_folder(directory, Path::new(""), &mut stdin)?;
+            stdin
+                .write_all(b"done\n")
+                .map_err(ChangesError::system("writing to git fast-import"))?;
+        }
+        let done = child
+            .wait_with_output()
+            .map_err(ChangesError::system("waiting for git"))?;
+        if !done.status.success() {
+            return Err(ChangesError::Git {
+                what: "fast-import".to_owned(),
+                message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+            });
+        }
+        let revision = format!("refs/heads/{name}^{{commit}}");
+        output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
+    }
+
+    /// Returns the files of a commit.
+    ///
+    /// # Errors
+    /// If git cannot read the commit.
+    pub fn tree(&self, commit: &str) -> Result<Tree, ChangesError> {
+        let listed = output(
+            self.git()
+                .args(["ls-tree", "-r", "-z", "--full-tree", commit]),
+        )?;
+        let entry = |line: &[u8]| {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            let words: Vec<&str> = std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect();
+            let [mode, _, id] = words[..] else {
+                return None;
+            };
+            let entry = Entry {
+                mode: u32::from_str_radix(mode, 8).ok()?,
+                content: Content::Object(id.into()),
+            };
+            Some((line[tab + 1..].to_vec(), entry))
+        };
+        let lines = listed
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty());
+        Ok(Tree::of(lines.filter_map(entry)))
+    }
+
+    /// Returns the content of an object.
+    ///
+    /// # Errors
+    /// If the object is missing, for example in a partial clone.
+    pub fn read(&self, id: &str) -> Result<Vec<u8>, ChangesError> {
+        let mut held = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = ChangesError::system("reading an object by git cat-file");
+        if held.is_none() {
+            let mut command = self.git();
+            command.args(["cat-file", "--batch"]).stdin(Stdio::piped());
+            let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+            let mut child = started.map_err(ChangesError::system("starting git cat-file"))?;
+            if let Some(stdout) = child.stdout.take() {
+                let answers = BufReader::new(stdout);
+                *held = Some(Contents { child, answers });
+            }
+        }
+        match held.as_mut().map(|contents| contents.read(id)) {
+            Some(Ok(Some(content))) => Ok(content),
+            Some(Err(error)) => Err(failed(error)),
+            Some(Ok(None)) | None => Err(ChangesError::MissingObject { id: id.to_owned() }),
+        }
+    }
+
+    /// Returns the content of a file of a tree.
+    ///
+    /// # Errors
+    /// As [`read`](Repository::read).
+    pub fn content(&self, content: &Content) -> Result<Vec<u8>, ChangesError> {
+        match content {
+            Content::Object(id) => self.read(id),
+            Content::Bytes(bytes, _) => Ok(bytes.to_vec()),
+        }
+    }
+
+    /// Returns the commits of the first-parent line from `old` (excluded) to `new`, oldest first;
+    /// `None` if `old` is not on that line.
+    ///
+    /// # Errors
+    /// If git cannot read the history.
+    pub fn line(&self, old: &str, new: &str) -> Result<Option<Vec<Commit>>, ChangesError> {
+        let range = format!("{old}..{new}");
+        let commits = self.log(&["--first-parent", "--reverse", &range])?;
+        let first = commits.first();
+        let joined = first.is_some_and(|first| first.parents.first().is_some_and(|id| id == old));
+        Ok(joined.then_some(commits))
+    }
+
+    /// Returns what is shown of one commit.
+    ///
+    /// # Errors
+    /// If git cannot read the commit.
+    pub fn commit(&self, id: &str) -> Result<Option<Commit>, ChangesError> {
+        Ok(self.log(&["--no-walk", id])?.pop())
+    }
+
+    /// Returns the commits between `old` and `new` on any line that change one of the files.
+    ///
+    /// # Errors
+    /// If git cannot read the history.
+    pub fn commits_of(
+        &self,
+        old: &str,
+        new: &str,
+        path: &[u8],
+    ) -> Result<Vec<Commit>, ChangesError> {
+        let range = format!("{old}..{new}");
+        let mut command = self.git();
+        command
+            .arg("--literal-pathspecs")
+            .args(["log", "-z", FORMAT, "--no-merges", &range, "--"]);
+        Ok(commits(&output(command.arg(OsStr::from_bytes(path)))?))
+    }
+
+    /// Returns for each line of a file of the new version the commit after the old version that has
+    /// brought it; `None` for a line of the old version.
+    ///
+    /// # Errors
+    /// If git cannot read the history.
+    pub fn blame(
+        &self,
+        (old, new): (&str, &str),
+        path: &[u8],
+    ) -> Result<Vec<Option<String>>, ChangesError> {
+        let range = format!("{old}..{new}");
+        let mut command = self.git();
+        command.args(["blame", "-s", "-l", &range, "--"]);
+        let text = output(command.arg(OsStr::from_bytes(path)))?;
+        let id = |line: &[u8]| {
+            let line = String::from_utf8_lossy(line);
+            let id = line.split(' ').next().unwrap_or_default();
+            // Lines of the old version begin with ^.
+            (!id.starts_with('^')).then(|| id.to_owned())
+        };
+        let lines = ddfuzz_delta::lines(&text);
+        Ok(lines.into_iter().map(id).collect())
+    }
+
+    /// Returns the number of commits between two versions.
+    ///
+    /// # Errors
+    /// If git cannot read the history.
+    pub fn commit_count(&self, (old, new): (&str, &str)) -> Result<u64, ChangesError> {
+        let range = format!("{old}..{new}");
+        let count = output(self.git().args(["rev-list", "--count", &range]))?;
+        Ok(line(count).parse().unwrap_or(0))
+    }
+
+    fn log(&self, words: &[&str]) -> Result<Vec<Commit>, ChangesError> {
+        Ok(commits(&output(
+            self.git().args(["log", "-z", FORMAT]).args(words),
+        )?))
+    }
+
+    /// Returns the best common ancestor of two commits, if there is one.
+    pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
+        let found = output(self.git().args(["merge-base", one, other])).ok()?;
+        Some(line(found)).filter(|id| !id.is_empty())
+    }
+
+    /// Returns the number of hunks and of other changes in each commit of a line.
+    ///
+    /// # Errors
+    /// If git cannot compare the commits.
+    pub fn weights(&self, old: &str, commits: &[Commit]) -> Result<Vec<u64>, ChangesError> {
+        let Some(last) = commits.last() else {
+            return Ok(Vec::new());
+        };
+        let range = format!("{old}..{}", last.id);
+        let mut command = self.git();
+        command.args(["log", "--first-parent", "--reverse", "--format=%x00", "-m"]);
+        command.args(PATCH);
+        let text = output(command.arg(range))?;
+        let mut weights = Vec::new();
+        for commit in text.split(|byte| *byte == 0).skip(1) {
+            let lines = commit.split(|byte| *byte == b'\n');
+            let counted =
+                lines.filter(|line| line.starts_with(b"@@ ") || line.starts_with(b"Binary files"));
+            weights.push(1 + counted.count() as u64);
+        }
+        // A patch with NUL bytes would be counted wrongly, and weights only decide the order.
+        weights.resize(commits.len(), 1);
+        Ok(weights)
+    }
+
+    /// Returns how the files of two commits differ, with the hunks of `git diff -U0`.
+    ///
+    /// # Errors
+    /// If git cannot compare the commits.
+    pub fn compare(&self, old: &str, new: &str) -> Result<Vec<FileChange>, ChangesError> {
+        let mut raw = self.git();
+        raw.args(["diff-tree", "-r", "-z", "-M", "--raw", "--no-abbrev"]);
+        let mut files = raw_changes(&output(raw.args([old, new]))?);
+        let mut patch = self.git();
+        patch.args(["diff-tree", "-r"]).args(PATCH);
+        let patch = output(patch.args([old, new]))?;
+        let mut sections = hunks(&patch).into_iter();
+        for file in &mut files {
+            let mut sections: Vec<Vec<Hunk>> = sections.by_ref().take(file.sections()).collect();
+            if file.has_lines() && sections.len() == 1 {
+                file.hunks = sections.remove(0);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the patch, as `git apply` takes it, that turns one tree into the other.
+    ///
+    /// # Errors
+    /// If git cannot store or compare the trees.
+    pub fn patch(&self, old: &Tree, new: &Tree) -> Result<Vec<u8>, ChangesError> {
+        let (old, new) = (self.store(old)?, self.store(new)?);
+        let mut command = self.git();
+        command.args([
+            "diff-tree",
+            "-r",
+            "-p",
+            "-M",
+            "--binary",
+            "--full-index",
+            "--no-color",
+        ]);
+        output(
+            command
+                .args(["--no-ext-diff", "--no-textconv"])
+                .args([old, new]),
+        )
+    }
+
+    /// Returns the changes between two trees.
+    ///
+    /// # Errors
+    /// If git cannot store or compare the trees.
+    pub fn compare_trees(&self, old: &Tree, new: &Tree) -> Result<Vec<FileChange>, ChangesError> {
+        self.compare(&self.store(old)?, &self.store(new)?)
+    }
+
+    /// Stores a tree in the private repository and returns its id.
+    pub fn store(&self, tree: &Tree) -> Result<String, ChangesError> {
+        let index = self.folder.join("index.tmp");
+        let _ = std::fs::remove_file(&index);
+        let mut lines = Vec::new();
+        for (path, entry) in tree.entries() {
+            let id = match &entry.content {
+                Content::Object(id) => id.to_string(),
+                Content::Bytes(bytes, _) => self.store_blob(bytes)?,
+            };
+            lines.extend(format!("{:06o} {id}\t", entry.mode).into_bytes());
+            lines.extend(path);
+            lines.push(0);
+        }
+        let mut add = self.writing_git();
+        add.env("GIT_INDEX_FILE", &index)
+            .args(["update-index", "-z", "--index-info"]);
+        fed(&mut add, &lines)?;
+        let stored = output(
+            self.writing_git()
+                .env("GIT_INDEX_FILE", &index)
+                .args(["write-tree", "--missing-ok"]),
+        );
+        let _ = std::fs::remove_file(&index);
+        stored.map(line)
+    }
+
+    fn store_blob(&self, bytes: &[u8]) -> Result<String, ChangesError> {
+        fed(
+            self.writing_git()
+                .args(["hash-object", "-w", "--no-filters", "--stdin"]),
+            bytes,
+        )
+        .map(line)
+    }
+
+    /// Merges the changes from `base` to `theirs` into `ours`, three texts of one file. Returns
+    /// `None` if they conflict.
+    ///
+    /// # Errors
+    /// If git cannot be run, or the temporary files cannot be written.
+    pub fn merge(
+        &self,
+        base: &[u8],
+        ours: &[u8],
+        theirs: &[u8],
+    ) -> Result<Option<Vec<u8>>, ChangesError> {
+        let folder = tempfile::tempdir_in(&self.folder);
+        let folder = folder.map_err(ChangesError::at("creating a folder in", &self.folder))?;
+        let mut command = self.git();
+        command.args(["merge-file", "-p", "-q"]);
+        for (name, text) in [("ours", ours), ("base", base), ("theirs", theirs)] {
+            let file = folder.path().join(name);
+            write(&file, text)?;
+            command.arg(file);
+        }
+        let done = command
+            .output()
+            .map_err(ChangesError::system("starting git merge-file"))?;
+        Ok(done.status.success().then_some(done.stdout))
+    }
+}
+
+/// The format of commits in the output of `git log`: fields end with a unit separator.
+const FORMAT: &str = "--format=%H%x1f%P%x1f%an%x1f%as%x1f%s";
+/// The options by which hunks are those of `git diff -U0`.
+const PATCH: [&str; 6] = [
+    "-p",
+    "-U0",
+    "-M",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+];
+
+fn isolated(command: &mut Command) -> Command {
+    let mut isolated = Command::new(command.get_program());
+    isolated.args(command.get_args()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => isolated.env(name, value),
+            None => isolated.env_remove(name),
+        };
+    }
+    isolated
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    isolated.env("GIT_ATTR_NOSYSTEM", "1");
+    isolated
+}
+
+fn fed(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, ChangesError> {
+    let what = command_line(command);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(ChangesError::system("starting git"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A git that fails closes its end; its message says why.
+        let _ = stdin.write_all(input);
+    }
+    let done = child
+        .wait_with_output()
+        .map_err(ChangesError::system("waiting for git"))?;
+    match done.status.success() {
+        true => Ok(done.stdout),
+        false => Err(ChangesError::Git {
+            what,
+            message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        }),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), ChangesError> {
+    std::fs::write(path, bytes).map_err(ChangesError::at("writing", path))
+}
+
+impl Contents {
+    /// Returns the content of an object; `None` if the repository does not have it.
+    fn read(&mut self, id: &str) -> std::io::Result<Option<Vec<u8>>> {
+        if let Some(stdin) = &mut self.child.stdin {
+            stdin.write_all(format!("{id}\n").as_bytes())?;
+        }
+        let mut header = String::new();
+        self.answers.read_line(&mut header)?;
+        if header.is_empty() {
+            // git has ended, for example by the Ctrl-C that ends the search.
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let size = header
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .and_then(|size| size.parse().ok());
+        let Some(size) = size.filter(|_| !header.ends_with("missing\n")) else {
+            return Ok(None);
+        };
+        let size: usize = size;
+        let mut content = vec![0; size + 1];
+        self.answers.read_exact(&mut content)?;
+        content.pop();
+        Ok(Some(content))
+    }
+}
+
+/// Sends the files of a folder to `git fast-import`, in the order of their names.
+fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
+    let folder = root.join(below);
+    let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;
+    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    for name in names.into_iter().filter(|name| name != ".git") {
+        let path = below.join(&name);
+        let file = root.join(&path);
+        let facts = std::fs::symlink_metadata(&file).map_err(ChangesError::at("reading", &file))?;
+        let (mode, content) = if facts.is_dir() {
+            send_folder(root, &path, out)?;
+            continue;
+        } else if facts.is_symlink() {
+            let target = std::fs::read_link(&file).map_err(ChangesError::at("reading", &file))?;
+            ("120000", target.into_os_string().into_vec())
+        } else if facts.is_file() {
+            let content = std::fs::read(&file).map_err(ChangesError::at("reading", &file))?;
+            match facts.permissions().mode() & 0o100 {
+                0 => ("100644", content),
+                _ => ("100755", content),
+            }
+        } else {
+            continue;
+        };
+        let mut header = format!("M {mode} inline ").into_bytes();
+        header.extend(quoted(path.as_os_str().as_bytes()));
+        header.extend(format!("\ndata {}\n", content.len()).into_bytes());
+        let sent = out
+            .write_all(&header)
+            .and_then(|()| out.write_all(&content));
+        let sent = sent.and_then(|()| out.write_all(b"\n"));
+        sent.map_err(ChangesError::system("writing to git fast-import"))?;
+    }
+    Ok(())
+}

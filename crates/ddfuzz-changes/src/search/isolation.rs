@@ -1,0 +1,80 @@
+//! Isolates the difference between a set of changes that passes and one that fails.
+
+use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
+
+use super::facts::{Facts, config};
+use super::{Minimal, Prober};
+
+/// A set of changes that passes and one that fails, which hardly differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Isolation {
+    /// The changes that pass.
+    pub passing: Config,
+    /// The changes that fail, among them those that pass.
+    pub failing: Config,
+}
+
+impl Isolation {
+    /// Returns the changes that make the failure come once the passing ones are applied.
+    pub fn difference(&self) -> Config {
+        self.failing.minus(&self.passing)
+    }
+}
+
+/// Isolates the difference between no changes, which pass, and the changes of `minimal` or all
+/// changes, which fail, by `dd` (*Why Programs Fail*, A.1.6), over the finest groups that `facts`
+/// has and then over single changes. Sets that do not build are UNRESOLVED.
+///
+/// # Errors
+/// Those of `prober`.
+pub fn isolate<P: Prober>(
+    facts: &Facts,
+    minimal: Option<&Minimal>,
+    prober: &mut P,
+) -> Result<Isolation, P::Error> {
+    let failing = minimal.map_or_else(
+        || Config::all(facts.units()),
+        |minimal| minimal.kept.clone(),
+    );
+    let mut found = Isolation {
+        passing: Config::empty(),
+        failing,
+    };
+    for level in 0..facts.levels() {
+        let groups = facts.groups(level, &found.difference());
+        if groups.len() > 1 {
+            found = between(found, &groups, prober)?;
+        }
+    }
+    let units: Vec<Config> = (found.difference().ranges().flatten())
+        .map(|unit| config(&[unit]))
+        .collect();
+    match units.len() {
+        0 | 1 => Ok(found),
+        _ => between(found, &units, prober),
+    }
+}
+
+/// Narrows the difference, which `groups` divide.
+fn between<P: Prober>(
+    found: Isolation,
+    groups: &[Config],
+    prober: &mut P,
+) -> Result<Isolation, P::Error> {
+    let mut machine = Dd::new(groups.len(), Mode::Isolate);
+    let whole = |kept: &Config| {
+        let chosen = kept.ranges().flatten().map(|group| &groups[group]);
+        Config::union_of(chosen.chain([&found.passing]))
+    };
+    while let Some(asked) = machine.next().filter(|_| !prober.is_spent()) {
+        let Some(kept) = asked.edit.apply(machine.best()) else {
+            break;
+        };
+        let probed = prober.probe(&whole(&kept), "isolate", &[])?;
+        machine.tell(probed.outcome.unwrap_or(Outcome::Unresolved));
+    }
+    Ok(Isolation {
+        passing: whole(machine.pass()),
+        failing: whole(machine.fail()),
+    })
+}

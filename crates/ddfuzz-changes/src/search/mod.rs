@@ -1,0 +1,91 @@
+//! The searches for failure-inducing changes, pure: what is tested is a set of changes, and how it is
+//! built and tested is the business of a [`Prober`].
+
+mod bisect;
+mod facts;
+mod isolation;
+mod nested;
+mod repair;
+
+pub use bisect::{Bisected, bisect};
+pub use facts::{Facts, UnitFacts, config};
+pub use isolation::{Isolation, isolate};
+pub use nested::{Minimal, minimize};
+
+use ddfuzz_delta::{Config, Outcome};
+
+pub use crate::places::Around;
+
+/// What a test of a set of changes has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probed {
+    /// Outcome of the test; `None` if the changes could not be built, which is UNRESOLVED.
+    pub outcome: Option<Outcome>,
+    /// Identifiers that the messages of a failed build name.
+    pub named: Vec<String>,
+    /// Changes at the places that the messages of a failed build name.
+    pub around: Around,
+}
+
+impl Probed {
+    /// Describes a test of changes that could be built.
+    pub fn of(outcome: Outcome) -> Probed {
+        Probed {
+            outcome: Some(outcome),
+            ..Probed::default()
+        }
+    }
+
+    /// Describes changes that could not be built, with the identifiers that the messages name.
+    pub fn unbuildable(named: Vec<String>) -> Probed {
+        Probed {
+            named,
+            ..Probed::default()
+        }
+    }
+
+    /// Checks whether the changes failed with the failure that is searched for.
+    pub fn fails(&self) -> bool {
+        self.outcome == Some(Outcome::Fail)
+    }
+}
+
+/// Builds and tests sets of changes for a search.
+pub trait Prober {
+    /// Why a set of changes could not be tested at all.
+    type Error;
+
+    /// Builds and tests the changes `kept`. `rule` names the step of the search, for the log. `ahead`
+    /// has sets that are probably asked for next, which may be tested at the same time.
+    ///
+    /// # Errors
+    /// If nothing can be tested any more, or the user stops.
+    fn probe(
+        &mut self,
+        kept: &Config,
+        rule: &'static str,
+        ahead: &[Config],
+    ) -> Result<Probed, Self::Error>;
+
+    /// Records that `kept` is UNRESOLVED without a test, because a learned relation predicts it.
+    ///
+    /// # Errors
+    /// As [`probe`](Prober::probe).
+    fn predict(&mut self, kept: &Config) -> Result<(), Self::Error>;
+
+    /// Records that a build has shown that the change `user` requires the change `needed`.
+    fn learn(&mut self, user: usize, needed: usize) {
+        let _ = (user, needed);
+    }
+
+    /// Checks whether no further test may be run, so that the search has to end with what it has.
+    fn is_spent(&self) -> bool {
+        false
+    }
+
+    /// Returns the number of sets that are worth to be predicted for `ahead`; 0 if tests are run one
+    /// after another.
+    fn look_ahead(&self) -> usize {
+        0
+    }
+}

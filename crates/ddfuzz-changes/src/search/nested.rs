@@ -1,0 +1,434 @@
+//! Minimizes a set of changes: by groups from coarse to fine, with the failure resolution loop of
+//! ESEC 1999, section 8, in both directions.
+
+use std::collections::HashMap;
+
+use ddfuzz_delta::{Config, ConfigId, Outcome, Search, Subset};
+
+use super::facts::{Facts, Name, config};
+use super::repair::{Chain, Repair, joined};
+use super::{Probed, Prober};
+
+/// Largest number of changes of which pairs are tested when single ones cannot be removed.
+const MOST_TIED: usize = 6;
+/// Largest number of changes that are first searched as if a single one of them decided.
+const MOST_HALVED: usize = 40;
+
+/// A minimal set of changes that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Minimal {
+    /// The changes.
+    pub kept: Config,
+    /// Number of the changes without which the rest does not build.
+    pub unbuildable: usize,
+    /// Pairs of changes of which the first requires the second, as builds have shown.
+    pub learned: Vec<(usize, usize)>,
+}
+
+/// Minimizes the set of all changes, which fails while the empty set passes: finds a set that fails,
+/// of which no single change can be left out.
+///
+/// The changes are deleted by groups of each level of `facts` in turn, by the search [`Subset`], and
+/// then one by one. A candidate that does not build is repaired: either the changes that its messages
+/// name are added (*completed*), or those that name the same as the removed changes are removed, too
+/// (*thinned*).
+///
+/// # Errors
+/// Those of `prober`.
+pub fn minimize<P: Prober>(facts: &Facts, prober: &mut P) -> Result<Minimal, P::Error> {
+    let mut search = Nested::new(facts, prober);
+    if !search.halve()? {
+        search.leave_out_unread()?;
+        for level in 0..facts.levels() {
+            let groups = facts.groups(level, &search.best);
+            if groups.len() > 1 && groups.len() < search.best.len() {
+                search.round(&groups, "group")?;
+            }
+        }
+    }
+    search.by_single_changes()
+}
+
+struct Nested<'a, P> {
+    facts: &'a Facts,
+    prober: &'a mut P,
+    /// The smallest failing set so far.
+    best: Config,
+    learned: Vec<(usize, usize)>,
+    /// Disjoint sets of many changes that chains of repairs have moved together.
+    bundles: Vec<Config>,
+}
+
+impl<'a, P: Prober> Nested<'a, P> {
+    fn new(facts: &'a Facts, prober: &'a mut P) -> Nested<'a, P> {
+        Nested {
+            facts,
+            prober,
+            best: Config::all(facts.units()),
+            learned: Vec::new(),
+            bundles: Vec::new(),
+        }
+    }
+
+    /// Searches few changes as if one of them decided: tests one half, and takes the other if it
+    /// passes. Returns whether a single change was found that fails by itself.
+    fn halve(&mut self) -> Result<bool, P::Error> {
+        if self.best.len() > MOST_HALVED {
+            return Ok(false);
+        }
+        let read = self.best.minus(self.facts.unread());
+        let (mut rest, mut fails) = match read.is_empty() || read == self.best {
+            true => (self.best.clone(), true),
+            false => (read, false),
+        };
+        while rest.len() > 1 {
+            let half = self.closed(&rest.part(2, 0), &rest, Repair::Complete);
+            if half.len() == rest.len() {
+                break;
+            }
+            let Some((half, outcome)) = self.probe_half(half, &rest)? else {
+                return Ok(false);
+            };
+            match outcome {
+                Outcome::Fail if half.len() < rest.len() => (rest, fails) = (half, true),
+                Outcome::Fail => {
+                    self.best = half;
+                    return Ok(false);
+                }
+                Outcome::Pass => (rest, fails) = (rest.minus(&half), false),
+                Outcome::Unresolved => return Ok(false),
+            }
+            if fails {
+                self.best = rest.clone();
+            }
+        }
+        if !fails && self.prober.probe(&rest, "halve", &[])?.fails() {
+            self.best = rest;
+        }
+        Ok(self.best.len() == 1)
+    }
+
+    /// Tests a half of `rest`, completed by changes of the best until it builds. Returns what was
+    /// tested, with its outcome; `None` if it cannot be completed.
+    fn probe_half(
+        &mut self,
+        half: Config,
+        rest: &Config,
+    ) -> Result<Option<(Config, Outcome)>, P::Error> {
+        let mut next = Some(half);
+        while let Some(half) = next.filter(|half| half.len() < self.best.len()) {
+            let ahead = [half.part(2, 0), rest.minus(&half).part(2, 0)];
+            let probed = self.prober.probe(&half, "halve", &ahead)?;
+            if let Some(outcome) = probed.outcome {
+                return Ok(Some((half, outcome)));
+            }
+            let mut chain = Chain::new(Repair::Complete);
+            let repaired = self.repaired(&half, &probed, &mut chain);
+            next = repaired.filter(|set| set.len() > half.len());
+        }
+        Ok(None)
+    }
+
+    /// Tests once without the changes of files that a build probably does not read.
+    fn leave_out_unread(&mut self) -> Result<(), P::Error> {
+        let rest = self.best.minus(self.facts.unread());
+        if rest != self.best && !rest.is_empty() && self.prober.probe(&rest, "unread", &[])?.fails()
+        {
+            self.best = rest;
+        }
+        Ok(())
+    }
+
+    /// Deletes single changes until none can be deleted, and proves it.
+    fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
+        loop {
+            loop {
+                let before = self.best.len();
+                let units = self.facts.in_order(&self.best);
+                let units: Vec<Config> = units.iter().map(|unit| config(&[*unit])).collect();
+                if units.len() > 1 {
+                    self.round(&units, "hunk")?;
+                }
+                if self.best.len() == before {
+                    break;
+                }
+            }
+            let (unbuildable, is_smaller) = self.prove()?;
+            if is_smaller {
+                continue;
+            }
+            match self.without_ties(&unbuildable)? {
+                Some(smaller) => self.best = smaller,
+                None => {
+                    return Ok(Minimal {
+                        kept: self.best,
+                        unbuildable: unbuildable.len(),
+                        learned: self.learned,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Tests the removal of each single change, and leaves out those without which the rest still fails.
+    /// Returns the changes without which the rest does not build, and whether any was left out.
+    fn prove(&mut self) -> Result<(Vec<usize>, bool), P::Error> {
+        let before = self.best.len();
+        let mut unbuildable = Vec::new();
+        for unit in self.best.clone().ranges().flatten() {
+            if self.prober.is_spent() {
+                break;
+            }
+            let without = self.best.minus(&config(&[unit]));
+            let probed = self.prober.probe(&without, "proof", &[])?;
+            if probed.fails() {
+                self.best = without;
+            } else if probed.outcome.is_none() {
+                unbuildable.push(unit);
+            }
+        }
+        Ok((unbuildable, self.best.len() < before))
+    }
+
+    /// Tests the removal of all changes together that cannot be removed one by one because the rest
+    /// does not build, and of pairs of them: changes that need each other and nothing else, of which
+    /// no message says so; and of those that chains of repairs have moved together. Returns a smaller
+    /// set that fails, if there is one.
+    fn without_ties(&mut self, unbuildable: &[usize]) -> Result<Option<Config>, P::Error> {
+        let mut ties: Vec<Vec<usize>> = Vec::new();
+        if unbuildable.len() > 1 {
+            ties.push(unbuildable.to_vec());
+        }
+        if (3..=MOST_TIED).contains(&unbuildable.len()) {
+            let is_one = |one: usize, other: usize| {
+                let mut bundles = self.bundles.iter();
+                bundles.any(|bundle| bundle.contains(one) && bundle.contains(other))
+            };
+            for (at, one) in unbuildable.iter().enumerate() {
+                let others = unbuildable[at + 1..].iter();
+                let others = others.filter(|other| !is_one(*one, **other));
+                ties.extend(others.map(|other| vec![*one, *other]));
+            }
+        }
+        let bundles = self.bundles.iter();
+        ties.extend(bundles.map(|bundle| bundle.ranges().flatten().collect()));
+        for tie in ties {
+            if self.prober.is_spent() {
+                break;
+            }
+            let without = self.best.minus(&config(&tie));
+            if without.is_empty() || without == self.best {
+                continue;
+            }
+            if self.prober.probe(&without, "tie", &[])?.fails() {
+                return Ok(Some(without));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Deletes as many of the groups as possible, which are disjoint and cover the best.
+    fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
+        let mut machine = Subset::of_units(groups.len());
+        // Changes of deleted groups that a candidate needed to build.
+        let mut pinned = Config::empty();
+        let whole =
+            |kept: &Config| Config::union_of(kept.ranges().flatten().map(|group| &groups[group]));
+        while let Some(asked) = machine.next().filter(|_| !self.prober.is_spent()) {
+            let Some(kept) = asked.edit.apply(machine.best()) else {
+                break;
+            };
+            let candidate = whole(&kept).union(&pinned).intersection(&self.best);
+            if candidate == self.best {
+                machine.tell(Outcome::Fail);
+                continue;
+            }
+            let ahead = self.ahead(&machine, |kept| whole(kept).union(&pinned));
+            match self.attempt(&candidate, rule, &ahead)? {
+                Some(failing) => {
+                    pinned = pinned
+                        .union(&failing.minus(&candidate))
+                        .intersection(&failing);
+                    self.best = failing;
+                    machine.tell(Outcome::Fail);
+                }
+                None => machine.tell(Outcome::Pass),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next candidates if no test fails.
+    fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
+        let mut found = Vec::new();
+        if self.prober.look_ahead() == 0 {
+            return found;
+        }
+        let mut machine = machine.clone();
+        for _ in 0..self.prober.look_ahead() {
+            machine.tell(Outcome::Pass);
+            let Some(kept) = machine
+                .next()
+                .and_then(|asked| asked.edit.apply(machine.best()))
+            else {
+                break;
+            };
+            found.push(whole(&kept).intersection(&self.best));
+        }
+        found
+    }
+
+    /// Tests a candidate, which is a part of the best, and repairs it if it does not build. Returns
+    /// the set that fails, which is smaller than the best; `None` if there is none.
+    fn attempt(
+        &mut self,
+        candidate: &Config,
+        rule: &'static str,
+        ahead: &[Config],
+    ) -> Result<Option<Config>, P::Error> {
+        let removed = self.best.len() - candidate.len();
+        let order = match removed <= candidate.len() {
+            true => [Repair::Thin, Repair::Complete],
+            false => [Repair::Complete, Repair::Thin],
+        };
+        let mut tried: HashMap<ConfigId, Probed> = HashMap::new();
+        for repair in order {
+            let begin = self.closed(candidate, &self.best, repair);
+            if begin != *candidate {
+                self.note_prediction(candidate)?;
+            }
+            let mut chain = Chain::new(repair);
+            let mut next = Some(begin);
+            while let Some(set) = next
+                .take()
+                .filter(|set| *set != self.best && !set.is_empty())
+            {
+                if !chain.goes_on() {
+                    break;
+                }
+                let probed = match tried.get(&set.id()) {
+                    Some(known) => known.clone(),
+                    None => self.prober.probe(&set, rule, ahead)?,
+                };
+                tried.insert(set.id(), probed.clone());
+                if probed.outcome.is_some() {
+                    for bundle in chain.bundles(&set) {
+                        self.bundles = joined(&self.bundles, bundle);
+                    }
+                }
+                match probed.outcome {
+                    Some(Outcome::Fail) => return Ok(Some(set)),
+                    // Without a repair, the test has an answer.
+                    Some(_) if set == *candidate => return Ok(None),
+                    Some(_) => {}
+                    None => next = self.repaired(&set, &probed, &mut chain),
+                }
+            }
+        }
+        // What is known before any build only decides what is tried first.
+        if tried.is_empty()
+            && !candidate.is_empty()
+            && self.prober.probe(candidate, rule, ahead)?.fails()
+        {
+            return Ok(Some(candidate.clone()));
+        }
+        Ok(None)
+    }
+
+    /// Records a prediction if a learned relation says that the candidate does not build.
+    fn note_prediction(&mut self, candidate: &Config) -> Result<(), P::Error> {
+        let lacks = |(unit, needed): &(usize, usize)| {
+            candidate.contains(*unit) && !candidate.contains(*needed) && self.best.contains(*needed)
+        };
+        match self.learned.iter().any(lacks) {
+            true => self.prober.predict(candidate),
+            false => Ok(()),
+        }
+    }
+
+    /// Completes or thins a candidate by what is known before any build: the relations that the
+    /// texts of the changes suggest, and those that builds have shown. A change outside of `within`
+    /// is neither added nor missed.
+    fn closed(&self, candidate: &Config, within: &Config, repair: Repair) -> Config {
+        let mut set = candidate.clone();
+        loop {
+            let pairs = self.facts.requires().iter().chain(&self.learned);
+            let broken = pairs.filter(|(unit, needed)| {
+                within.contains(*needed) && set.contains(*unit) && !set.contains(*needed)
+            });
+            let mut units: Vec<usize> = broken
+                .map(|(unit, needed)| match repair {
+                    Repair::Complete => *needed,
+                    Repair::Thin => *unit,
+                })
+                .collect();
+            for bundle in &self.bundles {
+                let bundle = bundle.intersection(within);
+                let has = bundle.intersection(&set).len();
+                if has > 0 && has < bundle.len() {
+                    units.extend(repair.movable(&bundle, &set).ranges().flatten());
+                }
+            }
+            units.sort_unstable();
+            units.dedup();
+            if units.is_empty() {
+                return set;
+            }
+            set = repair.applied(&set, &config(&units));
+        }
+    }
+
+    /// Repairs a set that did not build by the identifiers in the messages, or else by their places.
+    /// Returns `None` if neither helps.
+    fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
+        let names: Vec<Name> = (probed.named.iter())
+            .filter_map(|word| self.facts.name(word))
+            .collect();
+        let removed = self.best.minus(set);
+        let missing = self.missing(&removed, &names);
+        let by_name = match chain.repair {
+            Repair::Complete => missing.clone(),
+            Repair::Thin => {
+                let shared = self.facts.shared(&names, &removed);
+                self.facts.mentioning(&shared).intersection(set)
+            }
+        };
+        self.learn(set, &names, &missing);
+        chain.note_ties(self.facts, &names, set, &self.best);
+        let pool = match chain.repair {
+            Repair::Complete => &removed,
+            Repair::Thin => set,
+        };
+        let [at_places, alike] = chain.by_place(self.facts, &probed.around, pool);
+        let moved = match by_name.is_empty() {
+            false => by_name.union(&alike),
+            true => at_places.union(&alike),
+        };
+        let next = chain.repair.applied(set, &moved);
+        let next = self.closed(&next, &self.best, chain.repair);
+        (next != *set).then_some(next)
+    }
+
+    /// Returns the removed changes that define the named identifiers; if there are none, those that
+    /// mention them.
+    fn missing(&self, removed: &Config, names: &[Name]) -> Config {
+        let defining = self.facts.defining(names).intersection(removed);
+        if !defining.is_empty() {
+            return defining;
+        }
+        self.facts.mentioning(names).intersection(removed)
+    }
+
+    /// Notes that one change requires another, if the messages leave no other reading: a single
+    /// change of the set mentions the named identifiers, and a single removed one defines them.
+    fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
+        let users = self.facts.mentioning(names).intersection(set);
+        if let (Some(user), Some(needed), 1, 1) =
+            (users.unit_at(0), found.unit_at(0), users.len(), found.len())
+            && !self.learned.contains(&(user, needed))
+        {
+            self.learned.push((user, needed));
+            self.prober.learn(user, needed);
+        }
+    }
+}

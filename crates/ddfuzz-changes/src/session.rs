@@ -1,0 +1,675 @@
+//! Tests candidates for a search: composes their files, answers what is known, has the rest built and
+//! tested, and writes each test to the minimization log.
+//!
+//! A search is a pure function of the two versions and the outcomes. So a log is resumed by feeding
+//! its lines as answers to the same search, and replayed by feeding nothing else.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ddfuzz_delta::{Config, Outcome};
+use ddfuzz_minimize::log::{
+    ChangesTest, CheckLine, ContentHash, EditRecord, EndLine, Line, LogError, LogWriter, OsText,
+    Phase, ReduceLine, Source, TestLine, What,
+};
+use ddfuzz_minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved};
+
+use crate::ChangesError;
+use crate::candidate::{Candidate, Known, Status};
+use crate::change_set::ChangeSet;
+use crate::repository::Repository;
+use crate::search::Probed;
+use crate::tree::Tree;
+use crate::workbench::Report;
+use crate::workers::Workers;
+
+/// All changes between two commits, with the number of the first of them in the log.
+#[derive(Clone)]
+struct NumberedSet {
+    set: Arc<ChangeSet>,
+    first: usize,
+}
+
+/// Tests candidates for a search, and writes the log.
+pub struct Session<'a> {
+    /// The versions.
+    pub repository: Arc<Repository>,
+    /// The version that passes.
+    pub old: String,
+    /// The version that fails.
+    pub new: String,
+    /// Builds and tests; `None` if a log is only replayed.
+    pub workers: Option<Workers>,
+    past: VecDeque<(u64, Line)>,
+    writer: Option<LogWriter>,
+    trees: HashMap<String, Arc<Tree>>,
+    sets: Vec<NumberedSet>,
+    known: HashMap<[u8; 32], Known>,
+    tests: u64,
+    /// Number of tests, by how they were answered.
+    pub counts: Counts,
+    /// Number of executed tests with the outcome UNRESOLVED.
+    pub unresolved: u64,
+    /// Number of candidates whose build was not needed, because the same version was known.
+    pub reused: u64,
+    /// Number of changes of the smallest set that has failed; `None` before the first.
+    best: Option<u64>,
+    budget: Budget,
+    /// Time that the tests took so far, now and before the log was resumed.
+    took: Duration,
+    /// Whether a test was not run because the budget was used up.
+    spent: bool,
+    /// Relations between changes that were learned since the last line of the log.
+    requires: Vec<[u64; 2]>,
+    stop: Arc<AtomicBool>,
+    on_status: Box<dyn FnMut(&Status) + 'a>,
+    /// The last report, for errors.
+    pub last: Report,
+}
+
+/// What all tests of a search may take together, including those before it was continued; `None`:
+/// as much as they need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Number of tests.
+    pub tests: Option<u64>,
+    /// Time of their builds and runs.
+    pub time: Option<Duration>,
+}
+
+impl<'a> Session<'a> {
+    /// Makes a session whose answers are first the lines `past` of a log, and then those of
+    /// `workers`; new lines go to `writer`.
+    pub fn new(
+        repository: Arc<Repository>,
+        (old, new): (String, String),
+        past: Vec<(u64, Line)>,
+        writer: Option<LogWriter>,
+        workers: Option<Workers>,
+        stop: Arc<AtomicBool>,
+    ) -> Session<'a> {
+        Session {
+            repository,
+            old,
+            new,
+            workers,
+            past: past.into(),
+            writer,
+            trees: HashMap::new(),
+            sets: Vec::new(),
+            known: HashMap::new(),
+            tests: 0,
+            counts: Counts::default(),
+            unresolved: 0,
+            reused: 0,
+            best: None,
+            budget: Budget::default(),
+            took: Duration::ZERO,
+            spent: false,
+            requires: Vec::new(),
+            stop,
+            on_status: Box::new(|_| ()),
+            last: Report::default(),
+        }
+    }
+
+    /// Calls `show` before each test.
+    pub fn show_by(&mut self, show: impl FnMut(&Status) + 'a) {
+        self.on_status = Box::new(show);
+    }
+
+    /// Limits what the tests of the search may take, including those of the log.
+    pub fn limit(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
+    /// Checks whether a test was not run because the budget was used up; all later ones are not run,
+    /// either.
+    pub fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// Notes for the next line of the log that one change of a set requires another.
+    pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
+        let first = self.sets[index].first;
+        let pair = [user, needed].map(|unit| (first + unit) as u64);
+        self.requires.push(pair);
+    }
+
+    /// Checks whether the budget does not allow the test that is due. The end of an earlier search
+    /// with a smaller budget is skipped if the log goes on behind it, or can go on now.
+    fn is_over(&mut self) -> bool {
+        if self.spent {
+            return true;
+        }
+        let ends = |line: &Line| match line {
+            Line::End(_) => true,
+            Line::Check(line) => line.what == What::Confirm,
+            _ => false,
+        };
+        let Budget { tests, time } = self.budget;
+        let is_used_up = tests.is_some_and(|tests| self.counts.executed >= tests)
+            || time.is_some_and(|time| self.took >= time);
+        if self.past.front().is_some_and(|(_, line)| ends(line)) {
+            let goes_on = self.past.iter().any(|(_, line)| !ends(line));
+            if goes_on || self.writer.is_some() && !is_used_up {
+                while self.past.front().is_some_and(|(_, line)| ends(line)) {
+                    if let Some((_, Line::Check(_))) = self.past.pop_front() {
+                        self.counts.checks += 1;
+                    }
+                }
+            } else {
+                self.spent = true;
+            }
+        }
+        self.spent |= self.past.is_empty() && is_used_up;
+        self.spent
+    }
+
+    /// Returns the files of a commit.
+    ///
+    /// # Errors
+    /// If git cannot read the commit.
+    pub fn tree(&mut self, commit: &str) -> Result<Arc<Tree>, ChangesError> {
+        if let Some(tree) = self.trees.get(commit) {
+            return Ok(Arc::clone(tree));
+        }
+        let tree = Arc::new(self.repository.tree(commit)?);
+        self.trees.insert(commit.to_owned(), Arc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Numbers the changes between two commits, and returns the index of their set.
+    ///
+    /// # Errors
+    /// If git cannot compare the commits.
+    pub fn compare(&mut self, old: &str, new: &str) -> Result<usize, ChangesError> {
+        let files = self.repository.compare(old, new)?;
+        Ok(self.number(ChangeSet::new(files)))
+    }
+
+    /// Numbers the changes between two versions, and returns the index of their set.
+    ///
+    /// # Errors
+    /// If git cannot store or compare the versions.
+    pub fn compare_trees(&mut self, old: &Tree, new: &Tree) -> Result<usize, ChangesError> {
+        let files = self.repository.compare_trees(old, new)?;
+        Ok(self.number(ChangeSet::new(files)))
+    }
+
+    fn number(&mut self, set: ChangeSet) -> usize {
+        let last = self.sets.last();
+        let first = last.map_or(0, |last| last.first + last.set.len());
+        let set = Arc::new(set);
+        self.sets.push(NumberedSet { set, first });
+        self.sets.len() - 1
+    }
+
+    /// Returns a set of changes by its index.
+    pub fn set(&self, index: usize) -> Arc<ChangeSet> {
+        Arc::clone(&self.sets[index].set)
+    }
+
+    /// Composes the files of a candidate; `None` if changes cannot be merged.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn compose(&mut self, candidate: &Candidate) -> Result<Option<Arc<Tree>>, ChangesError> {
+        let tree = self.tree(&candidate.on)?;
+        self.compose_on(&tree, &candidate.kept)
+    }
+
+    /// Applies changes to a version; `None` if they cannot be merged.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn compose_on(
+        &mut self,
+        base: &Arc<Tree>,
+        kept: &[(usize, Config)],
+    ) -> Result<Option<Arc<Tree>>, ChangesError> {
+        let mut tree = Arc::clone(base);
+        for (index, kept) in kept.iter().filter(|(_, kept)| !kept.is_empty()) {
+            match self.set(*index).apply(kept, &tree, &self.repository)? {
+                Some(applied) => tree = Arc::new(applied),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(tree))
+    }
+
+    /// Tests a candidate. `rule` names the step of the search; `ahead` are candidates that are
+    /// probably tested next. When the budget is used up, the answer is UNRESOLVED, without a line.
+    ///
+    /// # Errors
+    /// If the log disagrees, nothing can be tested, or the user stops.
+    pub fn probe(
+        &mut self,
+        candidate: &Candidate,
+        rule: &'static str,
+        ahead: &[Candidate],
+    ) -> Result<Known, ChangesError> {
+        if self.spent {
+            return Ok(self.beyond_budget());
+        }
+        let Some(tree) = self.compose(candidate)? else {
+            let line = self.line(candidate, rule, None, Source::Predicted);
+            self.commit(line, None)?;
+            return Ok(Known {
+                probed: Probed::default(),
+                at: Vec::new(),
+                proof: ProofRef::Test(self.tests - 1),
+            });
+        };
+        let key = tree.key();
+        if let Some(known) = self.known.get(&key).cloned() {
+            let line = self.line(candidate, rule, Some(key), Source::Cache);
+            self.commit(with(line, &known.probed, &known.at), Some(key))?;
+            return Ok(known);
+        }
+        if self.is_over() {
+            return Ok(self.beyond_budget());
+        }
+        let line = self.line(candidate, rule, Some(key), Source::Run);
+        let line = match self.logged(&line)? {
+            Some(logged) => logged,
+            None => {
+                let trees = self.ahead(ahead)?;
+                let line = self.run(&tree, line, trees)?;
+                self.append(&Line::Test(line.clone()))?;
+                line
+            }
+        };
+        let known = self.record(key, &line);
+        self.reduce(&line)?;
+        Ok(known)
+    }
+
+    /// The answer to a test for which the budget does not suffice.
+    fn beyond_budget(&self) -> Known {
+        Known {
+            probed: Probed::of(Outcome::Unresolved),
+            at: Vec::new(),
+            proof: ProofRef::Test(self.tests),
+        }
+    }
+
+    /// Records that a candidate is UNRESOLVED, because a relation predicts it.
+    ///
+    /// # Errors
+    /// If the log disagrees or cannot be written.
+    pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
+        let line = self.line(candidate, "predicted", None, Source::Predicted);
+        self.commit(line, None)
+    }
+
+    /// Runs a check: a test of a version that is no step of the search. With `anew`, it is
+    /// built on the first build alone.
+    ///
+    /// # Errors
+    /// As [`probe`](Session::probe).
+    pub fn check(
+        &mut self,
+        what: What,
+        tree: &Arc<Tree>,
+        anew: bool,
+    ) -> Result<Option<Outcome>, ChangesError> {
+        self.counts.checks += 1;
+        let line = match self.past.pop_front() {
+            Some((_, Line::Check(line))) if line.what == what => line,
+            Some((number, _)) => return Err(disagrees(number, "no check of this kind is due")),
+            None => {
+                let report = self.build_and_test(tree, anew, Vec::new())?;
+                let line = check_line(what, &report);
+                self.append(&Line::Check(line.clone()))?;
+                line
+            }
+        };
+        if !anew {
+            let probed = Probed::of(line.outcome);
+            let known = Known {
+                probed,
+                at: Vec::new(),
+                proof: ProofRef::Check(what),
+            };
+            self.known.insert(tree.key(), known);
+        }
+        Ok(Some(line.outcome))
+    }
+
+    /// Ends the log with the result.
+    ///
+    /// # Errors
+    /// If the log disagrees or cannot be written.
+    pub fn end(
+        &mut self,
+        claim: Claim,
+        size: u64,
+        tree: &Tree,
+        proof: Vec<ProofRef>,
+    ) -> Result<EndLine, ChangesError> {
+        let end = EndLine {
+            claim,
+            size,
+            blake3: ContentHash::from_bytes(tree.key()),
+            tests: Counts {
+                speculative: self
+                    .workers
+                    .as_ref()
+                    .map_or(0, |workers| workers.speculative),
+                ..self.counts
+            },
+            proved: Proved {
+                done: proof.len() as u64,
+                of: size,
+            },
+            proof,
+            passing: None,
+        };
+        match self.past.pop_front() {
+            Some((number, Line::End(logged))) => {
+                let tests = Counts {
+                    speculative: logged.tests.speculative,
+                    ..end.tests
+                };
+                match logged == (EndLine { tests, ..end }) {
+                    true => Ok(logged),
+                    false => Err(disagrees(number, "the end does not follow from the log")),
+                }
+            }
+            Some((number, _)) => Err(disagrees(number, "the end is due")),
+            None => {
+                self.append(&Line::End(end.clone()))?;
+                Ok(end)
+            }
+        }
+    }
+
+    /// Returns the line of the log which shows that a candidate does not fail; `None` if none does.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn proof(&mut self, candidate: &Candidate) -> Result<Option<ProofRef>, ChangesError> {
+        let tree = self.compose(candidate)?;
+        let known = tree.and_then(|tree| self.known.get(&tree.key()));
+        Ok(known
+            .filter(|known| !known.probed.fails())
+            .map(|known| known.proof))
+    }
+
+    /// Returns the line of the log which shows the outcome of a candidate beside a difference; `None` if
+    /// it was not tested.
+    ///
+    /// # Errors
+    /// If contents cannot be read.
+    pub fn difference_proof(
+        &mut self,
+        candidate: &Candidate,
+    ) -> Result<Option<ProofRef>, ChangesError> {
+        let tree = self.compose(candidate)?;
+        Ok(tree
+            .and_then(|tree| self.known.get(&tree.key()))
+            .map(|known| known.proof))
+    }
+
+    /// Checks whether lines of the log are left that the search has not asked for.
+    pub fn has_past(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    fn ahead(&mut self, candidates: &[Candidate]) -> Result<Vec<Arc<Tree>>, ChangesError> {
+        let mut trees = Vec::new();
+        if self
+            .workers
+            .as_ref()
+            .is_none_or(|workers| workers.spare() == 0)
+        {
+            return Ok(trees);
+        }
+        for candidate in candidates {
+            let tree = self.compose(candidate)?;
+            trees.extend(tree.filter(|tree| !self.known.contains_key(&tree.key())));
+        }
+        Ok(trees)
+    }
+
+    /// Makes the line of a test without its outcome.
+    fn line(
+        &mut self,
+        candidate: &Candidate,
+        rule: &'static str,
+        key: Option<[u8; 32]>,
+        source: Source,
+    ) -> TestLine {
+        let ranges = candidate.kept.iter().flat_map(|(index, kept)| {
+            let first = self.sets[*index].first;
+            kept.ranges()
+                .map(move |range| [(first + range.start) as u64, (first + range.end) as u64])
+        });
+        let mut ranges: Vec<[u64; 2]> = ranges.collect();
+        ranges.sort_unstable();
+        let size = ranges.iter().map(|[start, end]| end - start).sum();
+        let hash = ContentHash::from_bytes(key.unwrap_or_else(|| {
+            let text = format!("{} {ranges:?}", candidate.on);
+            *blake3::hash(text.as_bytes()).as_bytes()
+        }));
+        TestLine {
+            i: self.tests,
+            hash: hash.short(),
+            edit: EditRecord::Keep(ranges),
+            size,
+            outcome: Outcome::Unresolved,
+            source,
+            us: 0,
+            pass: Some(rule.to_owned()),
+            phase: (rule == "proof").then_some(Phase::Proof),
+            cut_off: None,
+            process: Process::Own,
+            slip: None,
+            minor: None,
+            comparisons: None,
+            input: None,
+            changes: Some(Box::new(ChangesTest {
+                on: (candidate.on != self.old).then(|| candidate.on.clone()),
+                unbuilt: true,
+                requires: std::mem::take(&mut self.requires),
+                ..ChangesTest::default()
+            })),
+        }
+    }
+
+    /// Takes the next line of the log if it has one, and checks that it is of this test.
+    fn logged(&mut self, expected: &TestLine) -> Result<Option<TestLine>, ChangesError> {
+        let Some((number, line)) = self.past.pop_front() else {
+            return Ok(None);
+        };
+        let Line::Test(line) = line else {
+            return Err(disagrees(number, "a test is due"));
+        };
+        let on = |line: &TestLine| line.changes.as_ref().and_then(|changes| changes.on.clone());
+        let requires = |line: &TestLine| {
+            let changes = line.changes.as_ref();
+            changes.map(|changes| changes.requires.clone())
+        };
+        let differs = [
+            (line.i != expected.i, "index"),
+            (line.edit != expected.edit, "changes"),
+            (line.hash != expected.hash, "hash"),
+            (line.pass != expected.pass, "pass"),
+            (line.source != expected.source, "source"),
+            (on(&line) != on(expected), "version"),
+            (requires(&line) != requires(expected), "relations"),
+        ];
+        match differs.into_iter().find(|(differs, _)| *differs) {
+            Some((_, what)) => {
+                let why = format!("its {what} is not that of test {}", expected.i);
+                Err(disagrees(number, &why))
+            }
+            None => Ok(Some(line)),
+        }
+    }
+
+    /// Writes the line of a test that was not run, or checks that the log has it.
+    fn commit(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
+        match self.logged(&line)? {
+            Some(logged) if logged.outcome == line.outcome => {}
+            Some(_) => return Err(disagrees(self.tests, "its outcome is not the known one")),
+            None => self.append(&Line::Test(line.clone()))?,
+        }
+        match key {
+            Some(_) => self.counts.cached += 1,
+            None => self.counts.predicted += 1,
+        }
+        self.reused += u64::from(key.is_some());
+        self.tests += 1;
+        Ok(())
+    }
+
+    /// Builds and tests a version, and completes the line of its test.
+    fn run(
+        &mut self,
+        tree: &Arc<Tree>,
+        line: TestLine,
+        ahead: Vec<Arc<Tree>>,
+    ) -> Result<TestLine, ChangesError> {
+        (self.on_status)(&Status {
+            rule: line.pass.clone().unwrap_or_default(),
+            executed: self.counts.executed,
+            best: self.best.unwrap_or(0),
+        });
+        let report = self.build_and_test(tree, false, ahead)?;
+        let probed = Probed {
+            outcome: report.outcome,
+            named: report.messages.named,
+            ..Probed::default()
+        };
+        let us = report.took.as_micros().try_into().unwrap_or(u64::MAX);
+        let cut_off = report.timed_out.then_some(CutOff::Time);
+        Ok(TestLine {
+            us,
+            cut_off,
+            ..with(line, &probed, &report.messages.at)
+        })
+    }
+
+    fn build_and_test(
+        &mut self,
+        tree: &Arc<Tree>,
+        anew: bool,
+        ahead: Vec<Arc<Tree>>,
+    ) -> Result<Report, ChangesError> {
+        let executed = self.counts.executed;
+        let interrupted = ChangesError::Interrupted { executed };
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(interrupted);
+        }
+        let Some(workers) = &mut self.workers else {
+            return Err(ChangesError::Unfinished);
+        };
+        let report = workers
+            .run(tree, anew, ahead)
+            .map_err(|error| match error {
+                ChangesError::Interrupted { .. } => interrupted,
+                other => other,
+            })?;
+        self.last = report.clone();
+        Ok(report)
+    }
+
+    /// Records the outcome of a test that was run, now or before the log was resumed.
+    fn record(&mut self, key: [u8; 32], line: &TestLine) -> Known {
+        let changes = line.changes.clone().unwrap_or_default();
+        let known = Known {
+            probed: Probed {
+                outcome: (!changes.unbuilt).then_some(line.outcome),
+                named: changes.named,
+                ..Probed::default()
+            },
+            at: changes
+                .at
+                .iter()
+                .map(|(path, line)| (path.0.as_bytes().to_vec(), *line))
+                .collect(),
+            proof: ProofRef::Test(line.i),
+        };
+        self.known.insert(key, known.clone());
+        self.took += Duration::from_micros(line.us);
+        self.counts.executed += 1;
+        self.unresolved += u64::from(line.outcome == Outcome::Unresolved);
+        self.tests += 1;
+        known
+    }
+
+    /// Writes that the candidate of a test is the smallest set of changes that has failed, or checks
+    /// that the log says so.
+    fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
+        let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
+        if !test.has_failed() || !is_smaller {
+            return Ok(());
+        }
+        self.best = Some(test.size);
+        let line = ReduceLine {
+            i: test.i,
+            rule: test.pass.clone().unwrap_or_default(),
+            size: test.size,
+        };
+        match self.past.pop_front() {
+            Some((_, Line::Reduce(logged))) if logged == line => Ok(()),
+            Some((number, _)) => Err(disagrees(number, "the reduce line is missing")),
+            None => self.append(&Line::Reduce(line)),
+        }
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), ChangesError> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer.append(line)?),
+            None => Err(ChangesError::Unfinished),
+        }
+    }
+}
+
+/// Completes the line of a test by what the test has shown.
+fn with(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine {
+    let changes = line.changes.map(|changes| {
+        Box::new(ChangesTest {
+            unbuilt: probed.outcome.is_none(),
+            named: probed.named.clone(),
+            at: at
+                .iter()
+                .map(|(path, line)| (OsText::from(OsStr::from_bytes(path)), *line))
+                .collect(),
+            ..*changes
+        })
+    });
+    TestLine {
+        outcome: probed.outcome.unwrap_or(Outcome::Unresolved),
+        changes,
+        ..line
+    }
+}
+
+fn check_line(what: What, report: &Report) -> CheckLine {
+    CheckLine {
+        what,
+        outcome: report.outcome.unwrap_or(Outcome::Unresolved),
+        us: report.took.as_micros().try_into().unwrap_or(u64::MAX),
+        cpu_us: None,
+        read: None,
+        minor: None,
+        cut_off: report.timed_out.then_some(CutOff::Time),
+        process: Process::Own,
+        slip: None,
+    }
+}
+
+fn disagrees(line: u64, why: &str) -> ChangesError {
+    LogError::Disagrees {
+        line,
+        why: why.to_owned(),
+    }
+    .into()
+}

@@ -1,0 +1,453 @@
+//! A worktree with the commands that build and test it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::{
+    Ended, Executor, Limits, Program, Sandbox, Target, Way, find_program, start_shell,
+};
+use ddfuzz_model::files::{shell, space};
+use ddfuzz_triage::{Crash, Triager, Verdict};
+
+use crate::ChangesError;
+use crate::messages::BuildMessages;
+use crate::recipe::{HeldFailure, Recipe, TestKind};
+use crate::repository::Repository;
+use crate::tree::Tree;
+use crate::worktree::Worktree;
+
+/// Largest part of the output of a build or test that is read, in bytes, at its end.
+const MOST_OUTPUT: u64 = 4 << 20;
+/// Number of lines of an output that messages show.
+const SHOWN_LINES: usize = 12;
+/// Limits that builds do not reach unless something is wrong.
+const FILE_SIZE: u64 = 1 << 40;
+const PROCESSES: u32 = 4096;
+/// Least free space without which a failure is blamed on the disk, in bytes.
+const LEAST_SPACE: u64 = 1 << 20;
+/// Name of the output of builds.
+const BUILD: &str = "build";
+/// Status by which a test says that it cannot tell.
+const CANNOT_TELL: i32 = 125;
+/// Lowest status that ends the search, as for `git bisect run`.
+const BROKEN: i32 = 128;
+
+/// What building and testing a version has shown.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The outcome of the test; `None` if the version does not build.
+    pub outcome: Option<Outcome>,
+    /// What the messages of a failed build name.
+    pub messages: BuildMessages,
+    /// The end of what build or test printed.
+    pub output: String,
+    /// What was observed, in a few words.
+    pub what: String,
+    /// Whether a build was run.
+    pub has_built: bool,
+    /// Whether a limit on time ended the build or the test.
+    pub timed_out: bool,
+    /// Wall time of build and test.
+    pub took: Duration,
+    /// Wall time of the build.
+    pub build_took: Duration,
+    /// The crash of the program, if it had one.
+    pub failure: Option<HeldFailure>,
+}
+
+/// A worktree with the commands that build and test it.
+pub struct Workbench {
+    recipe: Recipe,
+    worktree: Worktree,
+    build: Option<Shell>,
+    test: Option<Shell>,
+    /// The key of the version whose build has succeeded last.
+    built: Option<[u8; 32]>,
+}
+
+impl Workbench {
+    /// Makes a workbench whose worktree is the directory `root`.
+    pub fn new(recipe: Recipe, root: PathBuf) -> Workbench {
+        Workbench {
+            worktree: Worktree::new(root, recipe.sandbox),
+            recipe,
+            build: None,
+            test: None,
+            built: None,
+        }
+    }
+
+    /// Sets the limits on the time of builds and on the CPU time of tests from now on.
+    pub fn limit(&mut self, build: Duration, test: Duration) {
+        if (self.recipe.build_time, self.recipe.test_time) != (build, test) {
+            (self.recipe.build_time, self.recipe.test_time) = (build, test);
+            (self.build, self.test) = (None, None);
+        }
+    }
+
+    /// Builds and tests a version. With `anew`, it is built on what the build of the first version has
+    /// left, and not on what later builds have.
+    /// If there is no copy of that, it is built in an empty directory.
+    ///
+    /// # Errors
+    /// If files cannot be written, a command cannot be started, or a test ends with a status that
+    /// ends the search.
+    pub fn run(
+        &mut self,
+        tree: &Tree,
+        key: [u8; 32],
+        anew: bool,
+        repository: &Repository,
+    ) -> Result<Report, ChangesError> {
+        let begin = Instant::now();
+        let mut report = Report::default();
+        if anew {
+            self.worktree.restore_first()?;
+            self.built = None;
+        }
+        if self.built != Some(key) {
+            self.built = None;
+            if !anew {
+                self.worktree.restore_nearest(tree)?;
+            }
+            self.worktree.update(tree, repository)?;
+            if let Some(failed) = self.build()? {
+                return Ok(Report {
+                    took: begin.elapsed(),
+                    ..failed
+                });
+            }
+            report.has_built = self.recipe.build.is_some();
+            report.build_took = begin.elapsed();
+            self.built = Some(key);
+        }
+        let tested = self.test()?;
+        // A test may itself build, or write into the directory.
+        self.worktree.note_build();
+        if report.has_built {
+            self.worktree.keep_copy()?;
+        }
+        Ok(Report {
+            has_built: report.has_built,
+            build_took: report.build_took,
+            took: begin.elapsed(),
+            ..tested
+        })
+    }
+
+    /// Runs the build; returns a report if it fails.
+    fn build(&mut self) -> Result<Option<Report>, ChangesError> {
+        let Some(line) = self.recipe.build.clone() else {
+            return Ok(None);
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+        let limits = Limits {
+            cpu: self.recipe.build_time.saturating_mul(cores),
+            wall: self.recipe.build_time,
+            ..self.limits()
+        };
+        let shell = match &mut self.build {
+            Some(shell) => shell,
+            none => none.insert(Shell::start(
+                &line,
+                &self.worktree,
+                BUILD,
+                limits,
+                &self.recipe,
+            )?),
+        };
+        let ended = shell.run(b"")?;
+        self.worktree.note_build();
+        if ended == Ended::Exit(0) {
+            return Ok(None);
+        }
+        let output = shell.output();
+        self.check_space(&output)?;
+        let stopped = matches!(
+            ended,
+            Ended::Timeout | Ended::OutOfMemory | Ended::Signal(_)
+        );
+        if stopped {
+            // It may have left half-written files.
+            self.worktree.discard();
+        }
+        Ok(Some(Report {
+            outcome: None,
+            messages: BuildMessages::parse(&output),
+            output: tail(&output),
+            what: format!("the build ended with {ended}"),
+            has_built: true,
+            timed_out: ended == Ended::Timeout,
+            ..Report::default()
+        }))
+    }
+
+    /// Checks whether a command has failed because the disk is full, which says nothing about the
+    /// version.
+    fn check_space(&self, output: &[u8]) -> Result<(), ChangesError> {
+        let folder = self.worktree.root();
+        let is_full = space::free(folder).is_some_and(|free| free < LEAST_SPACE)
+            || String::from_utf8_lossy(output).contains("No space left on device");
+        match is_full {
+            true => Err(ChangesError::DiskFull {
+                folder: folder.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            memory: self.recipe.memory,
+            file_size: FILE_SIZE,
+            processes: PROCESSES,
+            ..Limits::with_cpu(self.recipe.test_time)
+        }
+    }
+
+    fn test(&mut self) -> Result<Report, ChangesError> {
+        match self.recipe.test.clone() {
+            TestKind::Command { line, expect } => self.test_by_command(&line, expect.as_ref()),
+            TestKind::Program {
+                program,
+                args,
+                held,
+                crash_exit,
+            } => {
+                let root = self.worktree.root().to_owned();
+                let Some(path) = program_in(&root, &program) else {
+                    return Ok(Report {
+                        outcome: Some(Outcome::Unresolved),
+                        what: format!("there is no program {} after the build", program.display()),
+                        ..Report::default()
+                    });
+                };
+                let mut target = Target::new(Program::Path(path));
+                (target.args, target.env, target.cwd) = (args, self.recipe.env.clone(), Some(root));
+                (target.crash_exit, target.sandbox) = (crash_exit, self.recipe.sandbox);
+                target.limits = Limits::with_cpu(self.recipe.test_time);
+                target.limits.memory = self.recipe.memory;
+                let verdict =
+                    Triager::of_target(&target, Way::Command)?.examine(&self.recipe.input)?;
+                Ok(judge_crash(verdict, held.get()))
+            }
+        }
+    }
+
+    fn test_by_command(
+        &mut self,
+        line: &str,
+        expect: Option<&regex::bytes::Regex>,
+    ) -> Result<Report, ChangesError> {
+        let limits = self.limits();
+        let shell = match &mut self.test {
+            Some(shell) => shell,
+            none => none.insert(Shell::start(
+                line,
+                &self.worktree,
+                "test",
+                limits,
+                &self.recipe,
+            )?),
+        };
+        let ended = shell.run(&self.recipe.input)?;
+        let output = shell.output();
+        if ended != Ended::Exit(0) {
+            self.check_space(&output)?;
+        }
+        let outcome = match ended {
+            Ended::Exit(0) => Outcome::Pass,
+            Ended::Exit(CANNOT_TELL) | Ended::Timeout | Ended::OutOfMemory => Outcome::Unresolved,
+            Ended::Exit(status) if status < BROKEN => match expect {
+                Some(expect) if !expect.is_match(&output) => Outcome::Unresolved,
+                _ => Outcome::Fail,
+            },
+            Ended::Exit(_) | Ended::Signal(_) => {
+                return Err(ChangesError::TestBroken {
+                    ended: ended.to_string(),
+                    output: tail(&output),
+                });
+            }
+        };
+        let unmatched = outcome == Outcome::Unresolved
+            && matches!(ended, Ended::Exit(status) if status != CANNOT_TELL);
+        let what = match unmatched {
+            true => format!("the test ended with {ended}, and its output does not match --expect"),
+            false => format!("the test ended with {ended}"),
+        };
+        Ok(Report {
+            outcome: Some(outcome),
+            output: tail(&output),
+            what,
+            timed_out: ended == Ended::Timeout,
+            ..Report::default()
+        })
+    }
+}
+
+/// Directory of compiler names that lead to ccache, as Debian and Fedora install it.
+const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
+
+/// Adds the variables by which a build uses ccache and sccache where these are installed, before
+/// those of the user. In a sandbox a build can neither write to a cache nor reach its server.
+fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
+    let mut all = Vec::new();
+    if recipe.sandbox == Sandbox::On {
+        return recipe.env.clone();
+    }
+    if let Some(names) = CCACHE
+        .into_iter()
+        .map(Path::new)
+        .find(|names| names.is_dir())
+    {
+        let mut path = names.as_os_str().to_owned();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        all.push(("PATH".into(), path));
+    }
+    if std::env::var_os("RUSTC_WRAPPER").is_none() && find_program(Path::new("sccache")).is_ok() {
+        all.push(("RUSTC_WRAPPER".into(), "sccache".into()));
+    }
+    all.extend(recipe.env.iter().cloned());
+    all
+}
+
+/// Derives the report from a run of the program: the held crash is FAIL, another UNRESOLVED.
+fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
+    let of = |outcome, what: String, failure| Report {
+        outcome: Some(outcome),
+        what,
+        failure,
+        ..Report::default()
+    };
+    let crash: Box<Crash> = match verdict {
+        Verdict::Crash(crash) => crash,
+        Verdict::Flaky {
+            ended: ended @ (Ended::Timeout | Ended::OutOfMemory),
+            ..
+        } => {
+            return of(
+                Outcome::Unresolved,
+                format!("the program ended with {ended}"),
+                None,
+            );
+        }
+        Verdict::Flaky { ended, .. } => {
+            return of(
+                Outcome::Pass,
+                format!("the program ended with {ended}"),
+                None,
+            );
+        }
+    };
+    let failure = HeldFailure::from(crash.as_ref());
+    let outcome = match held {
+        Some(held) if !held.is(&crash) => Outcome::Unresolved,
+        _ => Outcome::Fail,
+    };
+    let what = match outcome {
+        Outcome::Fail => format!("the program crashed ({})", crash.class),
+        _ => format!("the program crashed in another way ({})", crash.class),
+    };
+    of(outcome, what, Some(failure))
+}
+
+/// Finds the program of a version: a path in its directory, an absolute path, or a name in PATH.
+fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
+    let inside = root.join(program);
+    let path = match inside.is_file() {
+        true => inside,
+        false => PathBuf::from(program),
+    };
+    find_program(&path).ok()
+}
+
+/// Returns the last lines of an output.
+fn tail(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
+/// A shell command that runs again and again in a worktree, under supervision, with its output in a
+/// file.
+struct Shell {
+    executor: Box<dyn Executor>,
+    output: File,
+}
+
+impl Shell {
+    /// Starts the executor of the command `line`; `name` names its output.
+    fn start(
+        line: &str,
+        worktree: &Worktree,
+        name: &str,
+        limits: Limits,
+        recipe: &Recipe,
+    ) -> Result<Shell, ChangesError> {
+        let root = worktree.root();
+        let path = root.with_extension(name);
+        let output = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(ChangesError::at("creating", &path))?;
+        let handed = output
+            .try_clone()
+            .map_err(ChangesError::at("opening", &path))?;
+        // A command that asks git for its version must not find the repository around the output
+        // directory, whose index git would refresh.
+        let mut script = b"unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX\nexport GIT_CEILING_DIRECTORIES=".to_vec();
+        script.extend(shell::quoted(
+            root.parent().unwrap_or(root).as_os_str().as_bytes(),
+        ));
+        // Unless it is in a sandbox, a build may have removed its directory.
+        script.extend(b"\ncd ");
+        script.extend(shell::quoted(root.as_os_str().as_bytes()));
+        script.extend(b" || exit 250\n");
+        script.extend(line.as_bytes());
+        let mut target = Target::new(Program::Path("/bin/sh".into()));
+        target.args = vec!["-c".into(), OsString::from_vec(script)];
+        target.cwd = Some(root.to_owned());
+        target.sandbox = recipe.sandbox;
+        target.limits = limits;
+        target.env = match name {
+            BUILD => with_compiler_caches(recipe),
+            _ => recipe.env.clone(),
+        };
+        Ok(Shell {
+            executor: start_shell(&target, handed)?,
+            output,
+        })
+    }
+
+    fn run(&mut self, input: &[u8]) -> Result<Ended, ChangesError> {
+        // A file that cannot be emptied shows older messages, too.
+        let _ = self.output.set_len(0);
+        Ok(self.executor.run(input)?.ended)
+    }
+
+    /// Returns the end of what the last run printed.
+    fn output(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut file = &self.output;
+        let mut read = || -> std::io::Result<()> {
+            let size = file.metadata()?.len();
+            file.seek(SeekFrom::Start(size.saturating_sub(MOST_OUTPUT)))?;
+            file.take(MOST_OUTPUT).read_to_end(&mut text)?;
+            Ok(())
+        };
+        // What could be read is shown.
+        let _ = read();
+        text
+    }
+}

@@ -1,0 +1,488 @@
+//! A directory in which versions of the program are built, one after another.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use ddfuzz_exec::{Sandbox, sandbox};
+
+use crate::ChangesError;
+use crate::change_set::{is_link, is_written};
+use crate::repository::Repository;
+use crate::tree::{Content, EXECUTABLE, Entry, Tree};
+
+/// Shortest time between the end of a build and the next change of a file. File systems note times
+/// in steps of some milliseconds, and a build tool compares the times of sources and objects.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Largest directory that is copied, in bytes: a copy shall take less time than a compilation.
+const MOST_COPIED: u64 = 64 << 20;
+/// Number of copies at one time, and the size of all of them together, in bytes.
+const MOST_COPIES: usize = 12;
+const MOST_COPIED_TOGETHER: u64 = 256 << 20;
+
+/// Names of files that say how a program is built; most tools do not notice that they have changed.
+const BUILD_FILES: [&str; 16] = [
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "configure",
+    "configure.ac",
+    "configure.in",
+    "Makefile.am",
+    "Makefile.in",
+    "config.h.in",
+    "CMakeLists.txt",
+    "meson.build",
+    "meson.options",
+    "build.sh",
+    "BUILD",
+    "aclocal.m4",
+    "autogen.sh",
+];
+
+/// A directory with the files of one version and what builds have made of it. The next version is
+/// made by writing only the files that differ, so that a build tool builds only what depends on them.
+pub struct Worktree {
+    root: PathBuf,
+    sandbox: Sandbox,
+    /// The files that were written; `None` if the directory has to be made anew.
+    state: Option<Tree>,
+    /// When the last build ended.
+    built: Instant,
+    /// Copies of the directory after builds of other versions; the first is that of the version that
+    /// was built first.
+    copies: Vec<Copy>,
+    /// Whether the directory is small enough to be copied.
+    is_small: bool,
+    /// Names of the files that a file includes, by the object that is its content.
+    includes: HashMap<Content, Vec<Vec<u8>>>,
+}
+
+impl Worktree {
+    /// Describes the worktree in the directory `root`, which is created by the first
+    /// [`update`](Worktree::update), and stays the same directory from then on. `sandbox`: whether
+    /// its builds run in a sandbox, possibly as another user.
+    pub fn new(root: PathBuf, sandbox: Sandbox) -> Worktree {
+        Worktree {
+            root,
+            sandbox,
+            state: None,
+            built: Instant::now(),
+            copies: Vec::new(),
+            is_small: true,
+            includes: HashMap::new(),
+        }
+    }
+
+    /// Returns the path of the directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Notes that a build has ended.
+    pub fn note_build(&mut self) {
+        self.built = Instant::now();
+    }
+
+    /// Makes the next update begin with an empty directory, for example because a build was killed
+    /// and may have left half-written files.
+    pub fn discard(&mut self) {
+        self.state = None;
+    }
+
+    /// Keeps a copy of the directory with the build of its version, unless the directory is large. The
+    /// first copy is kept, of the others the last ones.
+    ///
+    /// # Errors
+    /// If files cannot be copied.
+    pub fn keep_copy(&mut self) -> Result<(), ChangesError> {
+        let Some(state) = self.state.clone().filter(|_| self.is_small) else {
+            return Ok(());
+        };
+        let size = size_of(&self.root);
+        if size > MOST_COPIED {
+            self.is_small = false;
+            return Ok(());
+        }
+        if self.copies.iter().any(|copy| copy.state == state) {
+            return Ok(());
+        }
+        let most = (MOST_COPIED_TOGETHER / size.max(1)).clamp(4, MOST_COPIES as u64) as usize;
+        let free = (0..most).find(|number| self.copies.iter().all(|copy| copy.number != *number));
+        let number = match free {
+            Some(number) => number,
+            None => {
+                // The number of copies may have been larger while the directory was smaller.
+                for copy in self.copies.drain(most..) {
+                    let place = self.root.with_extension(format!("copy-{}", copy.number));
+                    let _ = std::fs::remove_dir_all(place);
+                }
+                self.copies.remove(1).number
+            }
+        };
+        let place = self.root.with_extension(format!("copy-{number}"));
+        copy(&self.root, &place)?;
+        self.copies.push(Copy { number, state });
+        Ok(())
+    }
+
+    /// Makes the directory that of the version that was built first, as its build has left it; empty
+    /// if there is no copy of it.
+    ///
+    /// # Errors
+    /// If files cannot be copied.
+    pub fn restore_first(&mut self) -> Result<(), ChangesError> {
+        self.state = None;
+        match self.copies.is_empty() {
+            true => Ok(()),
+            false => self.restore(0),
+        }
+    }
+
+    /// Makes the directory that of the copy which differs from `tree` in the fewest files, unless the
+    /// directory itself does.
+    ///
+    /// # Errors
+    /// If files cannot be copied.
+    pub fn restore_nearest(&mut self, tree: &Tree) -> Result<(), ChangesError> {
+        let distance = |state: &Tree| differing(state, tree).len();
+        let nearest = self
+            .copies
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, copy)| distance(&copy.state));
+        let Some((at, nearest)) = nearest.map(|(at, copy)| (at, distance(&copy.state))) else {
+            return Ok(());
+        };
+        match self
+            .state
+            .as_ref()
+            .is_some_and(|state| distance(state) <= nearest)
+        {
+            true => Ok(()),
+            false => self.restore(at),
+        }
+    }
+
+    fn restore(&mut self, at: usize) -> Result<(), ChangesError> {
+        let place = self
+            .root
+            .with_extension(format!("copy-{}", self.copies[at].number));
+        copy(&place, &self.root)?;
+        self.state = Some(self.copies[at].state.clone());
+        Ok(())
+    }
+
+    /// Makes the directory hold the files of `tree`, and what earlier builds made of unchanged files.
+    ///
+    /// If a file changes that says how the program is built, the directory is made anew. A file that
+    /// includes a changed one gets a new time, because not each build tool knows of inclusions.
+    ///
+    /// # Errors
+    /// If a content cannot be read, or a file cannot be written.
+    pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
+        std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
+        let changed = self.state.as_ref().map(|state| differing(state, tree));
+        let state = self.state.take();
+        match (state, changed) {
+            (Some(state), Some(changed)) if !changed.iter().any(|path| is_build_file(path)) => {
+                self.change(&state, tree, &changed, repository)?;
+            }
+            _ => self.make_anew(tree, repository)?,
+        }
+        if self.sandbox == Sandbox::On {
+            let given = sandbox::give(&self.root);
+            given.map_err(ChangesError::at(
+                "changing the owner of files in",
+                &self.root,
+            ))?;
+        }
+        self.state = Some(tree.clone());
+        Ok(())
+    }
+
+    fn make_anew(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
+        empty(&self.root)?;
+        for (path, entry) in tree.entries() {
+            self.write(path, entry, repository)?;
+        }
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        state: &Tree,
+        tree: &Tree,
+        changed: &[Vec<u8>],
+        repository: &Repository,
+    ) -> Result<(), ChangesError> {
+        let was_written = |path: &[u8]| state.get(path).is_some_and(is_written);
+        for path in changed.iter().filter(|path| tree.get(path).is_none()) {
+            self.remove(path, was_written(path))?;
+        }
+        for path in changed {
+            if let Some(entry) = tree.get(path) {
+                self.remove(path, was_written(path) || is_written(entry))?;
+                self.write(path, entry, repository)?;
+            }
+        }
+        for path in self.including(tree, changed, repository)? {
+            let file = self.path(&path);
+            self.clear_way(&path)?;
+            if !std::fs::symlink_metadata(&file).is_ok_and(|facts| facts.is_file()) {
+                continue; // a build has replaced it
+            }
+            let opened = std::fs::File::options().append(true).open(&file);
+            let touched = opened.and_then(|file| file.set_modified(SystemTime::now()));
+            touched.map_err(ChangesError::at("setting the time of", &file))?;
+        }
+        Ok(())
+    }
+
+    fn path(&self, path: &[u8]) -> PathBuf {
+        self.root.join(OsStr::from_bytes(path))
+    }
+
+    /// Removes what a build has put in place of a directory above `path`: a link would lead out of the
+    /// worktree.
+    fn clear_way(&self, path: &[u8]) -> Result<(), ChangesError> {
+        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            let folder = self.path(&path[..at]);
+            if std::fs::symlink_metadata(&folder).is_ok_and(|facts| !facts.is_dir()) {
+                std::fs::remove_file(&folder).map_err(ChangesError::at("removing", &folder))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is at `path`, and the directories that become empty by that. `is_file`: whether a
+    /// version has a file there, so that a directory was put there by a build.
+    fn remove(&self, path: &[u8], is_file: bool) -> Result<(), ChangesError> {
+        let file = self.path(path);
+        self.clear_way(path)?;
+        match std::fs::symlink_metadata(&file) {
+            Ok(facts) if facts.is_dir() && is_file => {
+                std::fs::remove_dir_all(&file).map_err(ChangesError::at("removing", &file))?;
+            }
+            Ok(facts) if !facts.is_dir() => {
+                std::fs::remove_file(&file).map_err(ChangesError::at("removing", &file))?;
+            }
+            _ => {}
+        }
+        let mut folder = file.parent();
+        while let Some(empty) = folder.filter(|folder| **folder != self.root) {
+            if std::fs::remove_dir(empty).is_err() {
+                break;
+            }
+            folder = empty.parent();
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        path: &[u8],
+        entry: &Entry,
+        repository: &Repository,
+    ) -> Result<(), ChangesError> {
+        let file = self.path(path);
+        self.clear_way(path)?;
+        let folder = if is_written(entry) {
+            file.parent().unwrap_or(&file)
+        } else {
+            &file
+        };
+        if std::fs::symlink_metadata(folder).is_ok_and(|facts| !facts.is_dir()) {
+            // What a build has left where the version has a directory.
+            std::fs::remove_file(folder).map_err(ChangesError::at("removing", folder))?;
+        }
+        std::fs::create_dir_all(folder).map_err(ChangesError::at("creating", folder))?;
+        if !is_written(entry) {
+            return Ok(());
+        }
+        let content = repository.content(&entry.content)?;
+        if is_link(entry) {
+            let made = symlink(OsStr::from_bytes(&content), &file);
+            return made.map_err(ChangesError::at("creating", &file));
+        }
+        std::fs::write(&file, content).map_err(ChangesError::at("writing", &file))?;
+        if entry.mode == EXECUTABLE {
+            let set = std::fs::set_permissions(&file, Permissions::from_mode(0o755));
+            set.map_err(ChangesError::at("setting the permissions of", &file))?;
+        }
+        let facts = std::fs::metadata(&file).map_err(ChangesError::at("reading", &file))?;
+        if facts.mtime_nsec() == 0 {
+            // Perhaps this file system notes whole seconds only.
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(())
+    }
+
+    /// Returns the unchanged files that include one of the changed files, directly or not.
+    fn including(
+        &mut self,
+        tree: &Tree,
+        changed: &[Vec<u8>],
+        repository: &Repository,
+    ) -> Result<Vec<Vec<u8>>, ChangesError> {
+        let mut users: HashMap<Vec<u8>, Vec<&Vec<u8>>> = HashMap::new();
+        for (path, entry) in tree
+            .entries()
+            .filter(|(path, entry)| may_include(path) && is_written(entry))
+        {
+            if !self.includes.contains_key(&entry.content) {
+                let text = repository.content(&entry.content)?;
+                self.includes.insert(entry.content.clone(), included(&text));
+            }
+            for name in &self.includes[&entry.content] {
+                users.entry(name.clone()).or_default().push(path);
+            }
+        }
+        let mut found: HashSet<&Vec<u8>> = HashSet::new();
+        let mut next: Vec<&[u8]> = changed.iter().map(|path| name_of(path)).collect();
+        while let Some(name) = next.pop() {
+            for path in users.get(name).into_iter().flatten() {
+                if found.insert(path) {
+                    next.push(name_of(path));
+                }
+            }
+        }
+        let is_old = |path: &&&Vec<u8>| changed.binary_search(path).is_err();
+        Ok(found
+            .iter()
+            .filter(is_old)
+            .map(|path| path.to_vec())
+            .collect())
+    }
+}
+
+/// A copy of the directory of a worktree after the build of a version.
+struct Copy {
+    /// Number in the name of the copy.
+    number: usize,
+    /// The files of the version.
+    state: Tree,
+}
+
+/// Removes all that is in a directory, which is created if it is missing.
+fn empty(folder: &Path) -> Result<(), ChangesError> {
+    std::fs::create_dir_all(folder).map_err(ChangesError::at("creating", folder))?;
+    let failed = || ChangesError::at("emptying", folder);
+    for entry in std::fs::read_dir(folder).map_err(failed())? {
+        let path = entry.map_err(failed())?.path();
+        let facts = std::fs::symlink_metadata(&path).map_err(failed())?;
+        match facts.is_dir() {
+            true => std::fs::remove_dir_all(&path).or_else(|_| {
+                open_directories(&path);
+                std::fs::remove_dir_all(&path)
+            }),
+            false => std::fs::remove_file(&path),
+        }
+        .map_err(failed())?;
+    }
+    Ok(())
+}
+
+/// Gives the owner all rights in a directory and those below it; a build may have made them read-only.
+/// What cannot be changed is left as it is.
+fn open_directories(folder: &Path) {
+    let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_directories(&entry.path());
+        }
+    }
+}
+
+/// Copies all files of a directory with their times to the directory `place`, which is emptied first.
+fn copy(from: &Path, place: &Path) -> Result<(), ChangesError> {
+    empty(place)?;
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg("--")
+        .arg(from.join("."))
+        .arg(place)
+        .stdin(Stdio::null())
+        .output();
+    let copied = copied.map_err(ChangesError::system("starting cp"))?;
+    match copied.status.success() {
+        true => Ok(()),
+        false => {
+            let message = String::from_utf8_lossy(&copied.stderr).trim().to_owned();
+            let kind = match message.contains("No space left on device") {
+                true => std::io::ErrorKind::StorageFull,
+                false => std::io::ErrorKind::Other,
+            };
+            Err(ChangesError::at("copying", from)(std::io::Error::new(
+                kind, message,
+            )))
+        }
+    }
+}
+
+/// Returns the size of all files below a folder, in bytes.
+fn size_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => size_of(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
+/// Returns the paths of the files that are not the same in both trees, in ascending order.
+fn differing(old: &Tree, new: &Tree) -> Vec<Vec<u8>> {
+    let gone = old.entries().filter(|(path, _)| new.get(path).is_none());
+    let other = new
+        .entries()
+        .filter(|(path, entry)| old.get(path) != Some(entry));
+    let mut paths: Vec<Vec<u8>> = gone.chain(other).map(|(path, _)| path.clone()).collect();
+    paths.sort_unstable();
+    paths
+}
+
+fn name_of(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+fn is_build_file(path: &[u8]) -> bool {
+    let name = name_of(path);
+    let is_known = BUILD_FILES.iter().any(|known| known.as_bytes() == name);
+    is_known || name.ends_with(b".mk") || name.ends_with(b".cmake") || name.ends_with(b".m4")
+}
+
+/// Checks whether files of this name include others by `#include`.
+fn may_include(path: &[u8]) -> bool {
+    const ENDINGS: [&[u8]; 14] = [
+        b".c", b".h", b".cc", b".cpp", b".cxx", b".hh", b".hpp", b".hxx", b".inc", b".def",
+        b".inl", b".y", b".l", b".S",
+    ];
+    ENDINGS.iter().any(|ending| path.ends_with(ending))
+}
+
+/// Returns the names, without directories, of the files that a text includes.
+fn included(text: &[u8]) -> Vec<Vec<u8>> {
+    let name = |line: &[u8]| {
+        let line = line
+            .trim_ascii_start()
+            .strip_prefix(b"#")?
+            .trim_ascii_start();
+        let line = line.strip_prefix(b"include")?.trim_ascii_start();
+        let (begin, rest) = line.split_first()?;
+        let end = match begin {
+            b'"' => b'"',
+            b'<' => b'>',
+            _ => return None,
+        };
+        let path = rest.split(|byte| *byte == end).next()?;
+        Some(name_of(path).to_vec())
+    };
+    text.split(|byte| *byte == b'\n').filter_map(name).collect()
+}

@@ -1,0 +1,348 @@
+//! The passes over a file of a known format: its parts are deleted, and its payloads are reduced,
+//! while lengths, counts, offsets and checksums stay correct.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::{Document, Format};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::envelope::difference;
+use crate::passes::list::ListSearch;
+use crate::passes::markup::markup;
+use crate::passes::normalize::normalize;
+use crate::passes::script::reduce_lines;
+use crate::passes::structure::structure;
+use crate::passes::units::{Bytes, Units};
+use crate::{Edit, Outcome, Replacement};
+
+/// Name, in logs, of the pass that deletes parts of a file.
+const PARTS: &str = "parts";
+/// Name, in logs, of the pass that reduces payloads of a file.
+const PAYLOAD: &str = "payload";
+/// Name, in logs, of the test that compresses payloads anew.
+const REPACK: &str = "repack";
+/// Name, in logs, of the pass that lowers values in small payloads.
+const LOWER: &str = "lower";
+/// Number of consecutive needed parts after which the deletion of parts ends.
+const FRUITLESS_PARTS: usize = 32;
+/// Number of consecutive needed bytes after which the reduction of a payload ends; the proof tries
+/// the bytes of the file anyway.
+const FRUITLESS_BYTES: usize = 128;
+/// Maximum size, in bytes, of small payloads, such as headers, and the number of consecutive needed
+/// bytes after which their reduction ends.
+const FEW_BYTES: usize = 32;
+const FRUITLESS_FEW: usize = 8;
+/// Number of bytes at the beginning of a larger payload that are taken for its header.
+const HEADER: usize = 8;
+/// Maximum number of payloads that are reduced one by one; more are reduced together.
+const EACH: usize = 32;
+/// Minimum size, in bytes, of payloads that are reduced as texts.
+const TEXT: usize = 32;
+/// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
+const NORMALIZED: usize = 4;
+/// Name, in logs, of the pass that lets references to different regions share bytes.
+const SHARE: &str = "share";
+/// Minimum size, in bytes, of regions whose references share the bytes of others, and maximum number of
+/// such regions.
+const WORTH_SHARING: usize = 8;
+const MOST_SHARED: usize = 16;
+/// Minimum size, in bytes, of a payload that is left although a header may ask for less of it, and
+/// maximum number of tests in which values of headers are lowered.
+const RESISTING: usize = 32;
+const MOST_LOWERED: usize = 64;
+/// Maximum number of rounds over parts and payloads.
+const ROUNDS: usize = 3;
+
+/// Number of tests after which a format that has not reduced anything is dropped.
+const TRIAL: usize = 40;
+
+/// The first tests of a format.
+struct Trial {
+    /// Number of reductions before them.
+    reductions: usize,
+    /// Number of tests of the search at their end.
+    end: usize,
+}
+
+impl Trial {
+    /// Returns true if the format had its tests and reduced nothing.
+    fn has_failed(&self, work: &CurrentBest) -> bool {
+        work.asked() >= self.end && work.reductions() == self.reductions
+    }
+}
+
+/// Reduces a file by its format, and returns whether that changed anything.
+pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
+    let before = work.reductions();
+    let Some(document) = format.open(&work.text()) else {
+        return false;
+    };
+    let trial = Trial {
+        reductions: before,
+        end: work.asked() + TRIAL,
+    };
+    let mut document = delete_parts(work, document).await;
+    document = repack(work, document).await;
+    for _ in 0..ROUNDS {
+        let payloads = work.reductions();
+        document = reduce_payloads(work, document, &trial).await;
+        let values = work.reductions();
+        document = lower(work, document).await;
+        let lowered = work.reductions() > values;
+        document = share(work, document).await;
+        if work.reductions() == payloads {
+            break;
+        }
+        // Parts may be needed only by a payload that is gone, and payloads only by a greater value.
+        let parts = work.reductions();
+        document = delete_parts(work, document).await;
+        if work.reductions() == parts && !lowered {
+            break;
+        }
+    }
+    work.reductions() > before
+}
+
+/// Deletes parts of a file, and returns the rest.
+async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let mut parts = Parts::of(document);
+    let all = 0..parts.len();
+    let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
+    if !all.is_empty() {
+        list.delete(all).await;
+        list.reduce().await;
+    }
+    parts.document
+}
+
+/// Compresses payloads anew, and returns the document in which compressed payloads can be changed:
+/// if the file does not fail any more, they stay as they are.
+async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let Some(repacked) = document.repacked() else {
+        return document;
+    };
+    let text = repacked.text();
+    if text == *work.text() || text.len() > work.len() {
+        return repacked;
+    }
+    let Some(edit) = difference(&work.text(), &text) else {
+        return document.opaque();
+    };
+    match work.test(REPACK, edit).await {
+        Outcome::Fail => repacked,
+        Outcome::Pass | Outcome::Unresolved => document.opaque(),
+    }
+}
+
+/// Reduces the payloads of a file, and returns the file.
+async fn reduce_payloads(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+    trial: &Trial,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    let mut order: Vec<usize> = (0..payloads.len()).collect();
+    if order.len() > EACH {
+        work.enter(document, 0..payloads.len());
+        reduce_payload(work).await;
+        return work.leave();
+    }
+    order.sort_by_key(|index| std::cmp::Reverse(payloads[*index].len()));
+    for index in order {
+        if trial.has_failed(work) {
+            break;
+        }
+        work.enter(document, index..index + 1);
+        reduce_payload(work).await;
+        document = work.leave();
+    }
+    document
+}
+
+/// Reduces the payload that the current best is restricted to.
+async fn reduce_payload(work: &mut CurrentBest) {
+    let len = work.len();
+    if len == 0 || work.cut(PAYLOAD, 0..len).await == Outcome::Fail {
+        return;
+    }
+    let is_text = work.is_text() && len >= TEXT;
+    if is_text {
+        markup(work).await;
+        structure(work).await;
+        reduce_lines(work).await;
+    } else if len >= NORMALIZED {
+        normalize(work).await;
+    }
+    let fruitless = match work.len() {
+        0..=FEW_BYTES => FRUITLESS_FEW,
+        _ => FRUITLESS_BYTES,
+    };
+    let mut bytes = Bytes::within(PAYLOAD, 0..work.len());
+    ListSearch::new(work, &mut bytes)
+        .stop_after(fruitless)
+        .reduce()
+        .await;
+    if is_text && work.len() >= NORMALIZED {
+        normalize(work).await;
+    }
+}
+
+/// Lowers values at the beginning of payloads, such as the width in the header of a picture or the
+/// number of records in a table, if a large payload is left: it may be needed only because a header
+/// asks for so much. Returns the file.
+async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    let end = work.asked() + MOST_LOWERED;
+    if payloads.len() > EACH || payloads.iter().all(|payload| payload.len() < RESISTING) {
+        return document;
+    }
+    let mut order: Vec<usize> = (0..payloads.len()).collect();
+    order.retain(|index| !payloads[*index].is_empty());
+    order.sort_by_key(|index| payloads[*index].len());
+    for index in order {
+        work.enter(document, index..index + 1);
+        let head = match work.len() {
+            len @ 0..=FEW_BYTES => len,
+            _ => HEADER,
+        };
+        lower_bytes(work, head, end).await;
+        document = work.leave();
+    }
+    document
+}
+
+/// Lets references to different regions share bytes: where the content of a region does not matter,
+/// but its size does, the region may be read from the beginning of the file or from the largest other
+/// region. Large regions come first. Returns the file.
+async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let mut sizes = document.regions();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.retain(|region| sizes[*region] >= WORTH_SHARING);
+    order.sort_by_key(|region| std::cmp::Reverse(sizes[*region]));
+    order.truncate(MOST_SHARED);
+    let mut gone: Vec<usize> = Vec::new();
+    for original in order {
+        // The regions that are gone by now no longer count.
+        let region = original - gone.iter().filter(|other| **other < original).count();
+        let others = (0..sizes.len()).filter(|other| *other != region);
+        for with in [None, others.max_by_key(|other| sizes[*other])] {
+            let Some(shared) = document.sharing(region, with) else {
+                continue;
+            };
+            let Some(edit) = difference(&work.text(), &shared.text()) else {
+                continue;
+            };
+            if work.test(SHARE, edit).await == Outcome::Fail {
+                document = shared;
+                sizes.remove(region);
+                gone.push(original);
+                break;
+            }
+        }
+    }
+    document
+}
+
+/// Replaces each of the first `head` bytes of the payload that the current best is restricted to by 0,
+/// else by 1, else by halves, until the search has asked for `end` tests.
+async fn lower_bytes(work: &mut CurrentBest, head: usize, end: usize) {
+    for at in 0..head.min(work.len()) {
+        for value in [0, 1] {
+            if lower_to(work, at, value, end).await {
+                break;
+            }
+        }
+        // The value is a limit: half of it may do.
+        while let Some(value @ 4..) = work.text().get(at).copied() {
+            if !lower_to(work, at, value / 2, end).await {
+                break;
+            }
+        }
+    }
+}
+
+/// Replaces a byte by a lesser value, unless the search has asked for `end` tests; returns whether the
+/// byte has at most this value now.
+async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> bool {
+    if work.text().get(at).is_none_or(|byte| *byte <= value) {
+        return true;
+    }
+    if work.asked() >= end {
+        return false;
+    }
+    let replacement = Replacement {
+        at: at..at + 1,
+        with: vec![value],
+    };
+    work.test(LOWER, Edit::Set(vec![replacement])).await == Outcome::Fail
+}
+
+/// The parts of a document as units of a list search: a part is deleted only with all parts inside
+/// of it.
+struct Parts {
+    document: Arc<dyn Document>,
+    /// For each part, the index after its last descendant.
+    last: Vec<usize>,
+}
+
+impl Parts {
+    fn of(document: Arc<dyn Document>) -> Parts {
+        let last = document.parts();
+        Parts { document, last }
+    }
+
+    /// Returns the indices of the parts that `cuts` delete, without parts inside of other deleted
+    /// ones.
+    fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
+        let mut gone = Vec::new();
+        for cut in cuts {
+            let mut at = cut.start;
+            while at < cut.end {
+                match self.last[at] <= cut.end {
+                    true => {
+                        gone.push(at);
+                        at = self.last[at];
+                    }
+                    false => at += 1,
+                }
+            }
+        }
+        gone
+    }
+}
+
+impl Units for Parts {
+    fn rule(&self) -> &'static str {
+        PARTS
+    }
+
+    fn len(&self) -> usize {
+        self.last.len()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let gone = self.gone(cuts);
+        if gone.is_empty() {
+            return None;
+        }
+        difference(&work.text(), &self.document.without(&gone).text())
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let tops = self.gone(cuts);
+        let gone_within = |cut: &Range<usize>| -> usize {
+            let inside = tops.iter().filter(|top| cut.contains(top));
+            inside.map(|top| self.last[*top] - top).sum()
+        };
+        let stand = cuts
+            .iter()
+            .map(|cut| cut.len() - gone_within(cut))
+            .collect();
+        *self = Parts::of(self.document.without(&tops));
+        stand
+    }
+
+    fn is_all_untested(&self) -> bool {
+        false
+    }
+}

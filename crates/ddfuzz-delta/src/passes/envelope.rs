@@ -1,0 +1,142 @@
+//! Payloads of a document as the text that passes edit: each edit of payloads becomes an edit of the
+//! whole text, in which lengths, checksums and offsets are corrected.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::{Config, Edit, Replacement};
+
+/// The document around the payloads that passes edit at present.
+pub(super) struct Envelope {
+    pub document: Arc<dyn Document>,
+    /// All payloads of the document.
+    payloads: Vec<Arc<[u8]>>,
+    /// Indices of the payloads that are edited; together they are the edited text.
+    edited: Range<usize>,
+    /// The whole text, with everything that belongs to it.
+    pub whole: Whole,
+}
+
+/// The current best as a whole, while passes edit payloads of it.
+pub(super) struct Whole {
+    pub original: Arc<[u8]>,
+    pub best: Config,
+    pub text: Arc<[u8]>,
+    pub rewritten: bool,
+}
+
+/// A document whose payloads were edited, with its text.
+pub(super) struct Sealed {
+    document: Arc<dyn Document>,
+    payloads: Vec<Arc<[u8]>>,
+    text: Vec<u8>,
+    /// The edit that makes this text of the whole current best text.
+    pub edit: Edit,
+}
+
+impl Envelope {
+    pub fn new(document: Arc<dyn Document>, edited: Range<usize>, whole: Whole) -> Envelope {
+        let payloads = document.payloads();
+        Envelope {
+            edited: edited.start..edited.end.min(payloads.len()),
+            document,
+            payloads,
+            whole,
+        }
+    }
+
+    /// Returns the text that passes edit: the edited payloads, one after the other.
+    pub fn inside(&self) -> Vec<u8> {
+        self.payloads[self.edited.clone()].concat()
+    }
+
+    /// Applies an edit of the text inside to the document; `None` if the whole text would stay as
+    /// it is or become longer.
+    pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
+        let mut payloads = self.payloads.clone();
+        let mut start = 0;
+        for payload in &mut payloads[self.edited.clone()] {
+            let place = start..start + payload.len();
+            start = place.end;
+            if let Some(new) = edited(edit, payload, &place) {
+                *payload = new.into();
+            }
+        }
+        let document = self.document.with(&payloads);
+        let text = document.text();
+        let edit = difference(&self.whole.text, &text)?;
+        Some(Sealed {
+            document,
+            payloads,
+            text,
+            edit,
+        })
+    }
+
+    /// Makes an edited document, whose text failed, the current one.
+    pub fn take(&mut self, sealed: Sealed) {
+        self.whole.best = self.whole.best.without(&lost(&sealed.edit));
+        self.whole.rewritten = true;
+        self.whole.text = sealed.text.into();
+        self.document = sealed.document;
+        self.payloads = sealed.payloads;
+    }
+}
+
+/// Applies an edit of the text inside to the payload that stands at `place` in it; `None` if the
+/// payload stays as it is.
+fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
+    let nothing = Vec::new();
+    let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {
+        Edit::Cut(cuts) => cuts.iter().map(|cut| (cut, &nothing)).collect(),
+        Edit::Set(new) => new.iter().map(|new| (&new.at, &new.with)).collect(),
+        Edit::Keep(_) => return None,
+    };
+    let mut new = Vec::with_capacity(payload.len());
+    let (mut from, mut changed) = (0, false);
+    for (at, with) in changes {
+        let cut = at.start.clamp(place.start, place.end)..at.end.clamp(place.start, place.end);
+        if cut.is_empty() {
+            continue;
+        }
+        changed = true;
+        new.extend_from_slice(&payload[from..cut.start - place.start]);
+        // Of a replacement across payloads, each takes the bytes that stand for its own.
+        let inserted = cut.start - at.start..cut.end - at.start;
+        let end = inserted.end.min(with.len());
+        new.extend_from_slice(&with[inserted.start.min(end)..end]);
+        from = cut.end - place.start;
+    }
+    new.extend_from_slice(&payload[from..]);
+    changed.then_some(new)
+}
+
+/// Returns the edit that makes `new` of `old`: one replacement of all between the first and the last
+/// difference. `None` if both are equal or `new` is longer.
+pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
+    if new.len() > old.len() || new == old {
+        return None;
+    }
+    let same = |(one, other): &(&u8, &u8)| one == other;
+    let front = old.iter().zip(new).take_while(same).count();
+    let (old_rest, new_rest) = (old[front..].iter().rev(), new[front..].iter().rev());
+    let back = old_rest.zip(new_rest).take_while(same).count();
+    let replacement = Replacement {
+        at: front..old.len() - back,
+        with: new[front..new.len() - back].to_vec(),
+    };
+    Some(Edit::Set(vec![replacement]))
+}
+
+/// Returns the positions of the current best text that an edit removes, because it inserts fewer
+/// bytes than it replaces.
+pub(super) fn lost(edit: &Edit) -> Vec<Range<usize>> {
+    let Edit::Set(replacements) = edit else {
+        return Vec::new();
+    };
+    let gone = replacements
+        .iter()
+        .map(|new| (new.at.start + new.with.len()).min(new.at.end)..new.at.end);
+    gone.filter(|gone| !gone.is_empty()).collect()
+}

@@ -1,0 +1,427 @@
+//! The trees that `<tags>` and indentation make of a text, and the pass over them.
+
+use std::ops::Range;
+
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
+use crate::passes::tree::{Node, Tree};
+use crate::passes::units::Positions;
+
+/// Maximum size, in bytes, of texts whose markup is used.
+const LARGEST: usize = 1 << 20;
+/// Maximum size, in bytes, of an opening tag.
+const LONGEST_TAG: usize = 1 << 10;
+/// Maximum depth of tags inside of tags; deeper tags belong to no pair.
+const DEEPEST: usize = 1 << 10;
+/// Greatest share of lines that begin with a closing bracket, in percent, in a text whose
+/// indentation is taken for its structure.
+const CLOSERS: usize = 5;
+
+/// Reduces a text by the tree of its tags, or by the indentation of its lines.
+pub(super) async fn markup(work: &mut CurrentBest) {
+    if work.len() > LARGEST {
+        return;
+    }
+    let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS;
+    if tags(&work.text()).is_some_and(|tree| has_tags(&tree)) {
+        reduce_tree(work, &tags).await;
+        let mut attributes = Positions::new("attributes", attributes(&work.text()));
+        ListSearch::new(work, &mut attributes)
+            .stop_after(FRUITLESS)
+            .reduce()
+            .await;
+    } else if let Some(mut tree) = indentation(&work.text()) {
+        ListSearch::new(work, &mut tree)
+            .stop_after(FRUITLESS)
+            .reduce()
+            .await;
+        if let Some(tree) = indentation(&work.text()) {
+            let mut heads = Positions::new("unwrap", heads(&work.text(), &tree));
+            ListSearch::new(work, &mut heads)
+                .stop_after(FRUITLESS)
+                .reduce()
+                .await;
+        }
+    }
+}
+
+/// What stands between `<` and `>`.
+enum Tag {
+    /// An opening tag with its name.
+    Open(Range<usize>),
+    /// A closing tag with its name.
+    Close(Range<usize>),
+    /// A comment, a declaration, or an element without content.
+    Whole,
+}
+
+/// Parses a text into the tree of its tags; `None` without any tag. A tag without its counterpart is
+/// a leaf.
+fn tags(text: &[u8]) -> Option<Tree> {
+    let mut parser = TagParser {
+        text,
+        nodes: Vec::new(),
+        open: Vec::new(),
+        from: 0,
+    };
+    let mut at = 0;
+    let mut scanner = Scanner::default();
+    while let Some(start) = next(text, at, b"<") {
+        let Some((tag, end)) = scanner.tag(text, start) else {
+            at = start + 1;
+            continue;
+        };
+        parser.leaf(start);
+        match tag {
+            Tag::Open(name) => parser.begin(start, end, name),
+            Tag::Close(name) => parser.end(start, end, name),
+            Tag::Whole => parser.push(start, end),
+        }
+        at = end;
+    }
+    parser.leaf(text.len());
+    (parser.nodes.iter().any(|node| node.pair)).then_some(())?;
+    while let Some((index, _)) = parser.open.last().cloned() {
+        parser.unclosed(index);
+    }
+    Some(Tree {
+        nodes: parser.nodes,
+    })
+}
+
+/// Returns the position of `wanted` in a text from `at` on.
+fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let mut windows = rest.windows(wanted.len());
+    windows
+        .position(|window| window == wanted)
+        .map(|found| at + found)
+}
+
+/// Reads tags, and remembers which ends of comments and declarations the rest of the text lacks.
+#[derive(Default)]
+struct Scanner {
+    missing: Vec<&'static str>,
+}
+
+impl Scanner {
+    /// Returns the end of the next `end` in a text from `start` on.
+    fn until(&mut self, text: &[u8], start: usize, end: &'static str) -> Option<usize> {
+        if self.missing.contains(&end) {
+            return None;
+        }
+        let found = next(text, start, end.as_bytes());
+        if found.is_none() {
+            self.missing.push(end);
+        }
+        Some(found? + end.len())
+    }
+
+    /// Reads the tag that begins at `start`; returns it with its end. `None` if no tag begins there.
+    fn tag(&mut self, text: &[u8], start: usize) -> Option<(Tag, usize)> {
+        let rest = &text[start..];
+        for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">")] {
+            if rest.starts_with(begin.as_bytes()) {
+                return Some((Tag::Whole, self.until(text, start, end)?));
+            }
+        }
+        let first = *rest.get(1)?;
+        if first == b'!' {
+            let end = self.until(text, start, ">")?;
+            let end = match text[start..end].contains(&b'[') {
+                true => self.until(text, start, "]>").unwrap_or(end),
+                false => end,
+            };
+            return Some((Tag::Whole, end));
+        }
+        let is_close = first == b'/';
+        let from = start + 1 + usize::from(is_close);
+        if !text.get(from)?.is_ascii_alphabetic() {
+            return None;
+        }
+        let name = from..from + text[from..].iter().take_while(|byte| is_name(byte)).count();
+        let end = tag_end(text, name.end)?;
+        Some(match (is_close, text[end - 2]) {
+            (true, _) => (Tag::Close(name), end),
+            (false, b'/') => (Tag::Whole, end),
+            (false, _) => (Tag::Open(name), end),
+        })
+    }
+}
+
+/// Checks whether a byte can be part of the name of an element.
+fn is_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
+}
+
+/// Returns the end of the tag in which `at` is a position; `None` if the tag does not end before the
+/// next one begins.
+fn tag_end(text: &[u8], from: usize) -> Option<usize> {
+    let mut quote = None;
+    let mut at = from;
+    loop {
+        let byte = *text.get(at).filter(|_| at < from + LONGEST_TAG)?;
+        at += 1;
+        match (quote, byte) {
+            (Some(open), _) if open == byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'>') => return Some(at),
+            (None, b'<') => return None,
+            (None, _) => {}
+        }
+    }
+}
+
+struct TagParser<'a> {
+    text: &'a [u8],
+    nodes: Vec<Node>,
+    /// Indices of the opening tags without a closing tag so far, with their names.
+    open: Vec<(usize, Range<usize>)>,
+    /// Start of the text that belongs to no node of the tree yet.
+    from: usize,
+}
+
+impl TagParser<'_> {
+    fn push(&mut self, start: usize, end: usize) {
+        let parent = self.open.last().map(|(index, _)| *index);
+        let last = self.nodes.len() + 1;
+        self.nodes.push(Node::leaf(start..end, parent, last));
+        self.from = end;
+    }
+
+    /// Makes a leaf of the text up to `end`; blanks belong to the node before them.
+    fn leaf(&mut self, end: usize) {
+        let between = &self.text[self.from..end];
+        let parent = self.open.last().map(|(index, _)| *index);
+        if !between.trim_ascii().is_empty() {
+            self.push(self.from, end);
+        } else if let Some(last) = self.nodes.last_mut()
+            && last.parent == parent
+            && last.end == self.from
+        {
+            last.separated = end;
+        }
+        self.from = end;
+    }
+
+    fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
+        self.push(start, end);
+        if self.open.len() < DEEPEST {
+            self.open.push((self.nodes.len() - 1, name));
+        }
+    }
+
+    fn end(&mut self, start: usize, end: usize, name: Range<usize>) {
+        let same = |(_, open): &(usize, Range<usize>)| {
+            self.text[open.clone()].eq_ignore_ascii_case(&self.text[name.clone()])
+        };
+        let Some(depth) = self.open.iter().rposition(same) else {
+            return self.push(start, end);
+        };
+        while self.open.len() > depth + 1 {
+            let (index, _) = self.open[self.open.len() - 1];
+            self.unclosed(index);
+        }
+        let last = self.nodes.len();
+        if let Some((index, _)) = self.open.pop() {
+            let node = &mut self.nodes[index];
+            node.pair = true;
+            (node.close, node.end, node.separated, node.last) = (start, end, end, last);
+        }
+        self.from = end;
+    }
+
+    /// Makes a leaf of the innermost opening tag, which has no closing tag: the nodes after it are
+    /// its siblings.
+    fn unclosed(&mut self, index: usize) {
+        self.open.pop();
+        let parent = self.open.last().map(|(index, _)| *index);
+        for node in &mut self.nodes[index + 1..] {
+            if node.parent == Some(index) {
+                node.parent = parent;
+            }
+        }
+    }
+}
+
+/// Returns the attributes of all tags, each with the blanks before it.
+fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut scanner = Scanner::default();
+    while let Some(start) = next(text, at, b"<") {
+        at = start + 1;
+        let Some((Tag::Open(_) | Tag::Whole, end)) = scanner.tag(text, start) else {
+            continue;
+        };
+        if text[at].is_ascii_alphabetic() {
+            let size = text[at..end].iter().position(u8::is_ascii_whitespace);
+            let mut from = at + size.unwrap_or(end - at);
+            while let Some(place) = attribute(text, from, end) {
+                from = place.end;
+                found.push(vec![place]);
+            }
+        }
+        at = end;
+    }
+    found
+}
+
+/// Returns the place of the attribute that begins at `from`, before `end`, where its tag ends.
+fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
+    let blanks = text[from..end]
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace());
+    let start = from + blanks.count();
+    let (mut at, mut quote) = (start, None);
+    while at < end {
+        let byte = text[at];
+        match (quote, byte) {
+            (Some(open), _) if open == byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'>' | b'/' | b'?') => break,
+            (None, _) if byte.is_ascii_whitespace() => break,
+            (None, _) => {}
+        }
+        at += 1;
+    }
+    (at > start && start > from).then_some(from..at)
+}
+
+/// The indentation of a line in bytes; `None` for a blank line.
+fn depth(line: &[u8]) -> Option<usize> {
+    let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let depth = blanks.count();
+    (depth < line.trim_ascii_end().len()).then_some(depth)
+}
+
+/// Parses a text into the tree that the indentation of its lines makes: a line contains the deeper
+/// lines after it. `None` if the text has few such lines, or if brackets show its structure.
+fn indentation(text: &[u8]) -> Option<Tree> {
+    let mut nodes: Vec<Node> = Vec::new();
+    // Lines that contain the next one, with their depths.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let (mut at, mut closers) = (0, 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let (start, end) = (at, at + line.len());
+        at = end;
+        let Some(depth) = depth(line) else {
+            continue;
+        };
+        closers += usize::from(matches!(line[depth], b'}' | b')' | b']'));
+        while open.last().is_some_and(|(_, around)| *around >= depth) {
+            open.pop();
+        }
+        let parent = open.last().map(|(index, _)| *index);
+        let index = nodes.len();
+        nodes.push(Node::leaf(start..end, parent, index + 1));
+        if open.len() < DEEPEST {
+            open.push((index, depth));
+        }
+        for (around, _) in &open[..open.len() - 1] {
+            let node = &mut nodes[*around];
+            node.pair = true;
+            (node.close, node.end, node.separated, node.last) = (end, end, end, index + 1);
+        }
+    }
+    let pairs = nodes.iter().filter(|node| node.pair).count();
+    (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
+}
+
+/// Returns, for each line that contains others, the line itself with the indentation that the lines
+/// inside have more than it: without them, these lines take its place.
+fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
+    let line = |start: usize| {
+        let end = next(text, start, b"\n").map_or(text.len(), |end| end + 1);
+        start..end
+    };
+    let mut heads = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.pair) {
+        let own = line(node.start);
+        let outer = depth(&text[own.clone()]).unwrap_or_default();
+        let inside = &tree.nodes[index + 1..node.last];
+        let first = inside.first().map(|node| line(node.start));
+        let inner = first.and_then(|line| depth(&text[line])).unwrap_or(outer);
+        let blanks = inside
+            .iter()
+            .map(|node| node.start + outer..node.start + inner.max(outer));
+        heads.push(std::iter::once(own).chain(blanks).collect());
+    }
+    heads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_make_a_tree() {
+        let text = b"<a x='>'>t<br><b/> <c>u</c>\n</a><!-- <d> -->";
+        let tree = tags(text).expect("tags");
+        let shown: Vec<(&str, bool, Option<usize>)> = tree
+            .nodes
+            .iter()
+            .map(|node| {
+                let own = std::str::from_utf8(&text[node.start..node.end]).expect("ASCII");
+                (own, node.pair, node.parent)
+            })
+            .collect();
+        let whole = "<a x='>'>t<br><b/> <c>u</c>\n</a>";
+        let expected = [
+            (whole, true, None),
+            ("t", false, Some(0)),
+            ("<br>", false, Some(0)),
+            ("<b/>", false, Some(0)),
+            ("<c>u</c>", true, Some(0)),
+            ("u", false, Some(4)),
+            ("<!-- <d> -->", false, None),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn hostile_markup_does_no_harm() {
+        for piece in [&b"<!--"[..], b"<a '", b"<![CDATA[", b"<!["] {
+            assert!(tags(&piece.repeat(100_000)).is_none());
+        }
+        let deep = b"<a>".repeat(100_000);
+        assert!(tags(&deep).is_none());
+        let closed = [deep.clone(), b"</a>".repeat(100_000)].concat();
+        assert!(tags(&closed).is_some());
+        for text in [
+            &b"<"[..],
+            b"</",
+            b"<a",
+            b"<a b='",
+            b"<!",
+            b"<!--",
+            b"<a/>",
+            b"<>",
+            b"",
+        ] {
+            assert!(tags(text).is_none());
+            assert!(attributes(text).is_empty());
+        }
+        assert!(indentation(&b" ".repeat(100_000)).is_none());
+    }
+
+    #[test]
+    fn attributes_are_found_with_the_blanks_before_them() {
+        let text = b"<a b=\"c d\" e='>' f><g h/></a>";
+        let found = attributes(text).concat();
+        let shown: Vec<&[u8]> = found.into_iter().map(|place| &text[place]).collect();
+        assert_eq!(shown, [&b" b=\"c d\""[..], b" e='>'", b" f", b" h"]);
+    }
+
+    #[test]
+    fn lines_take_the_place_of_the_line_around_them() {
+        let text = b"a:\n  b:\n    c\n    d:\n      e\n  f\n";
+        let tree = indentation(text).expect("nested lines");
+        let without_first = heads(text, &tree)[0].clone();
+        let left = crate::Edit::Cut(without_first).of_best(text);
+        assert_eq!(left, b"b:\n  c\n  d:\n    e\nf\n");
+    }
+}

@@ -1,0 +1,534 @@
+//! The passes over the syntax tree of a text: siblings are deleted, nodes are replaced by nodes
+//! inside of them or by the least of their kind, blanks go, and names become short.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::ranges::{moved_range, union};
+use crate::passes::units::{Positions, Units};
+use crate::{Edit, Outcome, Replacement};
+
+/// Number of syntax errors above which a text is left to other passes, if more than one node in so many
+/// is an error.
+const MANY_ERRORS: usize = 64;
+const ERROR_SHARE: usize = 8;
+
+/// Names of the passes in logs.
+const NODES: &str = "nodes";
+const RAISE: &str = "raise";
+const LEAST: &str = "least";
+const BLANKS: &str = "blanks";
+const NAMES: &str = "names";
+
+/// Maximum number of rounds over all passes.
+const ROUNDS: usize = 4;
+/// Number of consecutive needed nodes after which a list of siblings is left.
+const FRUITLESS: usize = 16;
+/// Number of the first tests by which a grammar is judged, and the share of the text, as a divisor,
+/// that they must delete.
+const TRIAL: usize = 30;
+const LEAST_GAIN: usize = 20;
+/// Size, in bytes, up to which the first round deletes roughly.
+const ROUGH: usize = 256;
+/// Maximum number of nodes inside of a node that are tried in its place.
+const INNER: usize = 4;
+/// Maximum number of nodes whose children are tried in one round.
+const PARENTS: usize = 4096;
+/// Number of consecutive tests without success after which nodes are no longer raised before
+/// siblings were deleted.
+const FRUITLESS_AT_FIRST: usize = 4;
+/// Number of levels below a node from which nodes are tried in its place, and maximum number of nodes
+/// of each level.
+const DEPTH: usize = 2;
+const MOST_BELOW: usize = 16;
+/// One of so many candidates with more errors is run all the same.
+const VERIFIED: usize = 16;
+/// Number of failing candidates with more errors after which errors predict nothing.
+const WRONG: usize = 3;
+
+/// Predicts that a text does not fail if it has more syntax errors than the current best.
+pub(super) struct SyntaxPredictor {
+    grammar: Arc<dyn Grammar>,
+    /// Number of errors of the current best.
+    errors: usize,
+    refused: usize,
+    wrong: usize,
+}
+
+impl SyntaxPredictor {
+    fn new(grammar: Arc<dyn Grammar>, errors: usize) -> SyntaxPredictor {
+        SyntaxPredictor {
+            grammar,
+            errors,
+            refused: 0,
+            wrong: 0,
+        }
+    }
+
+    /// Judges a text: `true` if it has more errors than the current best and need not be run.
+    pub fn refuses(&mut self, text: &[u8]) -> bool {
+        if self.wrong >= WRONG || !self.has_more_errors(text) {
+            return false;
+        }
+        self.refused += 1;
+        !self.refused.is_multiple_of(VERIFIED)
+    }
+
+    fn has_more_errors(&self, text: &[u8]) -> bool {
+        let errors = self.grammar.errors(text);
+        errors.is_none_or(|errors| errors > self.errors)
+    }
+
+    /// Records that a text failed and is the current best from now on.
+    pub fn learn(&mut self, text: &[u8]) {
+        let errors = self.grammar.errors(text).unwrap_or_default();
+        self.wrong += usize::from(errors > self.errors);
+        self.errors = errors;
+    }
+}
+
+/// Reduces a text by its syntax, and returns whether that deleted enough for the grammar to be
+/// believed.
+pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
+    let Some(tree) = parse(&work.text(), grammar) else {
+        return false;
+    };
+    // A text that is only partly in the language, as one that ends in other bytes: each parse would take
+    // long, and its errors would say nothing.
+    if tree.errors > MANY_ERRORS && tree.errors > tree.nodes.len() / ERROR_SHARE {
+        return false;
+    }
+    let trial = Trial {
+        size: work.len(),
+        end: work.asked() + TRIAL,
+    };
+    work.predict_by(Some(SyntaxPredictor::new(grammar.clone(), tree.errors)));
+    // Blanks go early, so that later rounds ask for texts whose outcomes are known.
+    delete_siblings(work, tree, &trial, ROUGH).await;
+    let is_believed = !trial.has_failed(work);
+    if is_believed {
+        delete_blanks(work).await;
+        for round in 0..ROUNDS {
+            let before = work.reductions();
+            raise(
+                work,
+                grammar,
+                if round == 0 {
+                    FRUITLESS_AT_FIRST
+                } else {
+                    usize::MAX
+                },
+            )
+            .await;
+            let tree = tree_of(work, grammar);
+            delete_siblings(work, tree, &trial, 0).await;
+            shorten(work, grammar).await;
+            if work.reductions() == before || trial.has_failed(work) {
+                break;
+            }
+            delete_blanks(work).await;
+        }
+        rename(work, grammar).await;
+    }
+    work.predict_by(None);
+    !trial.has_failed(work)
+}
+
+/// The first tests of a grammar.
+struct Trial {
+    /// Size of the text before them.
+    size: usize,
+    /// Number of tests of the search at their end.
+    end: usize,
+}
+
+impl Trial {
+    /// Returns true if the grammar had its tests and deleted too little.
+    fn has_failed(&self, work: &CurrentBest) -> bool {
+        let gained = self.size - work.len();
+        work.asked() >= self.end && gained * LEAST_GAIN < self.size
+    }
+}
+
+/// Parses a text; `None` if the grammar makes no tree of it: nodes lie in their parents, and
+/// siblings one after the other.
+fn parse(text: &[u8], grammar: &Arc<dyn Grammar>) -> Option<SyntaxTree> {
+    let tree = grammar.parse(text)?;
+    let whole = text.len();
+    let mut free: Vec<usize> = tree.nodes.iter().map(|node| node.place.start).collect();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        let (place, count) = (&node.place, tree.nodes.len());
+        let is_inside = match node.parent {
+            Some(parent) if parent < index => {
+                let around = &tree.nodes[parent];
+                let fits = free[parent] <= place.start && place.end <= around.place.end;
+                free[parent] = place.end;
+                fits && node.last <= around.last
+            }
+            Some(_) => false,
+            None => index == 0,
+        };
+        let is_range = place.start <= place.end && place.end <= whole;
+        if !is_inside || !is_range || node.last <= index || node.last > count {
+            return None;
+        }
+    }
+    Some(tree)
+}
+
+fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> SyntaxTree {
+    parse(&work.text(), grammar).unwrap_or_default()
+}
+
+/// Deletes children of all nodes, those of the largest nodes first, as long as the text has more
+/// than `rough` bytes; if that is not 0, only children of nodes that are half of the text.
+async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial, rough: usize) {
+    let mut siblings = Siblings {
+        done: vec![false; tree.nodes.len()],
+        nodes: tree.nodes,
+        children: Vec::new(),
+    };
+    for _ in 0..PARENTS {
+        let Some(size) = siblings.next_parent() else {
+            return;
+        };
+        let is_fine = rough > 0 && (size * 2 < work.len() || work.len() <= rough);
+        if is_fine || trial.has_failed(work) {
+            return;
+        }
+        ListSearch::new(work, &mut siblings)
+            .stop_after(FRUITLESS)
+            .reduce()
+            .await;
+    }
+}
+
+/// The children of one node as units of a list search. The tree is kept up to date while its nodes
+/// are deleted.
+struct Siblings {
+    nodes: Vec<SyntaxNode>,
+    /// For each node, whether its children were tried.
+    done: Vec<bool>,
+    /// Indices of the children that are deletable at present.
+    children: Vec<usize>,
+}
+
+impl Siblings {
+    /// Chooses the largest node whose children were not tried yet, and returns its size; `None` if there
+    /// is none.
+    fn next_parent(&mut self) -> Option<usize> {
+        loop {
+            let open = (0..self.nodes.len()).filter(|index| !self.done[*index]);
+            let parent = open.max_by_key(|index| self.nodes[*index].place.len())?;
+            self.done[parent] = true;
+            self.children = children(&self.nodes, parent)
+                .filter(|child| self.nodes[*child].class != SyntaxClass::Punctuation)
+                .filter(|child| !self.nodes[*child].place.is_empty())
+                .collect();
+            // Without its only child, a node of the same size was deleted with its own siblings.
+            let whole = |child: &usize| self.nodes[*child].place == self.nodes[parent].place;
+            if !self.children.is_empty() && !self.children.iter().any(whole) {
+                return Some(self.nodes[parent].place.len());
+            }
+        }
+    }
+
+    /// Returns the places to delete for the children in `cuts`: each with the separator after it, or
+    /// with the separator before it if it is the last one.
+    fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        for cut in cuts {
+            let gone = &self.children[cut.clone()];
+            let (Some(first), Some(last)) = (gone.first(), gone.last()) else {
+                continue;
+            };
+            let mut place = self.nodes[*first].place.start..self.nodes[*last].place.end;
+            match self.separator(self.nodes[*last].last) {
+                Some(after) => place.end = after.end,
+                None => {
+                    let before = cut.start.checked_sub(1).map(|index| self.children[index]);
+                    let before = before.and_then(|one| self.separator(self.nodes[one].last));
+                    place.start = before.map_or(place.start, |before| before.start);
+                }
+            }
+            places.push(place);
+        }
+        union(places)
+    }
+
+    /// Returns the place of the node at `index` if it is a separator between siblings.
+    fn separator(&self, index: usize) -> Option<Range<usize>> {
+        let node = self.nodes.get(index)?;
+        let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;
+        let next = self.nodes.get(node.last)?;
+        (is_separator && next.parent == node.parent && next.class != SyntaxClass::Punctuation)
+            .then(|| node.place.clone())
+    }
+
+    /// Deletes the nodes that lie in `places`, and moves the others.
+    fn delete(&mut self, places: &[Range<usize>]) {
+        let is_gone = |node: &SyntaxNode| {
+            let around = |place: &Range<usize>| {
+                place.start <= node.place.start && node.place.end <= place.end
+            };
+            !node.place.is_empty() && places.iter().any(around)
+        };
+        let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
+        let mut index = Vec::with_capacity(gone.len() + 1);
+        let mut kept = 0;
+        for gone in &gone {
+            index.push(kept);
+            kept += usize::from(!gone);
+        }
+        index.push(kept);
+        retain(&mut self.nodes, &gone);
+        retain(&mut self.done, &gone);
+        for node in &mut self.nodes {
+            node.place = moved_range(places, &node.place);
+            node.parent = node.parent.map(|parent| index[parent]);
+            node.last = index[node.last];
+        }
+        self.children.retain(|child| !gone[*child]);
+        for child in &mut self.children {
+            *child = index[*child];
+        }
+    }
+}
+
+/// Removes the items for which `gone` is true.
+fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
+    let mut at = 0;
+    items.retain(|_| {
+        at += 1;
+        !gone[at - 1]
+    });
+}
+
+/// Returns the indices of the children of a node.
+fn children(nodes: &[SyntaxNode], parent: usize) -> impl Iterator<Item = usize> {
+    let end = nodes[parent].last;
+    let first = Some(parent + 1).filter(|first| *first < end);
+    std::iter::successors(first, move |child| {
+        Some(nodes[*child].last).filter(|next| *next < end)
+    })
+}
+
+impl Units for Siblings {
+    fn rule(&self) -> &'static str {
+        NODES
+    }
+
+    fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let places = self.places(cuts);
+        (!places.is_empty()).then_some(Edit::Cut(places))
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let places = self.places(cuts);
+        let before = self.children.len();
+        self.delete(&places);
+        let asked: usize = cuts.iter().map(Range::len).sum();
+        debug_assert_eq!(self.children.len() + asked, before);
+        vec![0; cuts.len()]
+    }
+}
+
+/// The order of nodes by size, the largest first.
+fn by_size(tree: &SyntaxTree) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..tree.nodes.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(tree.nodes[*index].place.len()));
+    order
+}
+
+/// Tests the text with a node replaced by other bytes; returns whether it fails.
+async fn replace(
+    work: &mut CurrentBest,
+    rule: &'static str,
+    at: &Range<usize>,
+    with: Vec<u8>,
+) -> bool {
+    let replacement = Replacement {
+        at: at.clone(),
+        with,
+    };
+    work.test(rule, Edit::Set(vec![replacement])).await == Outcome::Fail
+}
+
+/// Replaces nodes by nodes inside of them: of their kind first, else by a child.
+/// Ends after `patience` consecutive tests that do not fail.
+async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usize) {
+    let mut largest = usize::MAX;
+    loop {
+        let tree = tree_of(work, grammar);
+        let mut raised = false;
+        let end = work.asked().saturating_add(patience);
+        for index in by_size(&tree) {
+            let node = &tree.nodes[index];
+            let size = node.place.len();
+            if size > largest || size < 2 || node.class == SyntaxClass::Punctuation {
+                continue;
+            }
+            raised = raise_inside(work, &tree, index).await;
+            if raised {
+                largest = size;
+            }
+            if raised || work.asked() >= end {
+                break;
+            }
+        }
+        if !raised {
+            return;
+        }
+    }
+}
+
+/// Tries nodes inside of the node at `index` in its place; returns whether one fails.
+async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -> bool {
+    let node = &tree.nodes[index];
+    let inside = index + 1..node.last;
+    let same = inside.filter(|inner| tree.nodes[*inner].kind == node.kind);
+    let mut inner: Vec<usize> = same.collect();
+    inner.sort_by_key(|inner| tree.nodes[*inner].place.len());
+    inner.truncate(INNER);
+    inner.extend(below(tree, index));
+    let end = work.asked() + INNER;
+    for inner in inner {
+        let place = &tree.nodes[inner].place;
+        if place.is_empty() || place.len() >= node.place.len() || work.asked() >= end {
+            continue;
+        }
+        let with = work.text()[place.clone()].to_vec();
+        if replace(work, RAISE, &node.place, with).await {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns the nodes of other kinds up to [`DEPTH`] levels below the node at `index`, the
+/// largest first.
+fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
+    let kind = tree.nodes[index].kind;
+    let mut found: Vec<usize> = Vec::new();
+    let mut level = vec![index];
+    for _ in 0..DEPTH {
+        let next = level.iter().flat_map(|node| children(&tree.nodes, *node));
+        level = next.take(MOST_BELOW).collect();
+        let others = level.iter().filter(|node| {
+            let node = &tree.nodes[**node];
+            node.class != SyntaxClass::Punctuation && node.kind != kind
+        });
+        found.extend(others);
+    }
+    found.sort_by_key(|node| std::cmp::Reverse(tree.nodes[*node].place.len()));
+    found
+}
+
+/// Replaces nodes by the shortest text of their kind, and literals by the least ones.
+async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    let mut largest = usize::MAX;
+    'anew: loop {
+        let tree = tree_of(work, grammar);
+        let text = work.text();
+        let mut shortest: HashMap<u16, &[u8]> = HashMap::new();
+        for node in &tree.nodes {
+            let own = &text[node.place.clone()];
+            let least = shortest.entry(node.kind).or_insert(own);
+            if (own.len(), own) < (least.len(), *least) && !own.is_empty() {
+                *least = own;
+            }
+        }
+        for index in by_size(&tree) {
+            let node = &tree.nodes[index];
+            if node.place.len() >= largest || node.class == SyntaxClass::Punctuation {
+                continue;
+            }
+            let own = &text[node.place.clone()];
+            let literal: &[u8] = match node.class {
+                SyntaxClass::Number | SyntaxClass::Expression => b"0",
+                SyntaxClass::Text if own.starts_with(b"'") => b"''",
+                SyntaxClass::Text => b"\"\"",
+                SyntaxClass::Statement => b";",
+                _ => b"",
+            };
+            let least = shortest.get(&node.kind).copied().unwrap_or_default();
+            let mut tried = vec![literal, least];
+            tried.sort_by_key(|with| with.len());
+            tried.dedup();
+            for with in tried {
+                if !with.is_empty()
+                    && with.len() < own.len()
+                    && replace(work, LEAST, &node.place, with.to_vec()).await
+                {
+                    largest = node.place.len() + 1;
+                    continue 'anew;
+                }
+            }
+        }
+        return;
+    }
+}
+
+/// Deletes white space: all but one of each run of blanks, and then whole runs.
+async fn delete_blanks(work: &mut CurrentBest) {
+    for kept in [1, 0] {
+        let text = work.text();
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let blanks = text[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_whitespace());
+            let end = at + blanks.count();
+            if end > at + kept {
+                runs.push(at + kept..end);
+            }
+            at = end.max(at) + 1;
+        }
+        let runs = runs.into_iter().map(|run| vec![run]).collect();
+        let mut runs = Positions::new(BLANKS, runs);
+        ListSearch::new(work, &mut runs).reduce().await;
+    }
+}
+
+/// Gives shorter names to identifiers, at all places at once.
+async fn rename(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    let tree = tree_of(work, grammar);
+    let text = work.text();
+    let identifiers = tree
+        .nodes
+        .iter()
+        .filter(|node| node.class == SyntaxClass::Identifier);
+    let mut used: BTreeSet<Vec<u8>> = identifiers
+        .map(|node| text[node.place.clone()].to_vec())
+        .collect();
+    let long = used.iter().filter(|name| name.len() > 1);
+    let long: Vec<Vec<u8>> = long.cloned().collect();
+    for old in long {
+        let mut letters = (b'a'..=b'z').chain(b'A'..=b'Z').map(|letter| vec![letter]);
+        let Some(new) = letters.find(|letter| !used.contains(letter)) else {
+            return;
+        };
+        let tree = tree_of(work, grammar);
+        let text = work.text();
+        let places = tree.nodes.iter().filter(|node| {
+            node.class == SyntaxClass::Identifier && text[node.place.clone()] == *old
+        });
+        let edits = places.map(|node| Replacement {
+            at: node.place.clone(),
+            with: new.clone(),
+        });
+        let edits: Vec<Replacement> = edits.collect();
+        if !edits.is_empty() && work.test(NAMES, Edit::Set(edits)).await == Outcome::Fail {
+            used.insert(new);
+        }
+    }
+}

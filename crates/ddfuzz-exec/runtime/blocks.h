@@ -1,0 +1,62 @@
+/* Coverage of unmodified programs by breakpoints that are hit once.
+ *
+ * ddfuzz writes `int3` at the beginning of basic blocks into a copy of the program's code, a memory
+ * file (src/blocks/). At the fork point, that copy takes the place of the program's code in the
+ * server and so in all that it forks. A process that hits a breakpoint notes it, puts the original
+ * byte back into the file, and executes the instruction: no process hits that breakpoint again
+ * until ddfuzz sets it again.
+ *
+ * Invariants:
+ *   - a byte of the code is the program's own or, at the beginning of a block, `int3`
+ *   - the program cannot change the file by its code: the code is mapped privately, so that a page
+ *     that the program makes writable and changes is that process's own
+ *   - nothing here allocates or uses thread-local memory */
+#ifndef DDFUZZ_BLOCKS_H
+#define DDFUZZ_BLOCKS_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+enum { MOST_CODE_SEGMENTS = 8 };
+
+/* A segment of the program's code. Addresses are those of the program's file; offsets are those of
+ * the memory file. All but the bytes that are filled are multiples of the page size. */
+struct code_segment {
+    uint64_t address, length;
+    uint64_t filled_from, filled_to; /* which of its bytes are in the program's file */
+    uint64_t code;     /* offset of the code with breakpoints */
+    uint64_t original; /* offset of the program's own code */
+    uint64_t sites;    /* offset of a bit for each byte: whether it may have a breakpoint */
+};
+
+struct block_hit {
+    uint64_t run;     /* number of the run, as in a request */
+    uint64_t address; /* in the program's file */
+};
+
+/* The beginning of the memory file. */
+struct block_table {
+    volatile uint64_t armed; /* the program runs the code of this file */
+    volatile uint64_t hit_count;
+    uint64_t hits_at, most_hits; /* offset and size of the table of hits */
+    uint64_t segment_count;
+    struct code_segment segments[MOST_CODE_SEGMENTS];
+};
+
+/* In the server, once, at the fork point: puts the code of the memory file FD_CODE in the place of
+ * the program's, if ddfuzz has passed such a file, and closes it. */
+void blocks_arm(void);
+
+/* In a fork that runs the program on, for the run of this number: takes the hits of breakpoints.
+ * `context` is the state to which a handler returns to run the program on, or NULL. */
+void blocks_begin(uint64_t run, ucontext_t *context);
+
+/* In a handler of SIGTRAP: takes a hit, and lets the program go on at the instruction; returns 0 if
+ * there is no breakpoint of ddfuzz. */
+int blocks_hit(ucontext_t *context, uint64_t run);
+
+/* Whether the address lies in the memory that is shared with ddfuzz here. */
+int blocks_own(uintptr_t address);
+
+#endif

@@ -1,0 +1,149 @@
+//! Why a program cannot be run many times in one process, and why single runs are refused there.
+
+/// Why a run was not made in the process that runs many inputs, but by a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RefusalReason {
+    /// A system call that cannot be undone; holds its number.
+    Call(i32),
+    /// The run was asked to have its own process.
+    Asked,
+    /// The run crashed.
+    Crash,
+    /// A system call of another ABI, such as that of 32-bit programs.
+    OtherAbi,
+    /// The process that runs many inputs did not survive the run.
+    Died,
+    /// The run differed from that of a new process, so each later run is made by a new process.
+    Differs,
+}
+
+impl RefusalReason {
+    /// Decodes a reason; the numbers are those of `runtime/restore.h`.
+    pub(crate) fn from_number(number: i32) -> RefusalReason {
+        match number {
+            0x10000 => RefusalReason::Asked,
+            0x10001 => RefusalReason::Crash,
+            0x10002 => RefusalReason::OtherAbi,
+            0x10003 => RefusalReason::Died,
+            call => RefusalReason::Call(call),
+        }
+    }
+}
+
+/// Names of the system calls that programs make most often in a run that is refused.
+const CALLS: &[(i64, &str)] = &[
+    (libc::SYS_open, "open of a file to write"),
+    (libc::SYS_openat, "open of a file to write"),
+    (libc::SYS_creat, "creation of a file"),
+    (libc::SYS_write, "write to a file"),
+    (libc::SYS_writev, "write to a file"),
+    (libc::SYS_pwrite64, "write to a file"),
+    (libc::SYS_ftruncate, "ftruncate"),
+    (libc::SYS_truncate, "truncate"),
+    (libc::SYS_unlink, "removal of a file"),
+    (libc::SYS_unlinkat, "removal of a file"),
+    (libc::SYS_rename, "rename"),
+    (libc::SYS_renameat, "rename"),
+    (libc::SYS_renameat2, "rename"),
+    (libc::SYS_mkdir, "mkdir"),
+    (libc::SYS_mkdirat, "mkdir"),
+    (libc::SYS_chmod, "chmod"),
+    (libc::SYS_fchmod, "fchmod"),
+    (libc::SYS_fchmodat, "fchmodat"),
+    (libc::SYS_chown, "chown"),
+    (libc::SYS_fchown, "fchown"),
+    (libc::SYS_utimensat, "change of a file's time"),
+    (libc::SYS_chdir, "change of directory"),
+    (libc::SYS_fchdir, "change of directory"),
+    (libc::SYS_clone, "start of a process or thread"),
+    (libc::SYS_clone3, "start of a process or thread"),
+    (libc::SYS_fork, "start of a process"),
+    (libc::SYS_vfork, "start of a process"),
+    (libc::SYS_execve, "start of a program"),
+    (libc::SYS_kill, "signal"),
+    (libc::SYS_tkill, "signal"),
+    (libc::SYS_tgkill, "signal"),
+    (libc::SYS_socket, "use of the network"),
+    (libc::SYS_connect, "use of the network"),
+    (libc::SYS_alarm, "timer"),
+    (libc::SYS_setitimer, "timer"),
+    (libc::SYS_timer_create, "timer"),
+    (libc::SYS_times, "CPU time"),
+    (libc::SYS_getrusage, "CPU time"),
+    (libc::SYS_clock_gettime, "CPU time"),
+    (libc::SYS_ioctl, "ioctl"),
+    (libc::SYS_prctl, "prctl"),
+    (
+        libc::SYS_munmap,
+        "munmap of memory that is older than the run",
+    ),
+    (
+        libc::SYS_mprotect,
+        "mprotect of memory that is older than the run",
+    ),
+    (
+        libc::SYS_madvise,
+        "madvise of memory that is older than the run",
+    ),
+    (
+        libc::SYS_mremap,
+        "mremap of memory that is older than the run",
+    ),
+    (libc::SYS_fcntl, "change of an open file"),
+    (libc::SYS_readlink, "question about its own process"),
+    (libc::SYS_futex, "futex"),
+    (libc::SYS_prlimit64, "change of a limit"),
+    (libc::SYS_setrlimit, "change of a limit"),
+];
+
+impl std::fmt::Display for RefusalReason {
+    /// Formats the reason for users: "write to a file", "system call 435".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            RefusalReason::Call(number) => {
+                let known = CALLS.iter().find(|(call, _)| *call == i64::from(number));
+                match known {
+                    Some((_, name)) => f.write_str(name),
+                    None => write!(f, "system call {number}"),
+                }
+            }
+            RefusalReason::Asked => f.write_str("a check"),
+            RefusalReason::Crash => f.write_str("crash"),
+            RefusalReason::OtherAbi => f.write_str("system call of another ABI"),
+            RefusalReason::Died => f.write_str("write into ddfuzz's memory, or a limit"),
+            RefusalReason::Differs => f.write_str("difference to a new process"),
+        }
+    }
+}
+
+/// Returns why no process can run many inputs of a program, by the number of the reason (`enum
+/// unfit` of `runtime/restore.h`).
+pub(crate) fn why_unfit(number: i32) -> &'static str {
+    match number {
+        1 => "it cannot be stopped after its start, or crashes on any input",
+        2 => "the addresses that ddfuzz needs are taken (a sanitizer?)",
+        3 => "it has writable memory that is shared with other processes",
+        4 => "it has more writable memory than can be copied",
+        5 => "it has too many files open, or one to write, before it reads its input",
+        6 => "this system does not let a process filter its system calls",
+        7 => "it has a shadow stack",
+        8 => "memory or /proc cannot be had",
+        9 => "it does not survive the setup",
+        10 => "its outputs do not lead to /dev/null",
+        _ => "the reason is unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_told_in_words() {
+        let told = |number| RefusalReason::from_number(number).to_string();
+        assert_eq!(told(1), "write to a file");
+        assert_eq!(told(435), "start of a process or thread");
+        assert_eq!(told(999), "system call 999");
+        assert_eq!(told(0x10001), "crash");
+    }
+}

@@ -1,0 +1,339 @@
+//! The executor of the way `snapshot`: many runs of a program's `main` in one process, which puts
+//! back what each run has changed (`runtime/restore.h`), and the checks that earn it trust.
+//!
+//! The first runs are made twice, in that process and by a fork of the server, and compared: how
+//! they end and what they write. Later one run in a thousand is. Where both differ, and a second
+//! fork agrees with the first, the process is not used any more, and the runs since the last check
+//! are made again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::descendants::Untraced;
+use crate::output_capture::Written;
+use crate::refusals::RefusalReason;
+use crate::server_executor::ServerExecutor;
+use crate::{
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Run, RunCoverage, Target, TimeLimit,
+    Way, ways,
+};
+
+/// Number of compared runs before the process is trusted.
+const PROBATION: u32 = 40;
+/// Number of runs from one check to the next.
+const CHECK_EVERY: u64 = 1000;
+/// Number of runs after which the share of refused runs is looked at.
+const WINDOW: u64 = 128;
+/// Total size in bytes of the inputs that are kept to be run again. When they are more, a check is
+/// made early.
+const MOST_KEPT: usize = 16 << 20;
+
+/// Whether the process that runs many inputs is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// This many compared runs are still to be made.
+    Probation(u32),
+    /// One run in [`CHECK_EVERY`] is compared.
+    Trusted,
+    /// It is not used any more.
+    Ended(EndReason),
+}
+
+/// Why the process that runs many inputs is not used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    /// A run differed from that of a new process.
+    Difference,
+    /// More than half of the runs were refused.
+    Refusals,
+}
+
+/// Runs a target in a process that puts back what each run has changed.
+pub(crate) struct SnapshotExecutor {
+    runner: ServerExecutor,
+    /// Forks each run, once the runner is not used any more.
+    forking: Option<ServerExecutor>,
+    target: Target,
+    trust: Trust,
+    time: Option<TimeLimit>,
+    /// Number of runs since the last check, and in the current window.
+    unchecked: u64,
+    window: (u64, u64),
+    refusals: BTreeMap<RefusalReason, u64>,
+    /// The runs since the last check, oldest first, and the size of their inputs in bytes.
+    recent: VecDeque<(Vec<u8>, Ended)>,
+    kept: usize,
+    corrected: Vec<(Vec<u8>, Run)>,
+    /// Whether runs report the blocks that they reach, and which runs do.
+    covers_blocks: bool,
+    reporting: CoverageReporting,
+    /// Whether each run reports what it writes, and what the last run has written.
+    reports: bool,
+    written: Option<[Written; 2]>,
+}
+
+impl SnapshotExecutor {
+    /// Makes the executor of `target` over a server with a runner.
+    pub(crate) fn new(runner: ServerExecutor, target: &Target) -> SnapshotExecutor {
+        SnapshotExecutor {
+            runner,
+            forking: None,
+            target: target.clone(),
+            trust: Trust::Probation(PROBATION),
+            time: None,
+            unchecked: 0,
+            window: (0, 0),
+            refusals: BTreeMap::new(),
+            recent: VecDeque::new(),
+            kept: 0,
+            corrected: Vec::new(),
+            covers_blocks: false,
+            reporting: CoverageReporting::Nothing,
+            reports: false,
+            written: None,
+        }
+    }
+
+    fn forking(&mut self) -> Result<&mut ServerExecutor, ExecError> {
+        match &mut self.forking {
+            Some(forking) => Ok(forking),
+            empty => {
+                let mut forking = ways::start_forking(&self.target, Way::Snapshot)?;
+                if let Some(time) = self.time {
+                    forking.limit_time(time);
+                }
+                if self.covers_blocks {
+                    forking.cover_blocks()?;
+                    forking.report_coverage(self.reporting);
+                }
+                Ok(empty.insert(forking))
+            }
+        }
+    }
+
+    /// Makes a run twice and compares. Returns the one of the fork, and what it covers.
+    fn check(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
+        self.runner.begin_call();
+        let run = self.compare(input)?;
+        self.runner.end_call(&[input], vec![run])
+    }
+
+    /// Makes a run twice and compares. Returns the one of the fork.
+    fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        let restored = self.runner.run_captured(input, false)?;
+        if let Some(reason) = self.runner.refused() {
+            // A fork has made it already.
+            self.count(1, Some(reason));
+            self.passed_check(false);
+            return Ok(restored.0);
+        }
+        self.count(1, None);
+        let forked = self.runner.run_captured(input, true)?;
+        if is_alike(&restored, &forked) {
+            self.passed_check(true);
+            return Ok(forked.0);
+        }
+        let again = self.runner.run_captured(input, true)?;
+        if is_alike(&forked, &again) {
+            self.count(0, Some(RefusalReason::Differs));
+            self.end(EndReason::Difference)?;
+        } else {
+            self.passed_check(false); // the program itself is not the same in each run
+        }
+        Ok(forked.0)
+    }
+
+    /// Records a check without a difference. `compared`: two runs were compared.
+    fn passed_check(&mut self, compared: bool) {
+        if let Trust::Probation(left) = self.trust {
+            self.trust = match left {
+                0 | 1 if compared => Trust::Trusted,
+                left if compared => Trust::Probation(left - 1),
+                left => Trust::Probation(left),
+            };
+        }
+        if compared {
+            self.unchecked = 0;
+            self.recent.clear();
+            self.kept = 0;
+        }
+    }
+
+    /// Stops using the runner. After a difference, the runs since the last check are made again.
+    fn end(&mut self, why: EndReason) -> Result<(), ExecError> {
+        self.trust = Trust::Ended(why);
+        let recent = std::mem::take(&mut self.recent);
+        self.kept = 0;
+        if why == EndReason::Refusals {
+            return Ok(());
+        }
+        for (input, ended) in recent {
+            let run = self.forking()?.run(&input)?;
+            if run.ended != ended {
+                self.corrected.push((input, run));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts runs, of which the last was refused for a reason or none was.
+    fn count(&mut self, runs: u64, refused: Option<RefusalReason>) {
+        self.window.0 += runs;
+        if let Some(reason) = refused {
+            self.window.1 += 1;
+            *self.refusals.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Ends the use of the runner if it has refused more than half of the runs.
+    fn judge_refusals(&mut self) -> Result<(), ExecError> {
+        let (runs, refused) = self.window;
+        if runs < WINDOW || matches!(self.trust, Trust::Ended(_)) {
+            return Ok(());
+        }
+        self.window = (0, 0);
+        match refused * 2 > runs {
+            true => self.end(EndReason::Refusals),
+            false => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, inputs: &[&[u8]], runs: &[Run]) {
+        for (input, run) in inputs.iter().zip(runs) {
+            self.kept += input.len();
+            self.recent.push_back((input.to_vec(), run.ended));
+        }
+        self.unchecked += runs.len() as u64;
+    }
+
+    fn is_due(&self) -> bool {
+        match self.trust {
+            Trust::Probation(_) => true,
+            Trust::Trusted => self.unchecked >= CHECK_EVERY || self.kept > MOST_KEPT,
+            Trust::Ended(_) => false,
+        }
+    }
+
+    fn run_trusted(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        let runs = self.runner.run_some(inputs)?;
+        let refused = self.runner.refused();
+        self.count(runs.len() as u64, refused);
+        let restored = runs.len() - usize::from(refused.is_some());
+        self.keep(inputs, &runs[..restored]);
+        Ok(runs)
+    }
+}
+
+fn is_alike(one: &(Run, [Written; 2]), other: &(Run, [Written; 2])) -> bool {
+    one.0.ended == other.0.ended && one.1 == other.1
+}
+
+impl Executor for SnapshotExecutor {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        let runs = self.run_some(&[input])?;
+        runs.last()
+            .copied()
+            .ok_or_else(|| self.runner.nothing_run())
+    }
+
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        self.written = None;
+        let Some(first) = inputs.first() else {
+            return Ok(Vec::new());
+        };
+        if self.reports {
+            let forked = matches!(self.trust, Trust::Ended(_));
+            self.runner.begin_call();
+            let (run, written) = self.runner.run_captured(first, forked)?;
+            self.written = Some(written);
+            return self.runner.end_call(&[first], vec![run]);
+        }
+        let runs = if matches!(self.trust, Trust::Ended(_)) {
+            vec![self.forking()?.run(first)?]
+        } else if self.is_due() {
+            self.check(first)?
+        } else {
+            self.run_trusted(inputs)?
+        };
+        self.judge_refusals()?;
+        Ok(runs)
+    }
+
+    fn places(&self) -> Option<usize> {
+        self.runner.places()
+    }
+
+    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+        let places = self.runner.cover_blocks()?;
+        self.covers_blocks = places.is_some();
+        if let Some(forking) = self.forking.as_mut().filter(|_| self.covers_blocks) {
+            forking.cover_blocks()?;
+        }
+        Ok(places)
+    }
+
+    fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.reporting = reporting;
+        self.runner.report_coverage(reporting);
+        if let Some(forking) = &mut self.forking {
+            forking.report_coverage(reporting);
+        }
+    }
+
+    fn covered(&self) -> &[RunCoverage] {
+        match (&self.forking, self.trust) {
+            (Some(forking), Trust::Ended(_)) => forking.covered(),
+            _ => self.runner.covered(),
+        }
+    }
+
+    fn way(&self) -> Way {
+        Way::Snapshot
+    }
+
+    fn freshness(&self) -> Freshness {
+        match self.trust {
+            Trust::Ended(_) => Freshness::Fresh,
+            _ => Freshness::Shared,
+        }
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.time = Some(time);
+        self.runner.limit_time(time);
+        if let Some(forking) = &mut self.forking {
+            forking.limit_time(time);
+        }
+    }
+
+    fn report_output(&mut self, on: bool) -> Result<(), ExecError> {
+        self.reports = on;
+        let changed = self.runner.capture_all(on);
+        changed.map_err(ExecError::system("capturing what a target writes"))
+    }
+
+    fn written(&self) -> Option<[Written; 2]> {
+        self.written
+    }
+
+    fn refusals(&self) -> Vec<(RefusalReason, u64)> {
+        let counted = self.refusals.iter();
+        counted.map(|(reason, count)| (*reason, *count)).collect()
+    }
+
+    fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
+        std::mem::take(&mut self.corrected)
+    }
+}
+
+impl Untraced for SnapshotExecutor {
+    fn forked(&self) -> bool {
+        match &self.forking {
+            Some(forking) => forking.forked,
+            None => self.runner.forked,
+        }
+    }
+
+    fn may_fork(&self) -> bool {
+        self.runner.may_fork
+    }
+}

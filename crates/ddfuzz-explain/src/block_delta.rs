@@ -1,0 +1,179 @@
+//! Differences between two states in their heap blocks: a block that only one of them has, or a word
+//! of the allocator between two blocks.
+
+use crate::delta::{Change, Delta, Differences, Identity, show_pointer};
+use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
+use crate::types::Types;
+
+/// A pointer in a state.
+#[derive(Clone, Copy)]
+struct PointerIn<'a> {
+    graph: &'a Graph,
+    object: ObjectId,
+    /// Index of the leaf in the object.
+    leaf: usize,
+}
+
+impl PointerIn<'_> {
+    fn show(&self, types: &Types) -> String {
+        let holder = &self.graph.objects[self.object];
+        let leaf = &holder.leaves[self.leaf];
+        match leaf.kind {
+            LeafKind::Pointer(to) => show_pointer(types, self.graph, to, holder.value(leaf)),
+            _ => "absent".to_owned(),
+        }
+    }
+
+    /// Where the pointer is stored, and its size in bytes; `None` if it is in a register.
+    fn stored(&self) -> Option<(Place, u64)> {
+        let holder = &self.graph.objects[self.object];
+        let leaf = &holder.leaves[self.leaf];
+        match holder.place {
+            Place::Memory(address) => Some((Place::Memory(address + leaf.offset), leaf.size)),
+            Place::Register(_) => None,
+        }
+    }
+}
+
+impl<'a> Differences<'a> {
+    /// The difference that one run has a block and the other has not.
+    pub(crate) fn structural(&self, types: &Types, id: ObjectId, is_created: bool) -> Delta {
+        let graph = if is_created {
+            self.failing
+        } else {
+            self.passing
+        };
+        let object = &graph.objects[id];
+        let content = format!("a {}", types.get(object.of).name);
+        let pointers = self.pointers_to(id, is_created);
+        // What the pointer to the block is in the run that has no such block.
+        let other = pointers[usize::from(!is_created)];
+        let absent = other.map_or_else(|| "absent".to_owned(), |pointer| pointer.show(types));
+        let (change, passing, failing) = match is_created {
+            true => (Change::Create(id), absent, content),
+            false => (Change::Delete(id), content, absent),
+        };
+        let (failing_place, size) = pointers[1]
+            .and_then(|pointer| pointer.stored())
+            .unwrap_or((object.place, 0));
+        let mut place = object.place;
+        let mut name = graph.name(id, "");
+        if let Some((from, leaf, _)) = object.reached {
+            let leaf = &graph.objects[from].leaves[leaf];
+            name = graph.name(from, &leaf.path);
+            let holder = match is_created {
+                true => self
+                    .matching
+                    .passing(from)
+                    .map(|it| self.passing.objects[it].place),
+                false => Some(graph.objects[from].place),
+            };
+            match holder {
+                Some(Place::Memory(address)) => place = Place::Memory(address + leaf.offset),
+                Some(register) => place = register,
+                None => {}
+            }
+        }
+        Delta {
+            change,
+            identity: Identity {
+                place,
+                declared: None,
+                of: object.of,
+                is_structural: true,
+            },
+            name,
+            function: graph.function(id).to_owned(),
+            type_name: types.get(object.of).name.clone(),
+            passing,
+            failing,
+            size,
+            failing_place,
+        }
+    }
+
+    /// The difference that something has overwritten a word of the allocator in the failing run,
+    /// which the passing run has as well.
+    pub(crate) fn overwritten(&self, types: &Types, failing: &Header) -> Option<Delta> {
+        let passing = self.same_header(failing)?;
+        if passing.value == failing.value {
+            return None;
+        }
+        let before = self.passing.resolve(passing.address);
+        let name = match before {
+            Some((block, _)) => format!("behind {}", self.passing.name(block, "")),
+            None => format!("at {:#x}", failing.address),
+        };
+        let function = before.map(|(block, _)| self.passing.function(block));
+        Some(Delta {
+            change: Change::Header(Header {
+                address: passing.address,
+                ..*failing
+            }),
+            identity: Identity {
+                place: Place::Memory(passing.address),
+                declared: None,
+                of: Types::HEADER,
+                is_structural: false,
+            },
+            name: format!("chunk header {name}"),
+            function: function.unwrap_or_default().to_owned(),
+            type_name: types.get(Types::HEADER).name.clone(),
+            passing: format!("{:#x}", passing.value),
+            failing: format!("{:#x}", failing.value),
+            size: 8,
+            failing_place: Place::Memory(failing.address),
+        })
+    }
+
+    /// The word of the passing run that corresponds to one of the failing run: behind the block that
+    /// corresponds to the one before it, or to which the same pointer leads.
+    fn same_header(&self, failing: &Header) -> Option<&'a Header> {
+        let Some((block, _)) = self.failing.resolve(failing.address) else {
+            return self.passing.header(failing.address);
+        };
+        let by_pointer = || {
+            let [passing, _] = self.pointers_to(block, true);
+            let pointer = passing?;
+            let leaf = &pointer.graph.objects[pointer.object].leaves[pointer.leaf];
+            pointer.graph.target(pointer.object, leaf).map(|(id, _)| id)
+        };
+        let partner = self.matching.passing(block).or_else(by_pointer)?;
+        let object = &self.passing.objects[partner];
+        match object.place {
+            Place::Memory(start) => self.passing.header(start + object.bytes.len() as u64),
+            Place::Register(_) => None,
+        }
+    }
+
+    /// The pointer by which a block was reached that only one run has, in the passing and in the
+    /// failing state; `None` where the state has no such pointer.
+    fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
+        let graph = if is_created {
+            self.failing
+        } else {
+            self.passing
+        };
+        let Some((from, leaf, _)) = graph.objects[id].reached else {
+            return [None, None];
+        };
+        let (passing, failing) = match is_created {
+            true => (self.matching.passing(from), Some(from)),
+            false => (Some(from), self.matching.failing(from)),
+        };
+        let offset = graph.objects[from].leaves[leaf].offset;
+        let leaf_of = |graph: &'a Graph, object: ObjectId| {
+            let leaves = &graph.objects[object].leaves;
+            let leaf = leaves.iter().position(|leaf| leaf.offset == offset)?;
+            Some(PointerIn {
+                graph,
+                object,
+                leaf,
+            })
+        };
+        [
+            passing.and_then(|object| leaf_of(self.passing, object)),
+            failing.and_then(|object| leaf_of(self.failing, object)),
+        ]
+    }
+}

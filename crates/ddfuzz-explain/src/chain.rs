@@ -1,0 +1,376 @@
+//! Cause–effect chains (*Why Programs Fail*, A.3): which variable carries the failure at which
+//! point, and where another one takes over. Pure: experiments are asked of a trait.
+
+use crate::delta::Identity;
+
+/// The variable that is relevant for the failure at a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Index of the matched point.
+    pub point: usize,
+    /// The variable.
+    pub variable: Identity,
+}
+
+/// Result of looking for the cause at a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This variable is relevant.
+    Cause(Cause),
+    /// The states do not differ, or their difference does not matter.
+    Nothing,
+    /// The point is no good for tests: all differences together do not make the passing run fail.
+    Skipped,
+}
+
+/// Experiments at matched points of a passing and a failing run.
+pub trait Experiments {
+    /// Error of the experiments.
+    type Error;
+
+    /// Number of matched points, in the order of time.
+    fn points(&self) -> usize;
+
+    /// Looks for the cause at a point. `near` has the causes at nearby points, which are tried
+    /// first.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, Self::Error>;
+
+    /// Whether the rest of the time is needed for what comes after the search: the points between
+    /// two causes are not looked at any more.
+    fn is_late(&self) -> bool {
+        false
+    }
+}
+
+/// A part of a chain: from a point on, this variable carries the failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The variable at the first point, of those examined, at which it is relevant.
+    pub cause: Cause,
+    /// The last examined point before, at which another variable is relevant; `None` for the first.
+    pub before: Option<usize>,
+    /// The last examined point at which the variable is relevant.
+    pub last: usize,
+}
+
+/// Largest number of points that are tried instead of a skipped one.
+const NEIGHBOURS: usize = 4;
+/// Largest number of points before the crash that are tried for the end of the chain.
+const ENDS: usize = 24;
+/// Largest number of links; a longer chain is a loop that moves along a structure.
+const MOST_LINKS: usize = 16;
+
+struct Search<'a, E: Experiments> {
+    experiments: &'a mut E,
+    links: Vec<Link>,
+    /// Points at which experiments were made and were of use.
+    used: Vec<usize>,
+}
+
+/// Finds the chain; empty where no point close to the end has a cause.
+///
+/// # Errors
+/// When the experiments cannot be made.
+pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::Error> {
+    let mut search = Search {
+        experiments,
+        links: Vec::new(),
+        used: Vec::new(),
+    };
+    let Some(last) = search.last()? else {
+        return Ok(Vec::new());
+    };
+    let first = search.first(&last)?;
+    search.links.push(Link {
+        last: first.point,
+        cause: first.clone(),
+        before: None,
+    });
+    search.transitions(&first, &last)?;
+    Ok(search.links)
+}
+
+impl<E: Experiments> Search<'_, E> {
+    /// The cause at the last point that has one.
+    fn last(&mut self) -> Result<Option<Cause>, E::Error> {
+        let points = self.experiments.points();
+        let mut distance = 0;
+        for attempt in 0..ENDS {
+            let Some(point) = points.checked_sub(1 + distance) else {
+                return Ok(None);
+            };
+            if let Answer::Cause(cause) = self.experiments.cause(point, &[])? {
+                return Ok(Some(cause));
+            }
+            distance += 1 + attempt / 8 * (points / 64);
+        }
+        Ok(None)
+    }
+
+    /// The cause at the first point that has one, by bisection.
+    fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
+        let mut first = last.clone();
+        let mut without = 0;
+        while without < first.point {
+            let middle = without + (first.point - without) / 2;
+            let near = [first.variable];
+            match self.near(middle, without, first.point, &near)? {
+                Some(cause) => first = cause,
+                None => without = middle + 1,
+            }
+        }
+        Ok(first)
+    }
+
+    /// The cause at a point, or where it is skipped at one of its neighbours in `from..to`.
+    fn near(
+        &mut self,
+        point: usize,
+        from: usize,
+        to: usize,
+        near: &[Identity],
+    ) -> Result<Option<Cause>, E::Error> {
+        let steps =
+            (1..=NEIGHBOURS).flat_map(|step| [point.checked_add(step), point.checked_sub(step)]);
+        let others = steps.flatten().filter(|other| (from..to).contains(other));
+        for point in std::iter::once(point).chain(others.take(NEIGHBOURS)) {
+            match self.experiments.cause(point, near)? {
+                Answer::Cause(cause) => {
+                    self.used.push(point);
+                    return Ok(Some(cause));
+                }
+                Answer::Nothing => return Ok(None),
+                Answer::Skipped => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the points between two causes at which the variable changes (`cts`, A.3).
+    fn transitions(&mut self, from: &Cause, to: &Cause) -> Result<(), E::Error> {
+        if from.variable == to.variable {
+            if let Some(link) = self.links.last_mut() {
+                link.last = link.last.max(to.point);
+            }
+            return Ok(());
+        }
+        let is_open = to.point > from.point + 1
+            && self.links.len() < MOST_LINKS
+            && !self.experiments.is_late();
+        let middle = match is_open {
+            true => {
+                let middle = from.point + (to.point - from.point) / 2;
+                let near = [to.variable, from.variable];
+                self.near(middle, from.point + 1, to.point, &near)?
+            }
+            false => None,
+        };
+        match middle {
+            Some(middle) => {
+                self.transitions(from, &middle)?;
+                self.transitions(&middle, to)
+            }
+            None => {
+                self.links.push(Link {
+                    cause: to.clone(),
+                    before: Some(from.point),
+                    last: to.point,
+                });
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How surely a part of a chain is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// The variable stands for the interval alone.
+    NotConfirmed,
+    /// Setting it in the passing run makes that fail; resetting it in the failing run does not
+    /// avert the failure.
+    OneWayOnly,
+    /// Setting it makes the passing run fail, resetting it averts the failure, and it follows from
+    /// the variable before.
+    Confirmed,
+}
+
+impl Confidence {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Confidence::NotConfirmed => "not confirmed",
+            Confidence::OneWayOnly => "one way only",
+            Confidence::Confirmed => "confirmed",
+        }
+    }
+}
+
+/// The outcomes on which a word of confidence rests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// The unchanged fork of the passing run passes.
+    pub nothing_passes: bool,
+    /// All differences together make it fail.
+    pub all_fail: bool,
+    /// How often the variable alone made it fail.
+    pub alone_fails: u32,
+    /// How often the variable alone was tested.
+    pub alone_tried: u32,
+    /// All differences but the variable do not make it fail.
+    pub without_averts: bool,
+    /// The variable follows from the one before: with that one set, it has its failing value.
+    pub follows: bool,
+}
+
+/// Number of times that a variable alone must make the passing run fail.
+pub const REPEATS: u32 = 3;
+
+impl Evidence {
+    /// Returns the word that the outcomes allow.
+    pub fn confidence(&self) -> Confidence {
+        let repeated = self.alone_tried >= REPEATS && self.alone_fails == self.alone_tried;
+        let forward = self.nothing_passes && self.all_fail && repeated && self.follows;
+        match (forward, self.without_averts) {
+            (true, true) => Confidence::Confirmed,
+            (true, false) => Confidence::OneWayOnly,
+            (false, _) => Confidence::NotConfirmed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Place;
+    use crate::types::Types;
+
+    fn variable(number: u64) -> Identity {
+        Identity {
+            place: Place::Memory(number),
+            declared: None,
+            of: Types::BYTE,
+            is_structural: false,
+        }
+    }
+
+    /// Variable by point; 0 has no cause, 9 is skipped.
+    struct Known(Vec<u64>, Vec<usize>);
+
+    impl Experiments for Known {
+        type Error = ();
+        fn points(&self) -> usize {
+            self.0.len()
+        }
+        fn cause(&mut self, point: usize, _: &[Identity]) -> Result<Answer, ()> {
+            self.1.push(point);
+            Ok(match self.0[point] {
+                0 => Answer::Nothing,
+                9 => Answer::Skipped,
+                number => Answer::Cause(Cause {
+                    point,
+                    variable: variable(number),
+                }),
+            })
+        }
+    }
+
+    /// What is known, when there is no time to look between the first and the last cause.
+    struct Late(Known);
+
+    impl Experiments for Late {
+        type Error = ();
+        fn points(&self) -> usize {
+            self.0.points()
+        }
+        fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, ()> {
+            self.0.cause(point, near)
+        }
+        fn is_late(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_late_search_keeps_the_ends() {
+        let points = [0, 1, 1, 2, 2, 3, 3].to_vec();
+        let links = find_chain(&mut Late(Known(points, Vec::new()))).unwrap();
+        let found: Vec<usize> = links.iter().map(|link| link.cause.point).collect();
+        assert_eq!(found, [1, 6]);
+    }
+
+    fn links(points: &[u64]) -> Vec<(usize, Place)> {
+        let mut known = Known(points.to_vec(), Vec::new());
+        let links = find_chain(&mut known).unwrap();
+        assert!(known.1.len() <= 40, "{:?}", known.1);
+        links
+            .iter()
+            .map(|link| (link.cause.point, link.cause.variable.place))
+            .collect()
+    }
+
+    #[test]
+    fn transitions_are_found_by_bisection() {
+        let mut points = vec![0; 10];
+        points.extend([1; 17]);
+        points.extend([2; 3]);
+        points.extend([3; 30]);
+        let expected = [(10, 1), (27, 2), (30, 3)];
+        let expected = expected.map(|(point, number)| (point, Place::Memory(number)));
+        assert_eq!(links(&points), expected);
+    }
+
+    #[test]
+    fn skipped_points_are_passed_by() {
+        assert_eq!(links(&[0, 9, 1, 9, 9, 2, 9]).len(), 2);
+        assert_eq!(links(&[9, 9, 9]), []);
+        assert_eq!(links(&[]), []);
+        assert_eq!(links(&[4]), [(0, Place::Memory(4))]);
+    }
+
+    #[test]
+    fn only_tested_words_are_given() {
+        let all = Evidence {
+            nothing_passes: true,
+            all_fail: true,
+            alone_fails: 3,
+            alone_tried: 3,
+            without_averts: true,
+            follows: true,
+        };
+        assert_eq!(all.confidence(), Confidence::Confirmed);
+        let one_way = Evidence {
+            without_averts: false,
+            ..all
+        };
+        assert_eq!(one_way.confidence(), Confidence::OneWayOnly);
+        for weaker in [
+            Evidence {
+                nothing_passes: false,
+                ..all
+            },
+            Evidence {
+                all_fail: false,
+                ..all
+            },
+            Evidence {
+                alone_fails: 2,
+                ..all
+            },
+            Evidence {
+                alone_fails: 2,
+                alone_tried: 2,
+                ..all
+            },
+            Evidence {
+                follows: false,
+                ..all
+            },
+        ] {
+            assert_eq!(weaker.confidence(), Confidence::NotConfirmed);
+        }
+    }
+}

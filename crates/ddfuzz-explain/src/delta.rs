@@ -1,0 +1,662 @@
+//! Differences between two memory graphs, and their partial application (*Why Programs Fail*, A.2.5
+//! and A.2.6).
+//!
+//! A difference is a value, a pointer, a block that only the failing state has (it is created), or
+//! one that only the passing state has (it is deleted: the pointers to it are changed). A pointer
+//! that leads to a created or deleted block belongs to that block's difference.
+
+use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
+use crate::matching::Matching;
+use crate::types::{Types, show_bytes};
+
+/// What a difference changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Sets a value, or a run of bytes.
+    Value {
+        /// Object of the passing state.
+        passing: ObjectId,
+        /// Object of the failing state.
+        failing: ObjectId,
+        /// Index of the leaf in the failing object.
+        leaf: usize,
+        /// First byte in the object.
+        start: u64,
+        /// First byte behind.
+        end: u64,
+    },
+    /// Sets a pointer between objects that both states have.
+    Pointer {
+        /// Object of the passing state.
+        passing: ObjectId,
+        /// Object of the failing state.
+        failing: ObjectId,
+        /// Index of the leaf in the failing object.
+        leaf: usize,
+    },
+    /// Creates this block of the failing state.
+    Create(ObjectId),
+    /// Deletes this block of the passing state.
+    Delete(ObjectId),
+    /// Overwrites a word in which the allocator keeps the size of a heap block.
+    Header(Header),
+}
+
+/// Identifies a variable in different states: by its address in the passing run and its type, never
+/// by its name. A block that the passing run lacks is identified by its address in the failing run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// Where the variable is stored.
+    pub place: Place,
+    /// The frame and declaration of a variable in a register; else `None`.
+    pub declared: Option<Origin>,
+    /// Type of the variable.
+    pub of: crate::types::TypeId,
+    /// Whether the variable is a block that only one of the runs has.
+    pub is_structural: bool,
+}
+
+/// A difference between two states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// What the difference changes.
+    pub change: Change,
+    /// The variable that the difference is about.
+    pub identity: Identity,
+    /// Name of the variable, innermost and shortest.
+    pub name: String,
+    /// Function in whose frame the name begins; empty for a global one.
+    pub function: String,
+    /// Name of the variable's type.
+    pub type_name: String,
+    /// Value in the passing state.
+    pub passing: String,
+    /// Value in the failing state.
+    pub failing: String,
+    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it in
+    /// the failing state, or 0 where there is none.
+    pub size: u64,
+    /// Where the value, or that pointer, is stored in the failing state.
+    pub failing_place: Place,
+}
+
+/// All differences between a passing and a failing state.
+pub struct Differences<'a> {
+    pub(crate) passing: &'a Graph,
+    pub(crate) failing: &'a Graph,
+    pub(crate) matching: Matching,
+    /// The differences, in the order of the objects of the passing state.
+    pub deltas: Vec<Delta>,
+    created: Vec<Option<usize>>,
+    deleted: Vec<Option<usize>>,
+    /// The pointers of matched objects that lead to different places.
+    pointers: Vec<ChangedPointer>,
+}
+
+/// A pointer of a matched object that leads to another place in the failing state.
+struct ChangedPointer {
+    passing: ObjectId,
+    failing: ObjectId,
+    leaf: usize,
+    /// Index of its own difference; `None` where it belongs to a created or deleted block.
+    own: Option<usize>,
+}
+
+/// A place that a plan writes to or whose address it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// A place of the passing state, and an offset in bytes.
+    At(Place, u64),
+    /// A block that the plan allocates, by its index, and an offset in bytes.
+    New(usize, u64),
+}
+
+/// What a plan writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The bits of these bytes that are set in the mask.
+    Masked(Vec<u8>, Vec<u8>),
+    /// The address of a place.
+    Address(Spot),
+}
+
+/// One write of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Where it is written.
+    pub to: Spot,
+    /// What is written.
+    pub content: Content,
+}
+
+/// How a subset of differences is applied to the passing state: blocks to allocate (their sizes in
+/// bytes), then writes in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Sizes of the blocks to allocate, in bytes.
+    pub allocations: Vec<u64>,
+    /// What to write after that.
+    pub writes: Vec<Write>,
+}
+
+/// Where a pointer is to lead.
+enum Lead {
+    Keep,
+    Raw(u64),
+    To(Spot),
+}
+
+impl<'a> Differences<'a> {
+    /// Compares two states.
+    pub fn new(types: &Types, passing: &'a Graph, failing: &'a Graph) -> Differences<'a> {
+        let mut all = Differences {
+            passing,
+            failing,
+            matching: Matching::new(passing, failing),
+            deltas: Vec::new(),
+            created: vec![None; failing.objects.len()],
+            deleted: vec![None; passing.objects.len()],
+            pointers: Vec::new(),
+        };
+        let pairs: Vec<(ObjectId, ObjectId)> = all.matching.pairs().collect();
+        for (one, other) in pairs {
+            all.compare(types, one, other);
+        }
+        for (id, object) in failing.objects.iter().enumerate() {
+            if object.origin == Origin::Block && all.matching.passing(id).is_none() {
+                all.created[id] = Some(all.deltas.len());
+                all.deltas.push(all.structural(types, id, true));
+            }
+        }
+        for (id, object) in passing.objects.iter().enumerate() {
+            if object.origin == Origin::Block && all.matching.failing(id).is_none() {
+                all.deleted[id] = Some(all.deltas.len());
+                all.deltas.push(all.structural(types, id, false));
+            }
+        }
+        // The heaps of two runs differ; only what was overwritten says something.
+        for header in failing.headers.iter().filter(|header| !header.is_intact) {
+            let delta = all.overwritten(types, header);
+            all.deltas.extend(delta);
+        }
+        all
+    }
+
+    fn compare(&mut self, types: &Types, one: ObjectId, other: ObjectId) {
+        let (passing, failing) = (&self.passing.objects[one], &self.failing.objects[other]);
+        for (index, leaf) in failing.leaves.iter().enumerate() {
+            let (before, after) = (passing.value(leaf), failing.value(leaf));
+            let differing = match leaf.kind {
+                LeafKind::Pointer(_) => {
+                    self.compare_pointer(types, (one, other), index);
+                    continue;
+                }
+                LeafKind::Bytes => runs(before, after),
+                LeafKind::Scalar => {
+                    let value = |bytes| crate::types::integer(bytes, leaf.bits, false);
+                    let differs = match leaf.bits {
+                        None => before != after,
+                        Some(_) => value(before) != value(after),
+                    };
+                    Vec::from_iter(differs.then_some(0..leaf.size))
+                }
+            };
+            for run in differing {
+                let run = leaf.offset + run.start..leaf.offset + run.end;
+                let change = Change::Value {
+                    passing: one,
+                    failing: other,
+                    leaf: index,
+                    start: run.start,
+                    end: run.end,
+                };
+                let delta = self.valued(types, change, leaf, run, (one, other));
+                self.deltas.push(delta);
+            }
+        }
+    }
+
+    fn compare_pointer(
+        &mut self,
+        types: &Types,
+        (passing, failing): (ObjectId, ObjectId),
+        leaf: usize,
+    ) {
+        let pointer = &self.failing.objects[failing].leaves[leaf];
+        let from = self.passing.objects[passing].address(pointer);
+        let to = self.failing.objects[failing].address(pointer);
+        if self.same_target(from, to) {
+            return;
+        }
+        let is_owned = self.is_failing_only(to) || self.is_passing_only(from);
+        self.pointers.push(ChangedPointer {
+            passing,
+            failing,
+            leaf,
+            own: (!is_owned).then_some(self.deltas.len()),
+        });
+        if !is_owned {
+            let change = Change::Pointer {
+                passing,
+                failing,
+                leaf,
+            };
+            let delta = self.valued(types, change, pointer, 0..8, (passing, failing));
+            self.deltas.push(delta);
+        }
+    }
+
+    fn valued(
+        &self,
+        types: &Types,
+        change: Change,
+        leaf: &Leaf,
+        run: std::ops::Range<u64>,
+        (one, other): (ObjectId, ObjectId),
+    ) -> Delta {
+        let (passing, failing) = (&self.passing.objects[one], &self.failing.objects[other]);
+        let run = match leaf.kind {
+            LeafKind::Pointer(_) => leaf.offset..leaf.offset + 8,
+            _ => run,
+        };
+        let slice = |bytes: &[u8]| bytes[run.start as usize..run.end as usize].to_vec();
+        let (before, after) = (slice(&passing.bytes), slice(&failing.bytes));
+        let show = |graph: &Graph, bytes: &[u8]| match leaf.kind {
+            LeafKind::Pointer(to) => show_pointer(types, graph, to, bytes),
+            LeafKind::Bytes if bytes.len() == 1 => types.show(leaf.of, bytes, None),
+            LeafKind::Bytes => show_bytes(bytes),
+            LeafKind::Scalar => types.show(leaf.of, bytes, leaf.bits),
+        };
+        let at = |place, offset| match place {
+            Place::Memory(address) => Place::Memory(address + offset),
+            register => register,
+        };
+        let in_register = matches!(passing.place, Place::Register(_));
+        let mut shown = (show(self.passing, &before), show(self.failing, &after));
+        if shown.0 == shown.1 {
+            // Two blocks of one type.
+            shown.0 += &format!(" at {}", show_bytes_as_address(&before));
+            shown.1 += &format!(" at {}", show_bytes_as_address(&after));
+        }
+        Delta {
+            identity: Identity {
+                place: at(passing.place, leaf.offset),
+                declared: in_register.then_some(passing.origin),
+                of: leaf.of,
+                is_structural: false,
+            },
+            name: self.passing.name_of(one, leaf, run.start),
+            function: self.passing.function(one).to_owned(),
+            type_name: types.get(leaf.of).name.clone(),
+            passing: shown.0,
+            failing: shown.1,
+            size: run.end - run.start,
+            failing_place: at(failing.place, run.start),
+            change,
+        }
+    }
+
+    fn is_failing_only(&self, address: u64) -> bool {
+        let target = self.failing.resolve(address);
+        target.is_some_and(|(id, _)| {
+            self.failing.objects[id].origin == Origin::Block && self.matching.passing(id).is_none()
+        })
+    }
+
+    fn is_passing_only(&self, address: u64) -> bool {
+        let target = self.passing.resolve(address);
+        target.is_some_and(|(id, _)| {
+            self.passing.objects[id].origin == Origin::Block && self.matching.failing(id).is_none()
+        })
+    }
+
+    /// Whether two pointers lead to the same place: in matched objects, or else by their values.
+    fn same_target(&self, passing: u64, failing: u64) -> bool {
+        match (self.passing.resolve(passing), self.failing.resolve(failing)) {
+            (Some((one, at)), Some((other, offset))) => match self.matching.failing(one) {
+                Some(partner) => partner == other && at == offset,
+                None => self.matching.passing(other).is_none() && passing == failing,
+            },
+            (None, None) => passing == failing,
+            _ => false,
+        }
+    }
+
+    /// Returns how the differences for which `is_kept` is true are applied to the passing state.
+    pub fn plan(&self, is_kept: &dyn Fn(usize) -> bool) -> Plan {
+        let mut plan = Plan::default();
+        let mut new = vec![None; self.failing.objects.len()];
+        for (id, delta) in self.created.iter().enumerate() {
+            if delta.is_some_and(is_kept) {
+                new[id] = Some(plan.allocations.len());
+                plan.allocations
+                    .push(self.failing.objects[id].bytes.len() as u64);
+            }
+        }
+        let config = Applied {
+            all: self,
+            is_kept,
+            new: &new,
+        };
+        for (id, index) in new.iter().enumerate() {
+            if let Some(index) = index {
+                config.create(id, *index, &mut plan.writes);
+            }
+        }
+        for (index, delta) in self.deltas.iter().enumerate() {
+            match &delta.change {
+                _ if !is_kept(index) => {}
+                Change::Header(header) => plan.writes.push(Write {
+                    to: Spot::At(Place::Memory(header.address), 0),
+                    content: Content::Bytes(header.value.to_le_bytes().to_vec()),
+                }),
+                _ => config.set_value(delta, &mut plan.writes),
+            }
+        }
+        for changed in &self.pointers {
+            config.set_pointer(changed, &mut plan.writes);
+        }
+        config.skip_deleted(&mut plan.writes);
+        plan
+    }
+
+    /// Returns true for a difference of a register or a word that no variable describes, or of a
+    /// word of the allocator.
+    pub fn is_undescribed(&self, delta: usize) -> bool {
+        match self.deltas[delta].change {
+            Change::Value { passing, .. } => {
+                self.passing.objects[passing].origin == Origin::Undescribed
+            }
+            Change::Header(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the number of objects that correspond to each other.
+    pub fn matched(&self) -> usize {
+        self.matching.pairs().count()
+    }
+}
+
+/// A subset of differences that is being applied.
+struct Applied<'a> {
+    all: &'a Differences<'a>,
+    is_kept: &'a dyn Fn(usize) -> bool,
+    /// For each object of the failing state, its index among the allocations.
+    new: &'a [Option<usize>],
+}
+
+impl Applied<'_> {
+    fn create(&self, id: ObjectId, index: usize, writes: &mut Vec<Write>) {
+        let object = &self.all.failing.objects[id];
+        writes.push(Write {
+            to: Spot::New(index, 0),
+            content: Content::Bytes(object.bytes.clone()),
+        });
+        for (_, leaf) in object.pointers() {
+            let lead = self.lead_of_failing(object.address(leaf), &leaf.path);
+            write_lead(Spot::New(index, leaf.offset), lead, writes);
+        }
+    }
+
+    fn set_value(&self, delta: &Delta, writes: &mut Vec<Write>) {
+        let Change::Value {
+            passing,
+            failing,
+            leaf,
+            start,
+            end,
+        } = delta.change
+        else {
+            return;
+        };
+        let (to, from) = (
+            &self.all.passing.objects[passing],
+            &self.all.failing.objects[failing],
+        );
+        let bytes = from.bytes[start as usize..end as usize].to_vec();
+        let content = match from.leaves[leaf].bits {
+            None => Content::Bytes(bytes),
+            Some(bits) => {
+                let ones = if bits.width >= 64 {
+                    u64::MAX
+                } else {
+                    (1 << bits.width) - 1
+                };
+                let mask = (ones << bits.shift).to_le_bytes()[..bytes.len().min(8)].to_vec();
+                Content::Masked(bytes, mask)
+            }
+        };
+        writes.push(Write {
+            to: Spot::At(to.place, start),
+            content,
+        });
+    }
+
+    /// Sets a pointer of a matched object, if the kept differences change it.
+    fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
+        let all = self.all;
+        let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
+        let holder = &all.passing.objects[changed.passing];
+        let before = holder.address(leaf);
+        let after = all.failing.objects[changed.failing].address(leaf);
+        let lead = self.pointer(changed.own, before, after, &leaf.path);
+        write_lead(Spot::At(holder.place, leaf.offset), lead, writes);
+    }
+
+    fn pointer(&self, own: Option<usize>, before: u64, after: u64, path: &str) -> Lead {
+        let all = self.all;
+        if let Some(own) = own {
+            return match (self.is_kept)(own) {
+                true => self.lead_of_failing(after, path),
+                false => Lead::Keep,
+            };
+        }
+        if all.is_failing_only(after)
+            && let Some(spot) = self.first_new(after, path)
+        {
+            return Lead::To(spot);
+        }
+        if !all.is_passing_only(before) {
+            return Lead::Keep;
+        }
+        match self.behind_deleted(before, path) {
+            Behind::Unchanged => Lead::Keep,
+            Behind::Remaining(target) => {
+                Lead::To(Spot::At(all.passing.objects[target.0].place, target.1))
+            }
+            Behind::End(_) | Behind::Unknown => self.lead_of_failing(after, path),
+        }
+    }
+
+    /// Where a pointer of the failing state leads in the state that is made.
+    fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
+        let mut at = address;
+        let mut visited = Vec::new();
+        loop {
+            let Some((id, offset)) = self.all.failing.resolve(at) else {
+                return Lead::Raw(at);
+            };
+            if let Some(partner) = self.all.matching.passing(id) {
+                return match self.all.passing.objects[partner].place {
+                    place @ Place::Memory(_) => Lead::To(Spot::At(place, offset)),
+                    Place::Register(_) => Lead::Raw(at),
+                };
+            }
+            if let Some(index) = self.new[id] {
+                return Lead::To(Spot::New(index, offset));
+            }
+            if self.all.failing.objects[id].origin != Origin::Block {
+                return Lead::Raw(at);
+            }
+            visited.push(id);
+            match next_in_chain(self.all.failing, id, path) {
+                Some(next) if !is_visited(self.all.failing, next, &visited) => at = next,
+                _ => return Lead::Keep,
+            }
+        }
+    }
+
+    /// The first created block in the chain that begins at a pointer of the failing state.
+    fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
+        match self.lead_of_failing(address, path) {
+            Lead::To(spot @ Spot::New(..)) => Some(spot),
+            _ => None,
+        }
+    }
+
+    /// What follows a pointer of the passing state behind the deleted blocks.
+    fn behind_deleted(&self, address: u64, path: &str) -> Behind {
+        let mut at = address;
+        let mut visited = Vec::new();
+        loop {
+            let Some((id, offset)) = self.all.passing.resolve(at) else {
+                return Behind::end(at, &visited);
+            };
+            match self.all.deleted[id] {
+                None => return Behind::end(at, &visited),
+                Some(delta) if !(self.is_kept)(delta) => {
+                    return match visited.is_empty() {
+                        true => Behind::Unchanged,
+                        false => Behind::Remaining((id, offset)),
+                    };
+                }
+                Some(_) => {}
+            }
+            visited.push(id);
+            match next_in_chain(self.all.passing, id, path) {
+                Some(next) if !is_visited(self.all.passing, next, &visited) => at = next,
+                _ => return Behind::Unknown,
+            }
+        }
+    }
+
+    /// Changes pointers between blocks that only the passing state has, where the block that they
+    /// lead to is deleted and theirs is not.
+    fn skip_deleted(&self, writes: &mut Vec<Write>) {
+        let all = self.all;
+        for (id, delta) in all.deleted.iter().enumerate() {
+            if delta.is_none_or(|delta| (self.is_kept)(delta)) {
+                continue;
+            }
+            let object = &all.passing.objects[id];
+            for (_, leaf) in object.pointers() {
+                let lead = match self.behind_deleted(object.address(leaf), &leaf.path) {
+                    Behind::Remaining((to, offset)) => {
+                        Lead::To(Spot::At(all.passing.objects[to].place, offset))
+                    }
+                    Behind::End(address) => Lead::Raw(address),
+                    Behind::Unchanged | Behind::Unknown => Lead::Keep,
+                };
+                write_lead(Spot::At(object.place, leaf.offset), lead, writes);
+            }
+        }
+    }
+}
+
+/// What a pointer of the passing state leads to behind blocks that are deleted.
+enum Behind {
+    /// No deleted block: the pointer stays as it is.
+    Unchanged,
+    /// A block that only the passing state has, and that is not deleted.
+    Remaining(Target),
+    /// This address, outside of the blocks that only the passing state has.
+    End(u64),
+    /// The deleted blocks are no list, or one without an end.
+    Unknown,
+}
+
+impl Behind {
+    fn end(address: u64, visited: &[ObjectId]) -> Behind {
+        match visited.is_empty() {
+            true => Behind::Unchanged,
+            false => Behind::End(address),
+        }
+    }
+}
+
+fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
+    let content = match lead {
+        Lead::Keep => return,
+        Lead::Raw(address) => Content::Bytes(address.to_le_bytes().to_vec()),
+        Lead::To(spot) => Content::Address(spot),
+    };
+    writes.push(Write { to, content });
+}
+
+/// Returns the next element of a list: the pointer in a block that has the path of the pointer that
+/// leads to it, else the first one to a block of the same type.
+fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
+    let object = &graph.objects[id];
+    let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);
+    let same = object
+        .leaves
+        .iter()
+        .filter(own)
+        .find(|leaf| leaf.path == path);
+    let next = same.or_else(|| object.leaves.iter().find(own))?;
+    Some(object.address(next))
+}
+
+fn is_visited(graph: &Graph, address: u64, visited: &[ObjectId]) -> bool {
+    graph
+        .resolve(address)
+        .is_some_and(|(id, _)| visited.contains(&id))
+}
+
+fn show_bytes_as_address(bytes: &[u8]) -> String {
+    format!("{:#x}", crate::types::integer(bytes, None, false))
+}
+
+/// Runs of bytes that differ.
+fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
+    let mut found: Vec<std::ops::Range<u64>> = Vec::new();
+    for (at, (one, other)) in before.iter().zip(after).enumerate() {
+        if one == other {
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if last.end == at as u64 => last.end += 1,
+            _ => found.push(at as u64..at as u64 + 1),
+        }
+    }
+    found
+}
+
+/// Shows a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
+pub(crate) fn show_pointer(
+    types: &Types,
+    graph: &Graph,
+    to: crate::types::TypeId,
+    bytes: &[u8],
+) -> String {
+    let address = crate::types::integer(bytes, None, false) as u64;
+    if address == 0 {
+        return "NULL".to_owned();
+    }
+    let Some((id, offset)) = graph.resolve(address) else {
+        return format!("{address:#x}");
+    };
+    let object = &graph.objects[id];
+    let inside = object
+        .leaves
+        .iter()
+        .find(|leaf| leaf.offset == offset && leaf.of == to);
+    match inside {
+        Some(leaf) if !object.is_variable() || offset > 0 => {
+            format!("&{}", graph.name(id, &leaf.path))
+        }
+        _ => {
+            let what = match object.is_variable() {
+                true => format!("&{}", object.name),
+                false => format!("a {}", types.get(object.of).name),
+            };
+            match offset {
+                0 => what,
+                _ => format!("{what} + {offset}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The memory graphs of both runs side by side, one SVG each: what differs, and what leads to it.
+//! What matches is folded.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::delta::{Change, Differences};
+use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin};
+use crate::page::escaped;
+use crate::types::Types;
+
+/// Largest number of objects that are drawn on one side.
+const MOST_BOXES: usize = 40;
+/// Largest number of values that are drawn in one object.
+const MOST_ROWS: usize = 10;
+/// Sizes in pixels.
+const WIDTH: usize = 330;
+const MARGIN: usize = 10;
+const ARROWS: usize = 60;
+const ROW: usize = 15;
+
+/// What is drawn of one side.
+struct Side<'a> {
+    graph: &'a Graph,
+    /// The objects, in order, each with its differing leaves.
+    boxes: Vec<(ObjectId, BTreeSet<usize>)>,
+    /// Numbers of objects that are not drawn because they match, or because there are too many.
+    folded: usize,
+    left_out: usize,
+    /// Class of the values that differ.
+    class: &'static str,
+}
+
+/// Draws both states.
+pub fn draw(types: &Types, passing: &Graph, failing: &Graph, all: &Differences<'_>) -> String {
+    let mut changed: [Vec<(ObjectId, Option<usize>)>; 2] = Default::default();
+    for delta in &all.deltas {
+        match delta.change {
+            Change::Value {
+                passing,
+                failing,
+                leaf,
+                ..
+            }
+            | Change::Pointer {
+                passing,
+                failing,
+                leaf,
+            } => {
+                changed[0].push((passing, Some(leaf)));
+                changed[1].push((failing, Some(leaf)));
+            }
+            Change::Create(id) => changed[1].push((id, None)),
+            Change::Delete(id) => changed[0].push((id, None)),
+            Change::Header(_) => {}
+        }
+    }
+    let [one, other] = &changed;
+    let sides = [
+        Side::new(passing, one, "passing"),
+        Side::new(failing, other, "failing"),
+    ];
+    let mut page =
+        "<h2>Memory at the place to look first</h2>\n<p class=\"faint\">What differs, and \
+                    what leads to it.</p>\n<div class=\"pair\">\n"
+            .to_owned();
+    for side in &sides {
+        let mut drawn = String::new();
+        let height = side.draw(types, &mut drawn);
+        let (width, class) = (WIDTH + MARGIN + ARROWS, side.class);
+        let _ = writeln!(
+            page,
+            "<figure>\n<figcaption>The {class} run</figcaption>\n<svg width=\"{width}\" \
+             height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-label=\"memory of the {class} run\">\n{drawn}</svg>\n</figure>"
+        );
+    }
+    page + "</div>\n"
+}
+
+impl<'a> Side<'a> {
+    fn new(
+        graph: &'a Graph,
+        changed: &[(ObjectId, Option<usize>)],
+        class: &'static str,
+    ) -> Side<'a> {
+        let is_shown =
+            |id: &ObjectId| !matches!(graph.objects[*id].origin, Origin::Raw | Origin::Undescribed);
+        let mut shown: BTreeSet<ObjectId> =
+            changed.iter().map(|(id, _)| *id).filter(is_shown).collect();
+        // The pointers by which what differs is reached.
+        for id in shown.clone() {
+            let mut at = id;
+            while let Some((from, ..)) = graph.objects[at].reached {
+                if !shown.insert(from) {
+                    break;
+                }
+                at = from;
+            }
+        }
+        let all = graph.objects.iter().enumerate();
+        let visible = all.filter(|(id, _)| is_shown(id)).count();
+        let (folded, left_out) = (
+            visible.saturating_sub(shown.len()),
+            shown.len().saturating_sub(MOST_BOXES),
+        );
+        let boxes: Vec<(ObjectId, BTreeSet<usize>)> = shown
+            .into_iter()
+            .take(MOST_BOXES)
+            .map(|id| {
+                let own = changed.iter().filter(|(changed, _)| *changed == id);
+                (id, own.filter_map(|(_, leaf)| *leaf).collect())
+            })
+            .collect();
+        Side {
+            graph,
+            folded,
+            left_out,
+            boxes,
+            class,
+        }
+    }
+
+    /// Draws one side, and returns its height.
+    fn draw(&self, types: &Types, drawn: &mut String) -> usize {
+        let mut top = 10;
+        let mut places: Vec<(ObjectId, usize)> = Vec::new();
+        let mut pointers: Vec<(usize, ObjectId)> = Vec::new();
+        for (id, differing) in &self.boxes {
+            places.push((*id, top + ROW / 2));
+            top += self.object(types, *id, differing, top, &mut pointers, drawn) + 12;
+        }
+        let right = MARGIN + WIDTH;
+        for (from, to) in pointers {
+            if let Some((_, to)) = places.iter().find(|(id, _)| *id == to) {
+                let bend = right + (12 + from.abs_diff(*to) / 12).min(ARROWS + 10);
+                let _ = writeln!(
+                    drawn,
+                    "<path class=\"grid\" d=\"M{right} {from} C{bend} {from} {bend} {to} {right} {to}\"/>"
+                );
+            }
+        }
+        for (number, what) in [
+            (self.left_out, "more that differ, or lead to such"),
+            (self.folded, "that match"),
+        ] {
+            if number > 0 {
+                let plural = if number == 1 { "" } else { "s" };
+                let text = format!("… and {number} object{plural} {what}");
+                top += ROW;
+                text_at(drawn, top, &text, "");
+            }
+        }
+        top + 10
+    }
+
+    /// Draws an object at `top`, collects its pointers, and returns its height.
+    fn object(
+        &self,
+        types: &Types,
+        id: ObjectId,
+        differing: &BTreeSet<usize>,
+        top: usize,
+        pointers: &mut Vec<(usize, ObjectId)>,
+        drawn: &mut String,
+    ) -> usize {
+        let object = &self.graph.objects[id];
+        let rows = rows(object, differing);
+        let height = (rows.len() + 1) * ROW + 8;
+        let _ = writeln!(
+            drawn,
+            "<rect class=\"grid\" x=\"{MARGIN}\" y=\"{top}\" width=\"{WIDTH}\" height=\"{height}\"/>"
+        );
+        let title = match object.is_variable() {
+            true => object.name.clone(),
+            false => self.graph.name(id, ""),
+        };
+        let title = format!("{title}: {}", types.get(object.of).name);
+        text_at(drawn, top + ROW, &title, "font-weight=\"bold\"");
+        for (index, leaf) in rows.iter().enumerate() {
+            let y = top + (index + 2) * ROW;
+            let Some(leaf) = leaf else {
+                text_at(drawn, y, "…", "");
+                continue;
+            };
+            let value = &object.leaves[*leaf];
+            let path = if value.path.is_empty() {
+                "="
+            } else {
+                value.path.as_str()
+            };
+            let bytes = object.value(value);
+            let shown = match value.kind {
+                LeafKind::Bytes => crate::types::show_bytes(bytes),
+                _ => types.show(value.of, bytes, value.bits),
+            };
+            let style = match differing.contains(leaf) {
+                true => format!("class=\"{}\"", self.class),
+                false => String::new(),
+            };
+            text_at(drawn, y, &format!("{path} {shown}"), &style);
+            if matches!(value.kind, LeafKind::Pointer(_))
+                && let Some((to, _)) = self.graph.target(id, value)
+            {
+                pointers.push((y - ROW / 3, to));
+            }
+        }
+        height
+    }
+}
+
+/// Writes a line of text in a box; a long one is cut.
+fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
+    const SHOWN: usize = 48;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if text.chars().count() > SHOWN {
+        shown.push('…');
+    }
+    let x = MARGIN + 6;
+    let _ = writeln!(
+        drawn,
+        "<text x=\"{x}\" y=\"{y}\" {attributes}>{}</text>",
+        escaped(&shown)
+    );
+}
+
+/// The leaves of an object that are drawn: those that differ, and the first others; `None` stands
+/// for those that are left out.
+fn rows(object: &Object, differing: &BTreeSet<usize>) -> Vec<Option<usize>> {
+    let mut rows: Vec<usize> = differing.iter().copied().take(MOST_ROWS).collect();
+    let others = (0..object.leaves.len()).filter(|leaf| !differing.contains(leaf));
+    rows.extend(others.take(MOST_ROWS - rows.len()));
+    rows.sort_unstable();
+    let is_cut = rows.len() < object.leaves.len();
+    let mut rows: Vec<Option<usize>> = rows.into_iter().map(Some).collect();
+    if is_cut {
+        rows.push(None);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Leaf, Place};
+    use crate::types::{Encoding, Shape};
+
+    /// A state of 300 variables; those whose numbers are in `changed` have another value.
+    fn state(types: &mut Types, changed: std::ops::Range<u64>) -> Graph {
+        let int = types.add("int", 4, Shape::Base(Encoding::Signed));
+        let mut graph = Graph::default();
+        for number in 0..300 {
+            let value = if changed.contains(&number) { 1u32 } else { 0 };
+            graph.add(Object {
+                origin: Origin::Global(number),
+                place: Place::Memory(0x1000 + 8 * number),
+                of: int,
+                bytes: value.to_le_bytes().to_vec(),
+                leaves: vec![Leaf {
+                    offset: 0,
+                    size: 4,
+                    bits: None,
+                    kind: LeafKind::Scalar,
+                    of: int,
+                    path: String::new(),
+                }],
+                name: format!("v{number}"),
+                function: String::new(),
+                reached: None,
+                alias: None,
+            });
+        }
+        graph
+    }
+
+    /// The drawing of two states, with the number of its boxes.
+    fn drawn(changed: std::ops::Range<u64>) -> (String, usize) {
+        let mut types = Types::default();
+        let passing = state(&mut types, 0..0);
+        let mut failing = state(&mut types, changed);
+        for (one, other) in passing.objects.iter().zip(&mut failing.objects) {
+            (other.of, other.leaves[0].of) = (one.of, one.of);
+        }
+        let all = Differences::new(&types, &passing, &failing);
+        let text = draw(&types, &passing, &failing, &all);
+        let boxes = text.matches("<rect").count();
+        (text, boxes)
+    }
+
+    #[test]
+    fn what_matches_is_folded() {
+        let (text, boxes) = drawn(7..8);
+        assert_eq!(boxes, 2);
+        assert!(text.contains("v7: int") && text.contains("… and 299 objects that match"));
+        let (text, boxes) = drawn(0..300);
+        assert_eq!(boxes, 2 * MOST_BOXES);
+        assert!(
+            text.contains("… and 260 objects more that differ"),
+            "{text}"
+        );
+        assert!(!text.contains("that match"));
+    }
+}

@@ -1,0 +1,137 @@
+//! The line table: at which addresses statements begin, and which line an address belongs to.
+
+use gimli::{Dwarf, LineProgramHeader, Reader, Unit};
+
+use super::Bytes;
+
+/// A row of the line table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Address in the file.
+    pub address: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Index of the source file.
+    pub file: usize,
+    /// Line, from 1; 0 for code that belongs to none.
+    pub line: u64,
+    /// Whether a debugger may stop here as at the beginning of a statement.
+    pub is_statement: bool,
+    /// Whether the row of another line has the same address: of two lines without code between them
+    /// the second one.
+    pub follows: bool,
+}
+
+/// The line table of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// Rows, ascending by address.
+    pub rows: Vec<Line>,
+    /// Names of source files.
+    pub files: Vec<String>,
+}
+
+impl Lines {
+    pub(super) fn read(
+        &mut self,
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+    ) -> Result<(), gimli::Error> {
+        let Some(program) = unit.line_program.clone() else {
+            return Ok(());
+        };
+        let base = self.files.len();
+        self.read_files(dwarf, unit, program.header())?;
+        let mut rows = program.rows();
+        let mut sequence: Vec<Line> = Vec::new();
+        while let Some((_, row)) = rows.next_row()? {
+            if let Some(last) = sequence.last_mut() {
+                last.end = row.address();
+            }
+            if row.end_sequence() {
+                let is_linked = sequence.first().is_some_and(|first| first.address != 0);
+                let found = sequence
+                    .drain(..)
+                    .filter(|row| is_linked && row.address < row.end);
+                self.rows.extend(found);
+                continue;
+            }
+            let line = row.line().map_or(0, |line| line.get());
+            let file = base + row.file_index() as usize;
+            // Rows of one address: the last one counts, but a statement remains one.
+            let same = sequence
+                .last()
+                .copied()
+                .filter(|last| last.address == row.address());
+            if same.is_some() {
+                sequence.pop();
+            }
+            sequence.push(Line {
+                address: row.address(),
+                end: row.address(),
+                file,
+                line,
+                is_statement: row.is_stmt()
+                    || same.is_some_and(|same| same.is_statement && same.line == line),
+                follows: same.is_some_and(|same| same.follows || same.line != line),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds the names of a unit's source files.
+    fn read_files(
+        &mut self,
+        dwarf: &Dwarf<Bytes>,
+        unit: &Unit<Bytes>,
+        header: &LineProgramHeader<Bytes>,
+    ) -> Result<(), gimli::Error> {
+        let text = |value| -> Result<String, gimli::Error> {
+            let text = dwarf.attr_string(unit, value)?;
+            Ok(text.to_string_lossy()?.into_owned())
+        };
+        let directory = unit.comp_dir.as_ref();
+        let directory = directory.map(|it| it.to_string_lossy().unwrap_or_default().into_owned());
+        // File 0 exists from version 5 on; earlier versions count from 1.
+        for index in 0..=header.file_names().len() as u64 {
+            let Some(file) = header.file(index) else {
+                self.files.push(String::new());
+                continue;
+            };
+            let name = text(file.path_name())?;
+            let folder = file.directory(header).map(text).transpose()?;
+            let folder = match (folder, &directory) {
+                _ if name.starts_with('/') => None,
+                (Some(folder), Some(whole)) if !folder.starts_with('/') => {
+                    Some(format!("{whole}/{folder}"))
+                }
+                (folder, whole) => folder.or_else(|| whole.clone()),
+            };
+            self.files.push(match folder {
+                Some(folder) => format!("{folder}/{name}"),
+                None => name,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.rows.sort_by_key(|row| row.address);
+    }
+
+    /// Returns the row that contains `address`, an address in the file.
+    pub fn at(&self, address: u64) -> Option<&Line> {
+        let behind = self.rows.partition_point(|row| row.address <= address);
+        let row = self.rows.get(behind.checked_sub(1)?)?;
+        (address < row.end).then_some(row)
+    }
+
+    /// Returns source file and line of an address; the nearest earlier line where the code at the
+    /// address belongs to none.
+    pub fn place(&self, address: u64) -> Option<(&str, u64)> {
+        let behind = self.rows.partition_point(|row| row.address <= address);
+        let before = self.rows[..behind].iter().rev().take(16);
+        let row = before.into_iter().find(|row| row.line > 0)?;
+        Some((self.files.get(row.file)?, row.line))
+    }
+}

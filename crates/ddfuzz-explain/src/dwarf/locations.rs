@@ -1,0 +1,137 @@
+//! Evaluates the expressions by which debug information says where a variable is.
+
+use std::sync::Arc;
+
+use ddfuzz_triage::memory::Memory;
+use gimli::{Encoding, Evaluation, EvaluationResult, Expression, LittleEndian, Location, Value};
+
+use super::Bytes;
+
+/// Where a variable was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// In memory, at this address.
+    Memory(u64),
+    /// In the register with this DWARF number.
+    Register(u16),
+    /// Nowhere: only its value is known, and it cannot be changed.
+    Value(u64),
+}
+
+/// What an expression may ask for.
+pub trait Context {
+    /// Returns the value of a register in the frame.
+    fn register(&mut self, number: u16) -> Option<u64>;
+
+    /// Returns the memory of the process.
+    fn memory(&mut self) -> &mut dyn Memory;
+
+    /// Returns the frame base of the function.
+    fn frame_base(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the canonical frame address.
+    fn cfa(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the address of the thread-local variable at `offset`.
+    fn thread_local(&mut self, _offset: u64) -> Option<u64> {
+        None
+    }
+
+    /// Converts an address in the file to one in the process.
+    fn relocate(&mut self, address: u64) -> u64 {
+        address
+    }
+
+    /// Returns the value that an expression had when the function was entered.
+    fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
+        None
+    }
+}
+
+/// Largest number of steps of one expression: a damaged one may jump in a circle.
+const MOST_STEPS: u32 = 10_000;
+
+/// Evaluates an expression; `None` where the variable does not exist, is scattered over several
+/// places, or needs something unknown. `start` is the first value on the expression's stack.
+pub fn evaluate(
+    expression: &[u8],
+    encoding: Encoding,
+    start: Option<u64>,
+    context: &mut dyn Context,
+) -> Option<Found> {
+    let bytes = Bytes::new(Arc::from(expression), LittleEndian);
+    let mut evaluation = Expression(bytes).evaluation(encoding);
+    evaluation.set_max_iterations(MOST_STEPS);
+    if let Some(start) = start {
+        evaluation.set_initial_value(start);
+    }
+    let mut result = evaluation.evaluate().ok()?;
+    while !matches!(result, EvaluationResult::Complete) {
+        result = answer(&mut evaluation, result, context)?;
+    }
+    match evaluation.result().as_slice() {
+        [piece] => match &piece.location {
+            Location::Address { address } => Some(Found::Memory(*address)),
+            Location::Register { register } => Some(Found::Register(register.0)),
+            Location::Value { value } => value.to_u64(u64::MAX).ok().map(Found::Value),
+            Location::Bytes { value } => {
+                let mut word = [0; 8];
+                let length = value.bytes().len().min(8);
+                word[..length].copy_from_slice(&value.bytes()[..length]);
+                Some(Found::Value(u64::from_le_bytes(word)))
+            }
+            Location::Empty | Location::ImplicitPointer { .. } => None,
+        },
+        _ => None,
+    }
+}
+
+/// Gives an evaluation what it asks for.
+fn answer(
+    evaluation: &mut Evaluation<Bytes>,
+    asked: EvaluationResult<Bytes>,
+    context: &mut dyn Context,
+) -> Option<EvaluationResult<Bytes>> {
+    match asked {
+        EvaluationResult::RequiresMemory { address, size, .. } => {
+            let bytes = context.memory().bytes(address, usize::from(size));
+            if bytes.len() < usize::from(size) {
+                return None;
+            }
+            let mut word = [0; 8];
+            word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+            let value = Value::Generic(u64::from_le_bytes(word));
+            evaluation.resume_with_memory(value)
+        }
+        EvaluationResult::RequiresRegister { register, .. } => {
+            let value = context.register(register.0)?;
+            evaluation.resume_with_register(Value::Generic(value))
+        }
+        EvaluationResult::RequiresFrameBase => {
+            let base = context.frame_base()?;
+            evaluation.resume_with_frame_base(base)
+        }
+        EvaluationResult::RequiresCallFrameCfa => {
+            let cfa = context.cfa()?;
+            evaluation.resume_with_call_frame_cfa(cfa)
+        }
+        EvaluationResult::RequiresTls(offset) => {
+            let address = context.thread_local(offset)?;
+            evaluation.resume_with_tls(address)
+        }
+        EvaluationResult::RequiresRelocatedAddress(address) => {
+            let address = context.relocate(address);
+            evaluation.resume_with_relocated_address(address)
+        }
+        EvaluationResult::RequiresEntryValue(inner) => {
+            let value = context.at_entry(inner.0.bytes())?;
+            evaluation.resume_with_entry_value(Value::Generic(value))
+        }
+        _ => return None,
+    }
+    .ok()
+}

@@ -1,0 +1,605 @@
+//! Debug information of a program, read by `gimli`: functions with their variables, types, lines.
+
+pub mod frames;
+mod lines;
+pub mod locations;
+mod read_types;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use gimli::{
+    AttributeValue, DebuggingInformationEntry, Dwarf, EndianArcSlice, LittleEndian, Unit,
+    UnitOffset,
+};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+use crate::types::{TypeId, Types};
+pub use lines::{Line, Lines};
+use read_types::TypeReader;
+
+/// How bytes of the program's file are read.
+pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
+type Entry = DebuggingInformationEntry<Bytes>;
+
+/// Error: debug information that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DebugInfoError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+    /// The file is no ELF file.
+    #[error("{0}")]
+    Elf(#[from] object::Error),
+    /// The debug information is damaged.
+    #[error("its debug information is damaged: {0}")]
+    Dwarf(#[from] gimli::Error),
+}
+
+/// Where a variable is stored, as the debug information says.
+#[derive(Clone, Debug, Default)]
+pub struct Located {
+    /// Expressions with the addresses at which each holds; an empty range means all addresses.
+    pub by_address: Vec<(Range<u64>, Arc<[u8]>)>,
+}
+
+impl Located {
+    /// Returns the expression that holds at `pc`, an address in the file.
+    pub fn at(&self, pc: u64) -> Option<&[u8]> {
+        let holds = |range: &Range<u64>| range.is_empty() || range.contains(&pc);
+        let found = self.by_address.iter().find(|(range, _)| holds(range));
+        found.map(|(_, expression)| &**expression)
+    }
+}
+
+/// A parameter, local, global or static variable.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// Name in the source.
+    pub name: String,
+    /// Offset of the declaration in the debug information.
+    pub id: u64,
+    /// Type.
+    pub of: TypeId,
+    /// Where the variable is stored.
+    pub located: Located,
+    /// The addresses of the block in which the variable is visible; empty for the whole function.
+    pub scope: Vec<Range<u64>>,
+    /// Line of the declaration; 0 where it is unknown.
+    pub line: u64,
+    /// The function around the variable, which may be inlined; empty for a global one.
+    pub function: String,
+}
+
+/// A call, with the values of its parameters as the caller knows them.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// Address behind the call, in the file.
+    pub return_pc: u64,
+    /// Registers (DWARF numbers) and expressions for their values at the call.
+    pub values: Vec<(u16, Arc<[u8]>)>,
+}
+
+/// A function with its variables.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Name in the source.
+    pub name: String,
+    /// Addresses in the file.
+    pub ranges: Vec<Range<u64>>,
+    /// Expression for the frame base.
+    pub frame_base: Located,
+    /// Parameters and local variables, also of inlined functions; outer blocks first.
+    pub variables: Vec<Declared>,
+    /// Functions that are inlined in this one, with their addresses; outer ones first.
+    pub inlined: Vec<(Vec<Range<u64>>, String)>,
+    /// Calls in the function that describe their parameters.
+    pub calls: Vec<CallSite>,
+    /// Encoding of the function's expressions.
+    pub encoding: gimli::Encoding,
+    /// Whether the function takes an unknown number of parameters or is written in assembly.
+    pub parameters: usize,
+}
+
+/// Debug information of a program.
+pub struct DebugInfo {
+    /// All types.
+    pub types: Types,
+    /// All functions, ascending by their first address.
+    pub functions: Vec<Function>,
+    /// Global and static variables with a location.
+    pub globals: Vec<(Declared, gimli::Encoding)>,
+    /// Names of globals that are only declared, such as `stdin`, with their types.
+    pub declared: Vec<Declared>,
+    /// Source lines.
+    pub lines: Lines,
+    /// Symbols with addresses, by name.
+    pub symbols: HashMap<String, u64>,
+    /// Addresses and names of the functions in the symbol table, in the order of addresses.
+    pub code_symbols: Vec<(Range<u64>, String)>,
+    /// Size of the thread-local memory of the program, rounded up to its alignment, in bytes.
+    pub tls_size: u64,
+    /// Producers of the units, which say how each was compiled.
+    pub producers: Vec<String>,
+    by_address: Vec<(Range<u64>, usize)>,
+}
+
+impl DebugInfo {
+    /// Reads the debug information of the ELF file at `path`. A file without any gives one without
+    /// functions.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no ELF file, or is damaged.
+    pub fn read(path: &Path) -> Result<DebugInfo, DebugInfoError> {
+        let image = std::fs::read(path)?;
+        let file = object::File::parse(&*image)?;
+        let load = |id: gimli::SectionId| -> Result<Bytes, gimli::Error> {
+            let section = file.section_by_name(id.name());
+            let data = section.and_then(|section| section.uncompressed_data().ok());
+            let data = data.map_or_else(|| Arc::from([]), |data| Arc::from(data.into_owned()));
+            Ok(Bytes::new(data, LittleEndian))
+        };
+        let dwarf = Dwarf::load(load)?;
+        let mut reading = Reading {
+            dwarf: &dwarf,
+            units: Vec::new(),
+            types: TypeReader::default(),
+            functions: Vec::new(),
+            globals: Vec::new(),
+            declared: Vec::new(),
+            lines: Lines::default(),
+            producers: Vec::new(),
+        };
+        let mut headers = dwarf.units();
+        while let Some(header) = headers.next()? {
+            reading.units.push(dwarf.unit(header)?);
+        }
+        for index in 0..reading.units.len() {
+            reading.unit(index)?;
+        }
+        reading.finish(&file)
+    }
+
+    /// Returns the function that contains `pc`, an address in the file.
+    pub fn function(&self, pc: u64) -> Option<&Function> {
+        let behind = self
+            .by_address
+            .partition_point(|(range, _)| range.start <= pc);
+        let (range, index) = self.by_address.get(behind.checked_sub(1)?)?;
+        range.contains(&pc).then(|| &self.functions[*index])
+    }
+
+    /// Returns the name of the function whose code is at `pc`, an address in the file: that of an
+    /// inlined function, if the code comes from one.
+    pub fn name_at(&self, pc: u64) -> Option<&str> {
+        let Some(function) = self.function(pc) else {
+            let after = self.code_symbols.partition_point(|it| it.0.start <= pc);
+            let (range, name) = self.code_symbols.get(after.checked_sub(1)?)?;
+            return (self.is_empty() && range.contains(&pc)).then_some(name);
+        };
+        let contains = |ranges: &[Range<u64>]| ranges.iter().any(|range| range.contains(&pc));
+        let inlined = function
+            .inlined
+            .iter()
+            .rfind(|(ranges, _)| contains(ranges));
+        Some(inlined.map_or(&function.name, |(_, name)| name))
+    }
+
+    /// Returns true unless the compilers say that they have not optimized.
+    pub fn is_optimized(&self) -> bool {
+        !self.has_level(|level| level.is_none_or(|level| level == "-O0"))
+    }
+
+    /// Returns true if the compilers say that they have optimized for debuggers at most.
+    pub fn is_debuggable(&self) -> bool {
+        self.has_level(|level| level.is_none_or(|level| ["-O0", "-Og"].contains(&level)))
+    }
+
+    /// Whether all units were compiled by GCC at such a level of optimization; `None` is the
+    /// default level.
+    fn has_level(&self, is_such: impl Fn(Option<&str>) -> bool) -> bool {
+        self.producers.iter().all(|producer| {
+            let level = producer.split(' ').rfind(|word| word.starts_with("-O"));
+            producer.starts_with("GNU ") && is_such(level)
+        })
+    }
+
+    /// Returns true if the program has no debug information of functions.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+}
+
+struct Reading<'a> {
+    dwarf: &'a Dwarf<Bytes>,
+    units: Vec<Unit<Bytes>>,
+    types: TypeReader,
+    functions: Vec<Function>,
+    globals: Vec<(Declared, gimli::Encoding)>,
+    declared: Vec<Declared>,
+    lines: Lines,
+    producers: Vec<String>,
+}
+
+/// What stands around an entry: the function it belongs to, and the addresses of its block.
+#[derive(Clone)]
+struct Around {
+    depth: isize,
+    function: Option<usize>,
+    /// Name of the function, also of one that has no code of its own.
+    name: String,
+    scope: Vec<Range<u64>>,
+}
+
+impl Reading<'_> {
+    fn unit(&mut self, index: usize) -> Result<(), gimli::Error> {
+        let unit = &self.units[index];
+        self.lines.read(self.dwarf, unit)?;
+        let mut entries = unit.header.entries(&unit.abbreviations);
+        let mut all = Vec::new();
+        while let Some(entry) = entries.next_dfs()? {
+            all.push(entry.clone());
+        }
+        let mut stack: Vec<Around> = Vec::new();
+        for entry in &all {
+            stack.truncate(
+                stack
+                    .iter()
+                    .take_while(|around| around.depth < entry.depth())
+                    .count(),
+            );
+            let mut around = stack.last().cloned().unwrap_or(Around {
+                depth: 0,
+                function: None,
+                name: String::new(),
+                scope: Vec::new(),
+            });
+            self.entry(index, entry, &mut around)?;
+            around.depth = entry.depth();
+            stack.push(around);
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &mut Around,
+    ) -> Result<(), gimli::Error> {
+        match entry.tag() {
+            gimli::DW_TAG_compile_unit => {
+                let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
+                self.producers.extend(producer);
+            }
+            gimli::DW_TAG_subprogram => {
+                let ranges = self.ranges(unit, entry)?;
+                around.function = (!ranges.is_empty()).then_some(self.functions.len());
+                around.name = self.name(unit, entry)?.unwrap_or_default();
+                around.scope = Vec::new();
+                if !ranges.is_empty() {
+                    let function = self.function(unit, entry, ranges)?;
+                    self.functions.push(function);
+                }
+            }
+            gimli::DW_TAG_lexical_block | gimli::DW_TAG_inlined_subroutine => {
+                let ranges = self.ranges(unit, entry)?;
+                // An abstract block of an inlined function has none.
+                if ranges.is_empty() {
+                    return Ok(());
+                }
+                if entry.tag() == gimli::DW_TAG_inlined_subroutine
+                    && let (Some(function), Some(name)) = (around.function, self.name(unit, entry)?)
+                {
+                    around.name.clone_from(&name);
+                    self.functions[function]
+                        .inlined
+                        .push((ranges.clone(), name));
+                }
+                around.scope = ranges;
+            }
+            gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
+                self.variable(unit, entry, around)?;
+            }
+            gimli::DW_TAG_call_site | gimli::DW_TAG_GNU_call_site => {
+                let at = entry.attr_value(gimli::DW_AT_call_return_pc);
+                let at = at.or_else(|| entry.attr_value(gimli::DW_AT_low_pc));
+                let at = at
+                    .map(|at| self.dwarf.attr_address(&self.units[unit], at))
+                    .transpose()?;
+                if let (Some(function), Some(Some(return_pc))) = (around.function, at) {
+                    let values = Vec::new();
+                    self.functions[function]
+                        .calls
+                        .push(CallSite { return_pc, values });
+                }
+            }
+            gimli::DW_TAG_call_site_parameter | gimli::DW_TAG_GNU_call_site_parameter => {
+                self.call_parameter(entry, around);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn call_parameter(&mut self, entry: &Entry, around: &Around) {
+        let value = entry.attr_value(gimli::DW_AT_call_value);
+        let value = value.or_else(|| entry.attr_value(gimli::DW_AT_GNU_call_site_value));
+        let (Some(AttributeValue::Exprloc(register)), Some(AttributeValue::Exprloc(value))) =
+            (entry.attr_value(gimli::DW_AT_location), value)
+        else {
+            return;
+        };
+        let register = match register.0.bytes() {
+            // DW_OP_reg0…DW_OP_reg31
+            [operation @ 0x50..=0x6f] => u16::from(*operation - 0x50),
+            _ => return,
+        };
+        let Some(function) = around.function else {
+            return;
+        };
+        if let Some(call) = self.functions[function].calls.last_mut() {
+            call.values.push((register, Arc::from(value.0.bytes())));
+        }
+    }
+
+    fn function(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<Function, gimli::Error> {
+        Ok(Function {
+            name: self.name(unit, entry)?.unwrap_or_else(|| "?".to_owned()),
+            ranges,
+            frame_base: self.located(unit, entry, gimli::DW_AT_frame_base)?,
+            variables: Vec::new(),
+            inlined: Vec::new(),
+            calls: Vec::new(),
+            encoding: self.units[unit].encoding(),
+            parameters: 0,
+        })
+    }
+
+    fn variable(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &Around,
+    ) -> Result<(), gimli::Error> {
+        let located = self.located(unit, entry, gimli::DW_AT_location)?;
+        let is_declared = entry.attr(gimli::DW_AT_declaration).is_some();
+        let is_external = is_declared && entry.attr(gimli::DW_AT_external).is_some();
+        if located.by_address.is_empty() && around.function.is_none() && !is_external {
+            return Ok(());
+        }
+        let (Some(name), Some((type_unit, at))) =
+            (self.name(unit, entry)?, self.type_of(unit, entry)?)
+        else {
+            return Ok(());
+        };
+        let line = self.inherited(unit, entry, gimli::DW_AT_decl_line)?;
+        let id = entry
+            .offset()
+            .to_debug_info_offset(&self.units[unit].header);
+        let declared = Declared {
+            name,
+            id: id.map_or(0, |id| id.0 as u64),
+            of: self.types.read(self.dwarf, &self.units, type_unit, at)?,
+            scope: around.scope.clone(),
+            line: line.and_then(|line| line.udata_value()).unwrap_or(0),
+            function: around.name.clone(),
+            located,
+        };
+        let is_static = |located: &Located| match located.by_address.first() {
+            // DW_OP_addr: a static variable of a function lives as long as a global.
+            Some((_, expression)) => expression.first() == Some(&0x03),
+            None => false,
+        };
+        match around.function {
+            Some(function) if !is_static(&declared.located) => {
+                if entry.tag() == gimli::DW_TAG_formal_parameter && around.scope.is_empty() {
+                    self.functions[function].parameters += 1;
+                }
+                self.functions[function].variables.push(declared);
+            }
+            _ if is_external && declared.located.by_address.is_empty() => {
+                self.declared.push(declared);
+            }
+            _ => {
+                let encoding = self.units[unit].encoding();
+                self.globals.push((declared, encoding));
+            }
+        }
+        Ok(())
+    }
+
+    fn ranges(&self, unit: usize, entry: &Entry) -> Result<Vec<Range<u64>>, gimli::Error> {
+        let mut found = Vec::new();
+        let mut ranges = self.dwarf.die_ranges(&self.units[unit], entry)?;
+        while let Some(range) = ranges.next()? {
+            // Functions that the linker has dropped begin at 0.
+            if range.begin != 0 && range.begin < range.end {
+                found.push(range.begin..range.end);
+            }
+        }
+        Ok(found)
+    }
+
+    fn located(
+        &self,
+        unit: usize,
+        entry: &Entry,
+        name: gimli::DwAt,
+    ) -> Result<Located, gimli::Error> {
+        let unit = &self.units[unit];
+        let mut located = Located::default();
+        let Some(value) = entry.attr_value(name) else {
+            return Ok(located);
+        };
+        if let AttributeValue::Exprloc(expression) = &value {
+            let expression = self.with_addresses(unit, expression.0.bytes());
+            located.by_address.push((0..0, expression));
+        } else if let Some(mut list) = self.dwarf.attr_locations(unit, value)? {
+            while let Some(entry) = list.next()? {
+                let range = entry.range.begin..entry.range.end;
+                if !range.is_empty() {
+                    located
+                        .by_address
+                        .push((range, Arc::from(entry.data.0.bytes())));
+                }
+            }
+        }
+        Ok(located)
+    }
+
+    /// Replaces an index into the table of addresses, at the beginning of an expression, by the
+    /// address.
+    fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
+        // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
+        let operation = match expression.first() {
+            Some(0xa1) => 0x03,
+            Some(0xa2) => 0x0e,
+            _ => return Arc::from(expression),
+        };
+        let mut rest = &expression[1..];
+        let Ok(index) =
+            gimli::leb128::read::unsigned(&mut gimli::EndianSlice::new(rest, LittleEndian))
+        else {
+            return Arc::from(expression);
+        };
+        let length = rest.iter().take_while(|byte| **byte & 0x80 != 0).count() + 1;
+        rest = rest.get(length..).unwrap_or_default();
+        match self
+            .dwarf
+            .address(unit, gimli::DebugAddrIndex(index as usize))
+        {
+            Ok(address) => [&[operation], &address.to_le_bytes()[..], rest]
+                .concat()
+                .into(),
+            Err(_) => Arc::from(expression),
+        }
+    }
+
+    fn text(&self, unit: usize, value: Option<AttributeValue<Bytes>>) -> Option<String> {
+        let text = self.dwarf.attr_string(&self.units[unit], value?).ok()?;
+        Some(String::from_utf8_lossy(text.bytes()).into_owned())
+    }
+
+    fn name(&self, unit: usize, entry: &Entry) -> Result<Option<String>, gimli::Error> {
+        let name = entry.attr_value(gimli::DW_AT_name);
+        if name.is_some() {
+            return Ok(self.text(unit, name));
+        }
+        match self.origin(unit, entry)? {
+            Some((unit, origin)) => self.name(unit, &origin),
+            None => Ok(None),
+        }
+    }
+
+    fn inherited(
+        &self,
+        unit: usize,
+        entry: &Entry,
+        name: gimli::DwAt,
+    ) -> Result<Option<AttributeValue<Bytes>>, gimli::Error> {
+        if let Some(value) = entry.attr_value(name) {
+            return Ok(Some(value));
+        }
+        match self.origin(unit, entry)? {
+            Some((unit, origin)) => self.inherited(unit, &origin, name),
+            None => Ok(None),
+        }
+    }
+
+    fn type_of(
+        &self,
+        unit: usize,
+        entry: &Entry,
+    ) -> Result<Option<(usize, UnitOffset)>, gimli::Error> {
+        if let Some(value) = entry.attr_value(gimli::DW_AT_type) {
+            return Ok(read_types::reference(&self.units, unit, &value));
+        }
+        match self.origin(unit, entry)? {
+            Some((unit, origin)) => self.type_of(unit, &origin),
+            None => Ok(None),
+        }
+    }
+
+    /// The entry that an inlined, cloned or out-of-line one takes name and type from.
+    fn origin(&self, unit: usize, entry: &Entry) -> Result<Option<(usize, Entry)>, gimli::Error> {
+        let value = entry.attr_value(gimli::DW_AT_abstract_origin);
+        let value = value.or_else(|| entry.attr_value(gimli::DW_AT_specification));
+        let Some((unit, at)) =
+            value.and_then(|value| read_types::reference(&self.units, unit, &value))
+        else {
+            return Ok(None);
+        };
+        let origin = self.units[unit].entry(at)?;
+        Ok((origin.offset() != entry.offset()).then_some((unit, origin)))
+    }
+
+    fn finish(mut self, file: &object::File<'_>) -> Result<DebugInfo, DebugInfoError> {
+        self.functions
+            .sort_by_key(|function| function.ranges[0].start);
+        let mut by_address = Vec::new();
+        for (index, function) in self.functions.iter().enumerate() {
+            by_address.extend(function.ranges.iter().map(|range| (range.clone(), index)));
+        }
+        by_address.sort_by_key(|(range, _)| range.start);
+        self.lines.finish();
+        let mut symbols = HashMap::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            if let (Ok(name), true) = (symbol.name(), symbol.address() != 0) {
+                let name = name.split('@').next().unwrap_or(name);
+                symbols.entry(name.to_owned()).or_insert(symbol.address());
+            }
+        }
+        Ok(DebugInfo {
+            code_symbols: code_symbols(file),
+            types: self.types.types,
+            functions: self.functions,
+            globals: self.globals,
+            declared: self.declared,
+            lines: self.lines,
+            symbols,
+            tls_size: tls_size(file),
+            producers: self.producers,
+            by_address,
+        })
+    }
+}
+
+/// Reads the functions of the symbol table that have a size and are the program's own.
+fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
+    let symbols = file.symbols().filter(|symbol| {
+        symbol.kind() == object::SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
+    });
+    let mut found: Vec<(Range<u64>, String)> = symbols
+        .filter_map(|symbol| {
+            let range = symbol.address()..symbol.address() + symbol.size();
+            let name = symbol.name().ok().filter(|name| *name != "_start")?;
+            Some((range, name.to_owned()))
+        })
+        .collect();
+    found.sort_by_key(|(range, _)| range.start);
+    found
+}
+
+fn tls_size(file: &object::File<'_>) -> u64 {
+    use object::read::elf::{ElfFile64, ProgramHeader};
+    let object::File::Elf64(file) = file else {
+        return 0;
+    };
+    let file: &ElfFile64<'_> = file;
+    let endian = object::Endianness::Little;
+    let mut headers = file.elf_program_headers().iter();
+    let tls = headers.find(|header| header.p_type(endian) == object::elf::PT_TLS);
+    tls.map_or(0, |header| {
+        header
+            .p_memsz(endian)
+            .next_multiple_of(header.p_align(endian).max(1))
+    })
+}

@@ -1,0 +1,211 @@
+//! The live heap blocks of a process that uses glibc's allocator, and the words by which the
+//! allocator finds them.
+
+use std::collections::HashSet;
+
+use ddfuzz_triage::memory::{Maps, Memory};
+
+use crate::graph::Header;
+use crate::unfold::Area;
+
+/// Number of bytes before a block's first byte that glibc uses for its size.
+const HEADER: u64 = 16;
+/// Size of the chunk in which a thread keeps its freed blocks (glibc 2.30 and later).
+const TCACHE: u64 = 0x290;
+/// Number of sizes of which a thread keeps freed blocks.
+const TCACHE_BINS: u64 = 64;
+/// Largest heap that is walked, in bytes.
+const LARGEST: u64 = 256 << 20;
+/// Number of addresses at which a chunk is searched for behind one whose size was overwritten.
+const FAR: usize = 1 << 12;
+
+/// What is on the heap.
+#[derive(Default)]
+pub struct HeapBlocks {
+    /// The live blocks, ascending: chunks in use, without those that glibc keeps as freed for the
+    /// next allocation.
+    pub blocks: Vec<Area>,
+    /// The words before blocks in which the allocator keeps their sizes, ascending.
+    pub headers: Vec<Header>,
+}
+
+/// Reads what is on the heap.
+pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
+    let mut found = HeapBlocks::default();
+    for mapping in maps.iter() {
+        if mapping.path.as_os_str() == "[heap]" {
+            let length = (mapping.end - mapping.start).min(LARGEST);
+            let image = memory.bytes(mapping.start, length as usize);
+            let heap = Heap {
+                start: mapping.start,
+                image,
+            };
+            heap.blocks(maps, memory, &mut found);
+        } else if let Some(block) = large_block(mapping.start, mapping.end, mapping, memory) {
+            found.blocks.push(block);
+        }
+    }
+    found.blocks.sort_by_key(|block| block.start);
+    found.headers.sort_by_key(|header| header.address);
+    found
+}
+
+/// A block with a mapping of its own.
+fn large_block(
+    start: u64,
+    end: u64,
+    mapping: &ddfuzz_triage::memory::Mapping,
+    memory: &mut dyn Memory,
+) -> Option<Area> {
+    const IS_MMAPPED: u64 = 2;
+    if !mapping.writable || mapping.is_file() || !mapping.path.as_os_str().is_empty() {
+        return None;
+    }
+    let size = memory.word(start + 8)?;
+    let length = size & !7;
+    let is_one =
+        size & 7 == IS_MMAPPED && length % 4096 == 0 && length > 0 && length <= end - start;
+    is_one.then_some(Area {
+        start: start + HEADER,
+        end: start + length,
+        is_block: true,
+    })
+}
+
+struct Heap {
+    start: u64,
+    image: Vec<u8>,
+}
+
+impl Heap {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = address.checked_sub(self.start)? as usize;
+        let bytes = self.image.get(at..at.checked_add(8)?)?;
+        bytes.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// Size of the chunk at an address, if a chunk can have it.
+    fn size(&self, at: u64) -> Option<u64> {
+        let size = self.word(at + 8)? & !7;
+        let end = self.start + self.image.len() as u64;
+        (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
+    }
+
+    /// Whether the chunks from an address on fill the heap exactly.
+    fn fills(&self, mut at: u64) -> bool {
+        let end = self.start + self.image.len() as u64;
+        while at < end {
+            match self.size(at) {
+                Some(size) => at += size,
+                None => return false,
+            }
+        }
+        at == end
+    }
+
+    /// Returns the chunks but the last one: their addresses, sizes, and whether they are in use;
+    /// then the address of the last one. A chunk whose size was overwritten ends where those behind
+    /// it fill the heap again.
+    fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
+        let end = self.start + self.image.len() as u64;
+        let (mut chunks, mut at) = (Vec::new(), self.start);
+        while at + HEADER < end {
+            let found = self.size(at);
+            headers.push(Header {
+                address: at + 8,
+                value: self.word(at + 8).unwrap_or(0),
+                is_intact: found.is_some(),
+            });
+            let next = || {
+                let candidates = (at + 32..end).step_by(16);
+                candidates.take(FAR).find(|next| self.fills(*next))
+            };
+            // Behind the last chunk there is nothing.
+            let Some(size) = found.or_else(|| Some(next()? - at)) else {
+                return (chunks, Some(at));
+            };
+            if at + size == end {
+                return (chunks, Some(at));
+            }
+            // Whether a chunk is in use stands in the header behind it.
+            let is_used = self.word(at + size + 8).is_some_and(|next| next & 1 == 1);
+            chunks.push((at, size, is_used || self.size(at + size).is_none()));
+            at += size;
+        }
+        (chunks, None)
+    }
+
+    fn blocks(&self, maps: &Maps, memory: &mut dyn Memory, all: &mut HeapBlocks) {
+        let (chunks, top) = self.chunks(&mut all.headers);
+        let mut freed = HashSet::new();
+        let mut first = 0;
+        if chunks.first().is_some_and(|(_, size, _)| *size == TCACHE) {
+            self.cached(self.start + HEADER, &mut freed);
+            first = 1;
+        }
+        if let Some(top) = top {
+            self.fast_bins(top, maps, memory, &mut freed);
+        }
+        let live = chunks[first..]
+            .iter()
+            .filter(|(at, _, is_used)| *is_used && !freed.contains(at));
+        all.blocks.extend(live.map(|(at, size, _)| Area {
+            start: at + HEADER,
+            end: at + size + 8,
+            is_block: true,
+        }));
+    }
+
+    /// Collects the blocks that the thread keeps for its next allocations.
+    fn cached(&self, tcache: u64, freed: &mut HashSet<u64>) {
+        for bin in 0..TCACHE_BINS {
+            let Some(first) = self.word(tcache + 2 * TCACHE_BINS + 8 * bin) else {
+                return;
+            };
+            self.chain(first, HEADER, freed);
+        }
+    }
+
+    /// Follows a list of freed chunks. A pointer to the next one is combined with its own address;
+    /// `offset` is that of the pointers from the chunks to which they lead.
+    fn chain(&self, first: u64, offset: u64, freed: &mut HashSet<u64>) {
+        let mut at = first;
+        while at != 0 && freed.insert(at.wrapping_sub(offset)) {
+            let place = at.wrapping_sub(offset).wrapping_add(HEADER);
+            let Some(next) = self.word(place) else {
+                return;
+            };
+            at = next ^ place >> 12;
+        }
+    }
+
+    /// Collects the small freed chunks of the main arena, which is found by its pointer to the
+    /// last chunk of the heap.
+    fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
+        /// Offset of the pointer in the arena, and that of the lists.
+        const TOP: u64 = 96;
+        const LISTS: u64 = 16;
+        for mapping in maps
+            .iter()
+            .filter(|mapping| mapping.writable && mapping.is_file())
+        {
+            if !mapping.base_name().starts_with("libc") {
+                continue;
+            }
+            let image = memory.bytes(mapping.start, (mapping.end - mapping.start) as usize);
+            let words = image.chunks_exact(8).enumerate();
+            for (index, word) in words {
+                if word != top.to_le_bytes() {
+                    continue;
+                }
+                let arena = (mapping.start + 8 * index as u64).wrapping_sub(TOP);
+                for list in 0..10 {
+                    let first = memory.word(arena.wrapping_add(LISTS + 8 * list));
+                    if let Some(first) = first.filter(|first| self.word(*first).is_some()) {
+                        self.chain(first, 0, freed);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Runs of a program under ptrace: points in time, states, tests at a point, writers of variables.
+//! This is the only module that touches a process.
+//!
+//! All calls must come from one thread, which traces nothing else and has no children. When it
+//! ends, the kernel kills whatever it still traces.
+
+pub mod heap;
+pub mod process;
+pub mod run;
+pub mod slices;
+pub mod state;
+pub mod tests_at_point;
+pub mod watchdog;
+pub mod writer;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ddfuzz_exec::{Ended, ExecError, Limits, Target, Traceable, Way};
+use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use regex::bytes::Regex;
+
+use crate::dwarf::{DebugInfo, DebugInfoError};
+use state::Modules;
+use watchdog::Watchdog;
+
+/// Which of the two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The run that ends well.
+    Passing,
+    /// The run that fails.
+    Failing,
+}
+
+/// Error: the engine cannot run the program.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The target cannot be started.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// A system call has failed.
+    #[error("tracing the program: {0}")]
+    System(#[from] io::Error),
+    /// The program's file cannot be read.
+    #[error("reading {path}: {why}")]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// Why.
+        why: DebugInfoError,
+    },
+    /// The run does something that cannot be explained.
+    #[error("{0}")]
+    Unsupported(Unsupported),
+    /// The time for the whole explanation is over.
+    #[error("the time for the explanation is over")]
+    OutOfTime,
+}
+
+/// What a program does that keeps it from being explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// It starts threads.
+    #[error("the program starts threads")]
+    Threads,
+    /// It starts other processes.
+    #[error("the program starts other processes")]
+    Children,
+    /// It executes another program.
+    #[error("the program executes another program")]
+    Executes,
+    /// It has sockets open.
+    #[error("the program uses sockets")]
+    Sockets,
+    /// A run that went to a point before does not reach it again.
+    #[error("the program does not behave the same in each run")]
+    Unsteady,
+}
+
+/// A point in time: a statement, how often it was reached, and the stack there. States of two runs
+/// are compared at equal points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    /// Address of the statement's first instruction in the process.
+    pub pc: u64,
+    /// How often the statement has been reached, this time included.
+    pub nth: u64,
+    /// Hash of the return addresses on the stack.
+    pub stack: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Status or signal.
+    pub ended: Ended,
+    /// Class and major key of a crash.
+    pub crash: Option<StoppedCrash>,
+    /// What the run wrote to stdout.
+    pub output: Vec<u8>,
+    /// Addresses of the frames at a crash, innermost first; at an exit, where exits are watched.
+    pub stack: Vec<u64>,
+}
+
+/// What makes a run a failure.
+#[derive(Clone, Debug)]
+pub enum Criterion {
+    /// A crash with this major key.
+    Crash(Key),
+    /// An exit with this status, and the same stack or the same output.
+    Exit(i32, Sameness),
+    /// An output that matches.
+    Wrong(Regex),
+}
+
+/// What exits of one status must share to be the same failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sameness {
+    /// The stack on which the program asked to exit: addresses of the frames, innermost first.
+    Stack(Vec<u64>),
+    /// What was written to stdout, where the program exits by a return from `main`.
+    Output(Vec<u8>),
+}
+
+/// Events of one run up to its end: the points it went through.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The points in order.
+    pub points: Vec<Point>,
+    /// How the run ended.
+    pub ending: Ending,
+}
+
+/// The program with its two runs.
+pub struct Engine {
+    sides: [(Traceable, Vec<u8>); 2],
+    output: File,
+    /// Debug information of the program.
+    pub info: DebugInfo,
+    /// Path of the program.
+    pub program: PathBuf,
+    /// Difference between addresses in the process and in the program's file.
+    pub bias: u64,
+    pub(crate) modules: Modules,
+    classifier: StoppedClassifier,
+    keys: HashMap<(i32, Option<u64>, Vec<u64>), StoppedCrash>,
+    watchdog: Watchdog,
+    limits: Limits,
+    /// Whether it is known where the program is loaded.
+    pub(crate) is_located: bool,
+    /// Addresses of all statement starts in the process.
+    pub(crate) statements: Vec<u64>,
+    /// When the whole explanation must be done.
+    pub deadline: Instant,
+    /// Number of tests so far.
+    pub tests: u64,
+    /// Whether states are read as registers and words, without variables and types.
+    pub is_raw: bool,
+    /// Whether the stack is read when the program exits.
+    pub watches_exits: bool,
+    pub(crate) malloc: Option<u64>,
+    pub(crate) system_call: Option<u64>,
+    pub(crate) input_files: Vec<(u64, u64)>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.watchdog.close();
+    }
+}
+
+impl Engine {
+    /// Prepares both runs of a program; `targets` and `inputs` are those of the passing and the
+    /// failing run.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or its file cannot be read.
+    pub fn new(
+        targets: [&Target; 2],
+        inputs: [Vec<u8>; 2],
+        budget: Duration,
+    ) -> Result<Engine, EngineError> {
+        let deadline = Instant::now() + budget;
+        let output = output_file()?;
+        let [passing, failing] = inputs;
+        let first = Traceable::writing_to(targets[0], Way::Command, &output)?;
+        // The same directory and the same files, so that both runs differ in nothing else.
+        let second = match targets[0] == targets[1] {
+            true => first.clone(),
+            false => Traceable::writing_to(targets[1], Way::Command, &output)?,
+        };
+        let sides = [(first, passing), (second, failing)];
+        let program = sides[0].0.program();
+        let info = DebugInfo::read(&program).map_err(|why| EngineError::Program {
+            path: program.clone(),
+            why,
+        })?;
+        Ok(Engine {
+            sides,
+            output,
+            info,
+            program,
+            bias: 0,
+            modules: Modules::default(),
+            classifier: StoppedClassifier::default(),
+            keys: HashMap::new(),
+            watchdog: Watchdog::start(deadline)?,
+            limits: targets[0].limits,
+            is_located: false,
+            statements: Vec::new(),
+            deadline,
+            tests: 0,
+            is_raw: false,
+            watches_exits: false,
+            malloc: None,
+            system_call: None,
+            input_files: Vec::new(),
+        })
+    }
+
+    /// Fails when the time for the whole explanation is over.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfTime`].
+    pub fn check_time(&self) -> Result<(), EngineError> {
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(EngineError::OutOfTime),
+        }
+    }
+
+    /// Returns the source file and line of an address in the process.
+    pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
+        self.info.lines.place(pc.wrapping_sub(self.bias))
+    }
+
+    /// Returns the name of the function at an address in the process.
+    pub fn function(&self, pc: u64) -> Option<&str> {
+        self.info.name_at(pc.wrapping_sub(self.bias))
+    }
+
+    /// Replaces the input of a run.
+    pub fn set_input(&mut self, side: Side, input: Vec<u8>) {
+        self.sides[side as usize].1 = input;
+    }
+
+    /// Returns the input of a run.
+    pub fn input(&self, side: Side) -> &[u8] {
+        &self.sides[side as usize].1
+    }
+
+    /// Reads what the run has written to stdout.
+    fn written(&self) -> Vec<u8> {
+        let length = self.output.metadata().map_or(0, |facts| facts.len());
+        let mut bytes = vec![0; length as usize];
+        match self.output.read_exact_at(&mut bytes, 0) {
+            Ok(()) => bytes,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn truncate_output(&self, length: u64) -> io::Result<()> {
+        let mut file = &self.output;
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length)).map(drop)
+    }
+}
+
+fn output_file() -> io::Result<File> {
+    let file: OwnedFd = memfd_create(c"ddfuzz-stdout", MFdFlags::MFD_CLOEXEC)?;
+    Ok(file.into())
+}
+
+/// Returns the addresses, in the file, at which statements begin: where the line changes, in
+/// functions with debug information, behind their first instructions. Statements are not split, so
+/// that no result is in a register that no variable describes. Without debug information these are
+/// the starts of functions.
+pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
+    if info.is_empty() {
+        let starts = info.code_symbols.iter().map(|(range, _)| range.start);
+        return starts.collect();
+    }
+    let mut starts = Vec::new();
+    for function in &info.functions {
+        for range in &function.ranges {
+            let from = info
+                .lines
+                .rows
+                .partition_point(|row| row.address < range.start);
+            let rows = info.lines.rows[from..]
+                .iter()
+                .take_while(|row| row.address < range.end);
+            let rows: Vec<_> = rows.filter(|row| row.line > 0).collect();
+            // The first row is that of the prologue, before parameters are stored, unless the
+            // first statement begins there as well.
+            let skipped = usize::from(rows.len() > 1 && !rows[0].follows);
+            let mut last = None;
+            for (index, row) in rows.iter().enumerate() {
+                let is_new = last != Some((row.file, row.line));
+                if index >= skipped && row.is_statement && is_new
+                    || index == skipped && row.is_statement
+                {
+                    starts.push(row.address);
+                }
+                last = Some((row.file, row.line));
+            }
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    starts
+}
+
+/// Returns the address of a symbol in an ELF file.
+pub(crate) fn symbol_in(path: &Path, name: &str) -> Option<u64> {
+    use object::{Object, ObjectSymbol};
+    let image = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*image).ok()?;
+    let mut symbols = file.symbols().chain(file.dynamic_symbols());
+    let found = symbols.find(|symbol| {
+        symbol.is_definition()
+            && symbol
+                .name()
+                .is_ok_and(|it| it.split('@').next() == Some(name))
+    });
+    found.map(|symbol| symbol.address())
+}

@@ -1,0 +1,608 @@
+//! A stopped process under ptrace: registers, memory, breakpoints, system calls and function calls
+//! that are injected into it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use ddfuzz_triage::memory::Memory;
+use libc::user_regs_struct;
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::ptrace::Options;
+use nix::unistd::Pid;
+
+use super::watchdog::{Limit, Watchdog};
+use crate::dwarf::frames::REGISTERS;
+
+/// Why a process has stopped or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A breakpoint, one step, or a watched address.
+    Trap,
+    /// Entry to or exit from a system call.
+    SystemCall,
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// Another event of ptrace(2), such as a new process.
+    Event(i32),
+    /// The process exited with this status.
+    Exited(i32),
+    /// The process died of this signal.
+    Died(i32),
+}
+
+/// The instruction by which a breakpoint stops a program.
+const BREAKPOINT: u8 = 0xcc;
+
+/// A traced process of one thread. Dropping it kills the process.
+pub struct Process {
+    /// Its process id.
+    pub pid: Pid,
+    memory: File,
+    handle: OwnedFd,
+    /// Breakpoints with the bytes that they replace.
+    breakpoints: BTreeMap<u64, u8>,
+    /// Whether it has ended and was waited for.
+    ended: bool,
+    watchdog: Watchdog,
+}
+
+impl Memory for Process {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self
+                .memory
+                .read_at(&mut buffer[filled..], address.wrapping_add(filled as u64))
+            {
+                Ok(0) | Err(_) => break,
+                Ok(count) => filled += count,
+            }
+        }
+        for (at, byte) in self
+            .breakpoints
+            .range(address..address.saturating_add(filled as u64))
+        {
+            buffer[(at - address) as usize] = *byte;
+        }
+        filled
+    }
+}
+
+/// What is traced of each process.
+fn options() -> Options {
+    Options::PTRACE_O_EXITKILL
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACESYSGOOD
+}
+
+fn error(errno: Errno) -> io::Error {
+    errno.into()
+}
+
+impl Process {
+    /// Starts to trace a process that waits before its `execve`.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub fn seize(pid: Pid, watchdog: &Watchdog) -> io::Result<Process> {
+        ptrace::seize(pid, options()).map_err(error)?;
+        Process::of(pid, watchdog)
+    }
+
+    /// Makes the process stop with [`Stop::Event`] when it exits, and its forks as well.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn watch_exit(&self) -> io::Result<()> {
+        let options = options() | Options::PTRACE_O_TRACEEXIT;
+        ptrace::setoptions(self.pid, options).map_err(error)
+    }
+
+    fn of(pid: Pid, watchdog: &Watchdog) -> io::Result<Process> {
+        // SAFETY: the call takes two numbers and gives a new descriptor or an error.
+        let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if handle < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and owned by nobody else.
+        let handle = unsafe { OwnedFd::from_raw_fd(handle as i32) };
+        Ok(Process {
+            pid,
+            memory: Process::open_memory(pid)?,
+            handle,
+            breakpoints: BTreeMap::new(),
+            ended: false,
+            watchdog: watchdog.clone(),
+        })
+    }
+
+    fn open_memory(pid: Pid) -> io::Result<File> {
+        File::options()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))
+    }
+
+    /// Opens the memory again, after `execve` has replaced it.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn renew_memory(&mut self) -> io::Result<()> {
+        self.memory = Process::open_memory(self.pid)?;
+        self.breakpoints.clear();
+        Ok(())
+    }
+
+    /// Returns the registers.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn registers(&self) -> io::Result<user_regs_struct> {
+        ptrace::getregs(self.pid).map_err(error)
+    }
+
+    /// Sets the registers.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn set_registers(&self, registers: user_regs_struct) -> io::Result<()> {
+        ptrace::setregs(self.pid, registers).map_err(error)
+    }
+
+    /// Returns the low 8 bytes of the vector register `number` (0…15).
+    pub fn vector(&self, number: u16) -> Option<u64> {
+        let all = ptrace::getregset::<ptrace::regset::NT_PRFPREG>(self.pid).ok()?;
+        let at = usize::from(number) * 4;
+        let low = u64::from(*all.xmm_space.get(at)?);
+        Some(low | u64::from(*all.xmm_space.get(at + 1)?) << 32)
+    }
+
+    /// Sets the low 8 bytes of the vector register `number` (0…15).
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn set_vector(&self, number: u16, value: u64) -> io::Result<()> {
+        let all = ptrace::getregset::<ptrace::regset::NT_PRFPREG>(self.pid);
+        let mut all = all.map_err(error)?;
+        let at = usize::from(number) * 4;
+        (all.xmm_space[at], all.xmm_space[at + 1]) = (value as u32, (value >> 32) as u32);
+        ptrace::setregset::<ptrace::regset::NT_PRFPREG>(self.pid, all).map_err(error)
+    }
+
+    /// Writes memory, also where the process itself may not write.
+    ///
+    /// # Errors
+    /// When nothing is mapped there.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(bytes, address)
+    }
+
+    /// Sets a breakpoint; does nothing if one is there.
+    ///
+    /// # Errors
+    /// When there is no memory at `address`.
+    pub fn set_breakpoint(&mut self, address: u64) -> io::Result<()> {
+        if self.breakpoints.contains_key(&address) {
+            return Ok(());
+        }
+        let mut byte = [0];
+        self.memory.read_exact_at(&mut byte, address)?;
+        self.write(address, &[BREAKPOINT])?;
+        self.breakpoints.insert(address, byte[0]);
+        Ok(())
+    }
+
+    /// Removes a breakpoint, if one is there.
+    ///
+    /// # Errors
+    /// When the memory is gone.
+    pub fn remove_breakpoint(&mut self, address: u64) -> io::Result<()> {
+        match self.breakpoints.remove(&address) {
+            Some(byte) => self.write(address, &[byte]),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes all breakpoints.
+    ///
+    /// # Errors
+    /// When memory is gone.
+    pub fn remove_breakpoints(&mut self) -> io::Result<()> {
+        for (address, byte) in std::mem::take(&mut self.breakpoints) {
+            self.write(address, &[byte])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the breakpoint at which the process has stopped after a [`Stop::Trap`], with the
+    /// registers, whose program counter is set back to it.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn at_breakpoint(&mut self) -> io::Result<Option<user_regs_struct>> {
+        let mut registers = self.registers()?;
+        let at = registers.rip.wrapping_sub(1);
+        if !self.breakpoints.contains_key(&at) {
+            return Ok(None);
+        }
+        registers.rip = at;
+        self.set_registers(registers)?;
+        Ok(Some(registers))
+    }
+
+    /// Executes the instruction at which a breakpoint is. Returns what happened where it was not
+    /// simply executed. After a signal the breakpoint is gone: an instruction that faults is
+    /// executed again, and its signal is seen then.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn step_over(&mut self, address: u64) -> io::Result<Option<Stop>> {
+        let Some(byte) = self.breakpoints.get(&address).copied() else {
+            return Ok(None);
+        };
+        self.write(address, &[byte])?;
+        let stop = self.step()?;
+        match stop {
+            Stop::Signal(_) => drop(self.breakpoints.remove(&address)),
+            _ if self.ended => {}
+            _ => self.write(address, &[BREAKPOINT])?,
+        }
+        Ok(match stop {
+            Stop::Trap => None,
+            other => Some(other),
+        })
+    }
+
+    /// Executes the instruction at the program counter if a breakpoint is there.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn step_over_here(&mut self) -> io::Result<()> {
+        let here = self.registers()?.rip;
+        self.step_over(here).map(drop)
+    }
+
+    /// Executes one instruction.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn step(&mut self) -> io::Result<Stop> {
+        ptrace::step(self.pid, None).map_err(error)?;
+        self.wait()
+    }
+
+    /// Lets the process run, and delivers `signal` (0 for none).
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn go(&mut self, signal: i32) -> io::Result<Stop> {
+        ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, self.pid, signal);
+        self.wait()
+    }
+
+    /// Lets the process run up to the next entry to or exit from a system call.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn go_to_system_call(&mut self, signal: i32) -> io::Result<Stop> {
+        ddfuzz_exec::tracing::resume(libc::PTRACE_SYSCALL, self.pid, signal);
+        self.wait()
+    }
+
+    /// Waits until the process stops or ends.
+    ///
+    /// # Errors
+    /// When it is traced no more.
+    pub fn wait(&mut self) -> io::Result<Stop> {
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
+            let pid = unsafe { libc::waitpid(self.pid.as_raw(), &mut status, libc::__WALL) };
+            match Errno::result(pid) {
+                Ok(_) => break,
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(error(errno)),
+            }
+        }
+        if libc::WIFSTOPPED(status) {
+            let signal = libc::WSTOPSIG(status);
+            return Ok(match (status >> 16, signal) {
+                (0, libc::SIGTRAP) => Stop::Trap,
+                (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
+                (0, signal) => Stop::Signal(signal),
+                (event, _) => Stop::Event(event),
+            });
+        }
+        self.ended = true;
+        Ok(match libc::WIFEXITED(status) {
+            true => Stop::Exited(libc::WEXITSTATUS(status)),
+            false => Stop::Died(libc::WTERMSIG(status)),
+        })
+    }
+
+    /// Kills the process when `time` is over, until the result is dropped.
+    pub fn limit(&self, time: Duration) -> Limit {
+        self.watchdog.arm(&self.handle, self.pid, time)
+    }
+
+    /// Kills the process and waits for its end.
+    pub fn kill(&mut self) {
+        if self.ended {
+            return;
+        }
+        // SAFETY: the call takes numbers and a null pointer, which stands for no details.
+        unsafe {
+            let none = std::ptr::null::<libc::siginfo_t>();
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.handle.as_raw_fd(),
+                libc::SIGKILL,
+                none,
+                0,
+            );
+        }
+        // The first thread is reaped only after all others, which are traced as well.
+        while let Ok((tid, status)) = ddfuzz_exec::tracing::wait() {
+            let is_over = libc::WIFEXITED(status) || libc::WIFSIGNALED(status);
+            if tid == self.pid && is_over {
+                break;
+            }
+            if tid == self.pid {
+                // It has stopped once more, before its end.
+                ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, tid, 0);
+            }
+        }
+        self.ended = true;
+    }
+
+    /// Makes the process execute a system call, and returns its result. `instruction` is the
+    /// address of a `syscall` instruction. A new process is returned as well, stopped.
+    fn system_call(
+        &mut self,
+        instruction: u64,
+        number: u64,
+        arguments: [u64; 5],
+    ) -> io::Result<(u64, Option<Process>)> {
+        let before = self.registers()?;
+        let mut registers = before;
+        registers.rip = instruction;
+        registers.rax = number;
+        registers.orig_rax = u64::MAX;
+        let [rdi, rsi, rdx, r10, r8] = arguments;
+        (registers.rdi, registers.rsi, registers.rdx) = (rdi, rsi, rdx);
+        (registers.r10, registers.r8) = (r10, r8);
+        self.set_registers(registers)?;
+        let mut child = None;
+        loop {
+            match self.step()? {
+                Stop::Trap => break,
+                Stop::Event(libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK) => {
+                    let pid = ptrace::getevent(self.pid).map_err(error)?;
+                    let mut process = Process::of(Pid::from_raw(pid as i32), &self.watchdog)?;
+                    process.breakpoints = self.breakpoints.clone();
+                    process.wait()?;
+                    process.set_registers(user_regs_struct {
+                        orig_rax: u64::MAX,
+                        ..before
+                    })?;
+                    child = Some(process);
+                }
+                Stop::Exited(_) | Stop::Died(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+                // A signal that arrives now is lost; nobody but the target itself sends one.
+                _ => {}
+            }
+        }
+        let result = self.registers()?.rax;
+        self.set_registers(user_regs_struct {
+            orig_rax: u64::MAX,
+            ..before
+        })?;
+        Ok((result, child))
+    }
+
+    /// Forks the process where it stands. The new process is stopped there, too, and its end sends
+    /// no signal.
+    ///
+    /// # Errors
+    /// When the system refuses another process.
+    pub fn fork(&mut self, instruction: u64) -> io::Result<Process> {
+        const CLONE_CHILD_SETTID: u64 = 0x0100_0000;
+        // Where glibc keeps the thread's id: what aborts sends itself a signal by it.
+        let thread = self.registers()?.fs_base.wrapping_add(0x2d0);
+        let kept = self.bytes(thread, 4);
+        let is_there = kept == self.pid.as_raw().to_le_bytes();
+        let flags = if is_there { CLONE_CHILD_SETTID } else { 0 };
+        let arguments = [flags, 0, 0, thread, 0];
+        match self.system_call(instruction, libc::SYS_clone as u64, arguments)? {
+            (_, Some(child)) => Ok(child),
+            (result, None) => Err(io::Error::from_raw_os_error(
+                (result as i64).wrapping_neg() as i32
+            )),
+        }
+    }
+
+    /// Makes the process reap a child that has ended.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn reap(&mut self, instruction: u64, child: Pid) -> io::Result<()> {
+        let options = (libc::__WALL | libc::WNOHANG) as u64;
+        let arguments = [child.as_raw() as u64, 0, options, 0, 0];
+        self.system_call(instruction, libc::SYS_wait4 as u64, arguments)
+            .map(drop)
+    }
+
+    /// Calls a function of the process with one argument, and returns its result; `None` where the
+    /// call does not return.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn call(&mut self, function: u64, argument: u64) -> io::Result<Option<u64>> {
+        let before = self.registers()?;
+        let had = self.breakpoints.contains_key(&before.rip);
+        self.set_breakpoint(before.rip)?;
+        // Below the red zone of the interrupted function, as at the entry of a called one.
+        let stack = (before.rsp - 512) & !15;
+        self.write(stack - 8, &before.rip.to_le_bytes())?;
+        self.set_registers(user_regs_struct {
+            rip: function,
+            rsp: stack - 8,
+            rdi: argument,
+            rax: 0,
+            orig_rax: u64::MAX,
+            ..before
+        })?;
+        let result = loop {
+            match self.go(0)? {
+                Stop::Trap => {
+                    let registers = self.registers()?;
+                    if registers.rip == before.rip + 1 && registers.rsp == stack {
+                        break Some(registers.rax);
+                    }
+                    return Ok(None);
+                }
+                Stop::Exited(_) | Stop::Died(_) | Stop::Signal(_) => return Ok(None),
+                Stop::SystemCall | Stop::Event(_) => {}
+            }
+        };
+        if !had {
+            self.remove_breakpoint(before.rip)?;
+        }
+        self.set_registers(user_regs_struct {
+            orig_rax: u64::MAX,
+            ..before
+        })?;
+        Ok(result)
+    }
+
+    /// Watches up to 8 aligned bytes: the process stops after each instruction that writes them.
+    ///
+    /// # Errors
+    /// When the processor has no register left, or the address is not aligned.
+    pub fn watch(&mut self, slot: usize, address: u64, size: u64) -> io::Result<()> {
+        let length = match size {
+            1 => 0,
+            2 => 1,
+            4 => 3,
+            _ => 2,
+        };
+        let base = std::mem::offset_of!(libc::user, u_debugreg) as u64;
+        let set = |register: u64, value: u64| {
+            // SAFETY: the request takes numbers and changes only the traced process.
+            let result = unsafe {
+                libc::ptrace(
+                    libc::PTRACE_POKEUSER,
+                    self.pid.as_raw(),
+                    base + 8 * register,
+                    value,
+                )
+            };
+            Errno::result(result).map(drop).map_err(error)
+        };
+        set(slot as u64, address)?;
+        // Enabled, on writes, of this length: for all slots up to this one.
+        let mut control = self.debug_control()?;
+        control |= 1 << (2 * slot) | (0b01 | length << 2) << (16 + 4 * slot);
+        set(7, control)
+    }
+
+    fn debug_control(&self) -> io::Result<u64> {
+        let at = std::mem::offset_of!(libc::user, u_debugreg) + 8 * 7;
+        let word = ptrace::read_user(self.pid, at as ptrace::AddressType);
+        word.map(|word| word as u64).map_err(error)
+    }
+
+    /// Duplicates the regular files that the process has open, with their offsets.
+    pub fn open_files(&self) -> OpenFiles {
+        let mut files = OpenFiles::default();
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid));
+        for entry in folder.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+                continue;
+            };
+            let target = std::fs::read_link(entry.path()).unwrap_or_default();
+            let target = target.to_string_lossy().into_owned();
+            if target.starts_with("socket:") {
+                files.sockets += 1;
+            }
+            // SAFETY: the call takes numbers and gives a new descriptor or an error.
+            let copy =
+                unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.handle.as_raw_fd(), number, 0) };
+            if copy < 0 {
+                continue;
+            }
+            // SAFETY: the descriptor is new and owned by nobody else.
+            let copy = unsafe { OwnedFd::from_raw_fd(copy as i32) };
+            if let Ok(offset) = nix::unistd::lseek(&copy, 0, nix::unistd::Whence::SeekCur) {
+                files.regular.push((copy, offset));
+            }
+        }
+        files
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The regular files that a process has open. Its forks share their offsets.
+#[derive(Default)]
+pub struct OpenFiles {
+    regular: Vec<(OwnedFd, i64)>,
+    /// Number of sockets.
+    pub sockets: usize,
+}
+
+impl OpenFiles {
+    /// Seeks all files back to where they were.
+    pub fn seek_back(&self) {
+        for (file, offset) in &self.regular {
+            // A file that cannot be sought was not recorded.
+            let _ = nix::unistd::lseek(file, *offset, nix::unistd::Whence::SeekSet);
+        }
+    }
+}
+
+/// Returns the registers by their DWARF numbers, the program counter last.
+pub fn by_number(registers: &user_regs_struct) -> [u64; REGISTERS] {
+    let it = registers;
+    [
+        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10,
+        it.r11, it.r12, it.r13, it.r14, it.r15, it.rip,
+    ]
+}
+
+/// Returns the register with a DWARF number.
+pub fn register_mut(registers: &mut user_regs_struct, number: u16) -> Option<&mut u64> {
+    let it = registers;
+    Some(match number {
+        0 => &mut it.rax,
+        1 => &mut it.rdx,
+        2 => &mut it.rcx,
+        3 => &mut it.rbx,
+        4 => &mut it.rsi,
+        5 => &mut it.rdi,
+        6 => &mut it.rbp,
+        7 => &mut it.rsp,
+        8 => &mut it.r8,
+        9 => &mut it.r9,
+        10 => &mut it.r10,
+        11 => &mut it.r11,
+        12 => &mut it.r12,
+        13 => &mut it.r13,
+        14 => &mut it.r14,
+        15 => &mut it.r15,
+        _ => return None,
+    })
+}

@@ -1,0 +1,477 @@
+//! One run of a program: from its `execve` to points in time, and to its end.
+
+use std::collections::HashMap;
+
+use ddfuzz_exec::{Ended, Traced};
+use ddfuzz_triage::memory::{Maps, Memory};
+use libc::user_regs_struct;
+
+use super::process::{Process, Stop, by_number};
+use super::state::{Captured, Reading, arguments};
+use super::watchdog::Limit;
+use super::{
+    Ending, Engine, EngineError, Point, Side, Trace, Unsupported, statement_starts, symbol_in,
+};
+use crate::dwarf::frames::Frame;
+use crate::unfold::Area;
+
+/// How often a statement is counted in a trace before it is given up as a part of a busy loop.
+const MOST_HITS: u64 = 400;
+/// How many times as long as another one a run may take that stops often.
+const STOPS: u32 = 20;
+/// Largest number of points of a trace.
+const MOST_POINTS: usize = 100_000;
+
+/// A run that is under way. Dropping it kills the process.
+pub struct Run {
+    /// The process, which is stopped.
+    pub process: Process,
+    // Behind the process, which must have ended before its server is asked how.
+    _traced: Traced,
+    _limit: Limit,
+    /// The arguments of the program.
+    arguments: Vec<Area>,
+    stack: ShadowStack,
+    hits: HashMap<u64, u64>,
+}
+
+/// What a run does when it is resumed.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is made and used up at each stop, mostly as the largest variant"
+)]
+pub enum Next {
+    /// It has stopped at a breakpoint, with these registers.
+    Breakpoint(user_regs_struct),
+    /// It has stopped for another reason: one step, a watched address, a system call.
+    Other(Stop),
+    /// It has ended.
+    Ended(Box<Ending>),
+}
+
+/// How a run is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Up to the next breakpoint.
+    Free,
+    /// Up to the next breakpoint or system call.
+    SystemCalls,
+}
+
+/// Frames of earlier stops, so that the stack is not walked anew at each one.
+#[derive(Default)]
+struct ShadowStack {
+    /// Address of each frame, its return address, and the hash of the frames around it; outermost
+    /// first.
+    frames: Vec<(u64, u64, u64)>,
+}
+
+impl Engine {
+    /// Starts a run, up to the first instruction after its `execve`.
+    ///
+    /// # Errors
+    /// When the program cannot be started or traced, or the time is over.
+    pub fn start(&mut self, side: Side) -> Result<Run, EngineError> {
+        self.start_within(side, STOPS)
+    }
+
+    /// Starts a run that may take `factor` times the target's limit.
+    fn start_within(&mut self, side: Side, factor: u32) -> Result<Run, EngineError> {
+        self.check_time()?;
+        self.truncate_output(0)?;
+        let (traceable, input) = &self.sides[side as usize];
+        let mut traced = traceable.start(input, false)?;
+        let mut process = Process::seize(traced.pid(), &self.watchdog)?;
+        let limit = process.limit(self.limits.wall * factor);
+        traced.release()?;
+        loop {
+            match process.wait()? {
+                Stop::Event(libc::PTRACE_EVENT_EXEC) => break,
+                Stop::Exited(_) | Stop::Died(_) => {
+                    self.check_time()?;
+                    return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
+                }
+                Stop::Signal(signal) => {
+                    ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, process.pid, signal)
+                }
+                _ => ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, process.pid, 0),
+            }
+        }
+        process.renew_memory()?;
+        if self.watches_exits {
+            process.watch_exit()?;
+        }
+        self.input_files = traced.input_files();
+        let registers = process.registers()?;
+        if !std::mem::replace(&mut self.is_located, true) {
+            self.learn_addresses(&process)?;
+        }
+        let arguments = arguments(registers.rsp, &mut process);
+        Ok(Run {
+            process,
+            _traced: traced,
+            _limit: limit,
+            arguments,
+            stack: ShadowStack::default(),
+            hits: HashMap::new(),
+        })
+    }
+
+    /// Learns where the program is loaded: without address randomization it is the same in all
+    /// runs.
+    fn learn_addresses(&mut self, process: &Process) -> Result<(), EngineError> {
+        self.classifier.know_target(process.pid);
+        let maps = Maps::of(process.pid);
+        let program = std::fs::canonicalize(&self.program).unwrap_or_else(|_| self.program.clone());
+        let exe = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or(program);
+        let first = maps.iter().find(|mapping| mapping.file_path() == exe);
+        let image = std::fs::read(&exe)?;
+        let base = object::File::parse(&*image).map_or(0, |file| crate::dwarf::frames::base(&file));
+        let start = first.map_or(base, |mapping| mapping.start.wrapping_sub(mapping.offset));
+        self.bias = start.wrapping_sub(base);
+        let bias = self.bias;
+        self.statements = statement_starts(&self.info)
+            .into_iter()
+            .map(|at| at.wrapping_add(bias))
+            .collect();
+        self.modules.map(&maps);
+        Ok(())
+    }
+
+    /// Learns where the C library is, once the program runs: `malloc`, and an instruction that
+    /// makes a system call.
+    pub(crate) fn learn_library(&mut self, process: &mut Process) {
+        if self.system_call.is_some() {
+            return;
+        }
+        let maps = Maps::of(process.pid);
+        self.modules.map(&maps);
+        let own = symbol_in(&self.program, "malloc");
+        self.malloc = own.map(|address| address.wrapping_add(self.bias));
+        for mapping in maps.iter().filter(|mapping| mapping.executable) {
+            let code = process.bytes(
+                mapping.start,
+                (mapping.end - mapping.start).min(4 << 20) as usize,
+            );
+            let at = code.windows(2).position(|pair| pair == [0x0f, 0x05]);
+            if let (Some(at), None) = (at, self.system_call) {
+                self.system_call = Some(mapping.start + at as u64);
+            }
+            let path = mapping.file_path();
+            if self.malloc.is_none() && mapping.is_file() && mapping.base_name().starts_with("libc")
+            {
+                let first = maps
+                    .iter()
+                    .find(|it| it.file_path() == path && it.offset == 0);
+                if let (Some(first), Some(address)) = (first, symbol_in(&path, "malloc")) {
+                    self.malloc = Some(first.start + address);
+                }
+            }
+        }
+    }
+
+    /// Resumes a run up to the next breakpoint or its end. Signals are delivered; one that kills
+    /// ends the run, stopped before its delivery.
+    ///
+    /// # Errors
+    /// When the process starts threads or processes, or tracing fails.
+    pub(crate) fn resume(
+        &mut self,
+        process: &mut Process,
+        pace: Pace,
+    ) -> Result<Next, EngineError> {
+        let (mut signal, mut exit_stack) = (0, Vec::new());
+        loop {
+            let stop = match pace {
+                Pace::Free => process.go(signal)?,
+                Pace::SystemCalls => process.go_to_system_call(signal)?,
+            };
+            signal = 0;
+            match stop {
+                Stop::Trap => match process.at_breakpoint()? {
+                    Some(registers) => return Ok(Next::Breakpoint(registers)),
+                    None if self.is_own_trap(process) => return self.dying(process, libc::SIGTRAP),
+                    None => return Ok(Next::Other(stop)),
+                },
+                Stop::SystemCall => return Ok(Next::Other(stop)),
+                Stop::Signal(number) => {
+                    let kills = Ended::Signal(number).is_crash(None);
+                    if kills && !self.classifier.is_handled(process.pid, number) {
+                        return self.dying(process, number);
+                    }
+                    signal = number;
+                }
+                Stop::Event(libc::PTRACE_EVENT_EXIT) => exit_stack = self.exiting(process),
+                Stop::Event(event) => unsupported(process, event)?,
+                Stop::Exited(status) => return Ok(self.ended(Ended::Exit(status), exit_stack)),
+                Stop::Died(libc::SIGKILL) => {
+                    self.check_time()?;
+                    return Ok(self.ended(Ended::Timeout, Vec::new()));
+                }
+                Stop::Died(number) => return Ok(self.ended(Ended::Signal(number), Vec::new())),
+            }
+        }
+    }
+
+    /// Whether a trap comes from an instruction of the program itself.
+    fn is_own_trap(&self, process: &mut Process) -> bool {
+        let Ok(info) = nix::sys::ptrace::getsiginfo(process.pid) else {
+            return false;
+        };
+        // SI_KERNEL: an `int3` that is no breakpoint of ours.
+        const SI_KERNEL: i32 = 0x80;
+        info.si_code == SI_KERNEL || info.si_code <= 0
+    }
+
+    fn ended(&self, ended: Ended, stack: Vec<u64>) -> Next {
+        Next::Ended(Box::new(Ending {
+            ended,
+            crash: None,
+            output: self.written(),
+            stack,
+        }))
+    }
+
+    /// Returns the stack of a process that is about to exit; empty where it cannot be read.
+    fn exiting(&mut self, process: &mut Process) -> Vec<u64> {
+        self.learn_library(process);
+        match process.registers() {
+            Ok(registers) => self.stack(&registers, process),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the addresses of the innermost frames.
+    fn stack(&mut self, registers: &user_regs_struct, process: &mut Process) -> Vec<u64> {
+        let frames = self.modules.frames(registers, process);
+        frames.iter().map(|frame| frame.code).take(256).collect()
+    }
+
+    /// Classifies a crash. Those with one stack and one faulting address have one key.
+    fn dying(&mut self, process: &mut Process, signal: i32) -> Result<Next, EngineError> {
+        process.remove_breakpoints()?;
+        self.learn_library(process);
+        let registers = process.registers()?;
+        let stack = self.stack(&registers, process);
+        let address = self.classifier.fault_address(process.pid);
+        let key = (signal, address, stack.clone());
+        let crash = match self.keys.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let crash = self.classifier.classify(process.pid, signal);
+                self.keys.insert(key, crash.clone());
+                crash
+            }
+        };
+        Ok(Next::Ended(Box::new(Ending {
+            ended: Ended::Signal(signal),
+            crash: Some(crash),
+            output: self.written(),
+            stack,
+        })))
+    }
+
+    /// Runs to the end without stopping.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn run_to_end(&mut self, side: Side) -> Result<Ending, EngineError> {
+        let mut run = self.start_within(side, 1)?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(*ending),
+                Next::Breakpoint(_) | Next::Other(_) => {}
+            }
+        }
+    }
+
+    /// Runs to the end and records the points that the run goes through. A statement that is
+    /// reached too often is given up from then on.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn trace(&mut self, side: Side) -> Result<Trace, EngineError> {
+        let mut run = self.start(side)?;
+        for address in self.statements.clone() {
+            run.process.set_breakpoint(address)?;
+        }
+        let mut points = Vec::new();
+        loop {
+            let registers = match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => registers,
+                Next::Other(_) => continue,
+                Next::Ended(ending) => {
+                    let ending = *ending;
+                    return Ok(Trace { points, ending });
+                }
+            };
+            self.check_time()?;
+            let point = self.arrived(&mut run, &registers);
+            points.push(point);
+            run.process.step_over(registers.rip)?;
+            if point.nth >= MOST_HITS {
+                run.process.remove_breakpoint(point.pc)?;
+            }
+            if points.len() >= MOST_POINTS {
+                run.process.remove_breakpoints()?;
+            }
+        }
+    }
+
+    /// Counts the arrival at a breakpoint.
+    pub(crate) fn arrived(&mut self, run: &mut Run, registers: &user_regs_struct) -> Point {
+        self.learn_library(&mut run.process);
+        let nth = run.hits.entry(registers.rip).or_default();
+        *nth += 1;
+        Point {
+            pc: registers.rip,
+            nth: *nth,
+            stack: run.stack.hash(self, registers, &mut run.process),
+        }
+    }
+
+    /// Runs to a point. All breakpoints are removed there.
+    ///
+    /// # Errors
+    /// [`Unsupported::Unsteady`] when the run does not reach the point, or reaches it with another
+    /// stack.
+    pub fn run_to(&mut self, run: &mut Run, point: Point) -> Result<user_regs_struct, EngineError> {
+        let mut left = point.nth - run.hits.get(&point.pc).copied().unwrap_or(0);
+        run.process.set_breakpoint(point.pc)?;
+        loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if registers.rip == point.pc => {
+                    left -= 1;
+                    if left == 0 {
+                        run.hits.insert(point.pc, point.nth - 1);
+                        let here = self.arrived(run, &registers);
+                        run.process.remove_breakpoints()?;
+                        if here != point {
+                            return Err(EngineError::Unsupported(Unsupported::Unsteady));
+                        }
+                        return Ok(registers);
+                    }
+                    run.process.step_over(point.pc)?;
+                }
+                Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
+                Next::Other(_) => {}
+                Next::Ended(_) => return Err(EngineError::Unsupported(Unsupported::Unsteady)),
+            }
+        }
+    }
+
+    /// Reads the memory graph of a run that has stopped.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn capture(&mut self, run: &mut Run) -> Result<Captured, EngineError> {
+        let arguments = std::mem::take(&mut run.arguments);
+        let captured = self.capture_process(&mut run.process, &arguments);
+        run.arguments = arguments;
+        captured
+    }
+
+    /// Reads the memory graph of a stopped process whose program has these arguments.
+    pub(crate) fn capture_process(
+        &mut self,
+        process: &mut Process,
+        arguments: &[Area],
+    ) -> Result<Captured, EngineError> {
+        let registers = process.registers()?;
+        let frames = self.modules.frames(&registers, process);
+        let mut reading = Reading {
+            info: &mut self.info,
+            bias: self.bias,
+            is_raw: self.is_raw,
+            arguments,
+        };
+        Ok(reading.capture(&frames, &registers, process))
+    }
+
+    /// Returns the frames of a stopped process.
+    pub(crate) fn frames(&mut self, process: &mut Process) -> Result<Vec<Frame>, EngineError> {
+        let registers = process.registers()?;
+        Ok(self.modules.frames(&registers, process))
+    }
+}
+
+impl Run {
+    /// Returns the arguments of the program, for the process itself and its forks.
+    pub(crate) fn arguments(&self) -> &[Area] {
+        &self.arguments
+    }
+}
+
+/// Lets a process continue after an event that does not matter; fails for one that cannot be
+/// explained.
+pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), EngineError> {
+    let what = match event {
+        libc::PTRACE_EVENT_EXEC => Unsupported::Executes,
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
+            let new = nix::sys::ptrace::getevent(process.pid).unwrap_or(0) as i32;
+            let new = nix::unistd::Pid::from_raw(new);
+            match ddfuzz_exec::tracing::process_of(new) == Some(process.pid) {
+                true => Unsupported::Threads,
+                false => {
+                    // It is traced, but nobody waits for it.
+                    let _ = nix::sys::signal::kill(new, nix::sys::signal::Signal::SIGKILL);
+                    Unsupported::Children
+                }
+            }
+        }
+        _ => return Ok(()),
+    };
+    Err(EngineError::Unsupported(what))
+}
+
+impl ShadowStack {
+    /// Returns a hash of the return addresses on the stack.
+    fn hash(
+        &mut self,
+        engine: &mut Engine,
+        registers: &user_regs_struct,
+        memory: &mut dyn Memory,
+    ) -> u64 {
+        let mut frame = Frame::innermost(&by_number(registers));
+        let mut new: Vec<(u64, u64)> = Vec::new();
+        let mut hash = 0;
+        let mut is_known = false;
+        while new.len() < crate::dwarf::frames::MOST_FRAMES {
+            let Some(caller) = engine.modules.caller(&mut frame, memory) else {
+                break;
+            };
+            let below = self.frames.partition_point(|(cfa, ..)| *cfa > frame.cfa);
+            if let Some((_, _, known)) = self
+                .frames
+                .get(below)
+                .filter(|it| (it.0, it.1) == (frame.cfa, caller.pc))
+            {
+                (hash, is_known) = (*known, true);
+                self.frames.truncate(below + 1);
+                break;
+            }
+            if new.last().is_some_and(|(cfa, _)| frame.cfa <= *cfa) {
+                break;
+            }
+            new.push((frame.cfa, caller.pc));
+            frame = caller;
+        }
+        if !is_known {
+            self.frames.clear();
+        }
+        for (cfa, pc) in new.into_iter().rev() {
+            hash = mix(hash ^ pc);
+            self.frames.push((cfa, pc, hash));
+        }
+        hash
+    }
+}
+
+/// The finalizer of splitmix64.
+fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

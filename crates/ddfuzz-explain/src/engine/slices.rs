@@ -1,0 +1,320 @@
+//! Runs in which only some executions of statements take place: each kept one is executed alone,
+//! from its first instruction to the next statement of its frame; the program counter skips the
+//! others. Control flow is explicit: no condition decides what is executed next.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
+
+use libc::user_regs_struct;
+use regex::bytes::Regex;
+
+use super::process::{Process, by_number};
+use super::run::{Next, Pace};
+use super::tests_at_point::Stand;
+use super::{Criterion, Ending, Engine, EngineError, Point, Side};
+use crate::dwarf::frames::Frame;
+use crate::slice::{CallTree, Slice, Stopped, find_slice};
+
+/// Largest number of events of which a slice is searched for.
+pub const MOST_EVENTS: usize = 2000;
+/// Number of events at which counting ends.
+const COUNTED: usize = 100_000;
+
+/// What the kept statements have to reproduce.
+#[derive(Clone, Debug)]
+pub enum Goal {
+    /// The whole output.
+    Output,
+    /// The lines of the output that match.
+    Lines(Regex),
+    /// The failure.
+    Failure(Criterion),
+}
+
+/// Result of a search for a slice.
+pub enum Sliced {
+    /// A slice, with the events of the run.
+    Found(CallTree, Slice),
+    /// There are too many events: so many.
+    TooMany(usize),
+    /// Executing all events one by one does not reproduce it.
+    NotReproduced,
+}
+
+/// How the execution of a part of a frame ended.
+enum Left {
+    /// The process has ended.
+    Ended(Box<Ending>),
+    /// It has stopped outside of the frame or at the next statement.
+    Stopped(Box<user_regs_struct>),
+}
+
+impl Goal {
+    fn holds(&self, ending: &Ending, whole: &Ending) -> bool {
+        match self {
+            Goal::Output => ending.output == whole.output,
+            Goal::Lines(regex) => {
+                let lines = |ending: &Ending| -> Vec<Vec<u8>> {
+                    let all = ending.output.split(|byte| *byte == b'\n');
+                    all.filter(|line| regex.is_match(line))
+                        .map(<[u8]>::to_vec)
+                        .collect()
+                };
+                lines(ending) == lines(whole)
+            }
+            Goal::Failure(criterion) => {
+                criterion.judge(ending, whole) == ddfuzz_delta::Outcome::Fail
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Searches for the smallest part of the failing run's statement executions that reproduces
+    /// `goal`. `limit`: time that a test may take.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn slice(&mut self, goal: &Goal, limit: Duration) -> Result<Sliced, EngineError> {
+        let entries = self.entries();
+        let (stops, whole) = self.stops(&entries)?;
+        let events = stops.iter().filter(|stop| !stop.is_entry).count();
+        if events > MOST_EVENTS {
+            return Ok(Sliced::TooMany(events));
+        }
+        let returns: HashSet<u64> = self
+            .statements
+            .iter()
+            .copied()
+            .filter(|pc| self.is_return(*pc))
+            .collect();
+        let tree = CallTree::new(&stops, |pc| returns.contains(&pc));
+        let Some(first) = tree.frames.first().and_then(|frame| frame.events.first()) else {
+            return Ok(Sliced::NotReproduced);
+        };
+        let start = tree.events[*first].pc;
+        let mut stand = self.stand_at_first(start, limit)?;
+        let all: BTreeSet<u64> = self
+            .statements
+            .iter()
+            .copied()
+            .chain(entries.iter().copied())
+            .collect();
+        for address in &all {
+            self.stop_at(&mut stand, *address)?;
+        }
+        let found = find_slice(&tree, |kept| {
+            let ending = self.only(&mut stand, &tree, kept, &entries)?;
+            Ok::<bool, EngineError>(ending.is_some_and(|ending| goal.holds(&ending, &whole)))
+        })?;
+        Ok(match found {
+            Some(slice) => Sliced::Found(tree, slice),
+            None => Sliced::NotReproduced,
+        })
+    }
+
+    /// Entries of all functions with debug information.
+    fn entries(&self) -> BTreeSet<u64> {
+        let statements: HashSet<u64> = self.statements.iter().copied().collect();
+        let starts = self
+            .info
+            .functions
+            .iter()
+            .map(|function| function.ranges[0].start.wrapping_add(self.bias));
+        starts.filter(|start| !statements.contains(start)).collect()
+    }
+
+    /// Whether a statement returns from its function.
+    fn is_return(&self, pc: u64) -> bool {
+        let place = self.place(pc).map(|(file, line)| (file.to_owned(), line));
+        let text = place.and_then(|(file, line)| crate::places::source_line(&file, line));
+        text.is_some_and(|text| text == "return" || text.starts_with("return "))
+    }
+
+    /// Records all stops of the failing run.
+    fn stops(&mut self, entries: &BTreeSet<u64>) -> Result<(Vec<Stopped>, Ending), EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        let all: Vec<u64> = self.statements.iter().chain(entries).copied().collect();
+        for address in all {
+            run.process.set_breakpoint(address)?;
+        }
+        let mut stops = Vec::new();
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok((stops, *ending)),
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    let stop = Stopped {
+                        pc: registers.rip,
+                        cfa: self.cfa(&registers, &mut run.process),
+                        is_entry: entries.contains(&registers.rip),
+                    };
+                    let is_rest = stops.last().is_some_and(|last| self.is_rest(last, &stop));
+                    if !is_rest {
+                        stops.push(stop);
+                    }
+                    run.process.step_over(registers.rip)?;
+                    if stops.len() == COUNTED {
+                        run.process.remove_breakpoints()?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a stop is in the middle of the statement of the stop before: another part of the same
+    /// line, such as the condition of a loop behind the jump to it.
+    fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
+        let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
+        same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
+    }
+
+    fn same_line(&self, one: u64, other: u64) -> bool {
+        let line = |pc: u64| {
+            self.info
+                .lines
+                .at(pc.wrapping_sub(self.bias))
+                .map(|row| (row.file, row.line))
+        };
+        line(one) == line(other)
+    }
+
+    fn stand_at_first(&mut self, pc: u64, limit: Duration) -> Result<Stand, EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        run.process.set_breakpoint(pc)?;
+        let stack = loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => break self.arrived(&mut run, &registers).stack,
+                Next::Other(_) => {}
+                Next::Ended(_) => {
+                    return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
+                }
+            }
+        };
+        drop(run);
+        self.stand(Side::Failing, Point { pc, nth: 1, stack }, limit)
+    }
+
+    fn cfa(&mut self, registers: &user_regs_struct, process: &mut Process) -> u64 {
+        let mut frame = Frame::innermost(&by_number(registers));
+        let _ = self.modules.caller(&mut frame, process);
+        frame.cfa
+    }
+
+    /// Runs the kept events alone; `None` where the fork did not end by itself.
+    fn only(
+        &mut self,
+        stand: &mut Stand,
+        tree: &CallTree,
+        kept: &[bool],
+        entries: &BTreeSet<u64>,
+    ) -> Result<Option<Ending>, EngineError> {
+        self.in_new_fork(stand, |engine, child| {
+            let registers = child.registers()?;
+            let cfa = engine.cfa(&registers, child);
+            match engine.frame(child, tree, kept, entries, 0, cfa)? {
+                Left::Ended(ending) => Ok(Some(*ending)),
+                Left::Stopped(_) => {
+                    // Back in the code that called `main`.
+                    child.remove_breakpoints()?;
+                    match engine.resume(child, Pace::Free)? {
+                        Next::Ended(ending) => Ok(Some(*ending)),
+                        _ => Ok(None),
+                    }
+                }
+            }
+        })
+    }
+
+    /// Executes the kept events of a frame.
+    fn frame(
+        &mut self,
+        child: &mut Process,
+        tree: &CallTree,
+        kept: &[bool],
+        entries: &BTreeSet<u64>,
+        frame: usize,
+        cfa: u64,
+    ) -> Result<Left, EngineError> {
+        let mut last = Box::new(child.registers()?);
+        for event in &tree.frames[frame].events {
+            if !kept[*event] && !tree.events[*event].stays {
+                continue;
+            }
+            let mut registers = child.registers()?;
+            registers.rip = tree.events[*event].pc;
+            registers.orig_rax = u64::MAX;
+            child.set_registers(registers)?;
+            child.step_over_here()?;
+            match self.event(child, tree, kept, entries, *event, cfa)? {
+                Left::Ended(ending) => return Ok(Left::Ended(ending)),
+                Left::Stopped(registers) => {
+                    if self.cfa(&registers, child) > cfa {
+                        return Ok(Left::Stopped(registers));
+                    }
+                    last = registers;
+                }
+            }
+        }
+        Ok(Left::Stopped(last))
+    }
+
+    /// Executes one event up to the next statement of its frame, or of one around it.
+    fn event(
+        &mut self,
+        child: &mut Process,
+        tree: &CallTree,
+        kept: &[bool],
+        entries: &BTreeSet<u64>,
+        event: usize,
+        cfa: u64,
+    ) -> Result<Left, EngineError> {
+        let calls: Vec<usize> = tree.calls(event).collect();
+        let mut calls = calls.into_iter();
+        let mut callee: Option<(usize, u64)> = None;
+        loop {
+            let registers = match self.resume(child, Pace::Free)? {
+                Next::Ended(ending) => return Ok(Left::Ended(ending)),
+                Next::Other(_) => continue,
+                Next::Breakpoint(registers) => registers,
+            };
+            let mut here = self.cfa(&registers, child);
+            let own = tree.events[event].pc;
+            if here == cfa && registers.rip != own && self.same_line(registers.rip, own) {
+                child.step_over(registers.rip)?;
+                continue;
+            }
+            if here >= cfa {
+                return Ok(Left::Stopped(Box::new(registers)));
+            }
+            let mut at = registers.rip;
+            if entries.contains(&at) {
+                // A direct call of this event, and none from deeper down.
+                if callee.is_none_or(|(_, inner)| here >= inner) {
+                    let next = calls.next().filter(|frame| !tree.is_whole(*frame, kept));
+                    callee = Some((next.unwrap_or(usize::MAX), here));
+                }
+            } else if let Some((frame, inner)) = callee
+                && frame != usize::MAX
+                && inner == here
+            {
+                callee = Some((usize::MAX, inner));
+                match self.frame(child, tree, kept, entries, frame, here)? {
+                    Left::Ended(ending) => return Ok(Left::Ended(ending)),
+                    Left::Stopped(registers) => {
+                        here = self.cfa(&registers, child);
+                        if here >= cfa {
+                            return Ok(Left::Stopped(registers));
+                        }
+                        at = registers.rip;
+                        if entries.contains(&at) {
+                            let next = calls.next().filter(|frame| !tree.is_whole(*frame, kept));
+                            callee = Some((next.unwrap_or(usize::MAX), here));
+                        }
+                    }
+                }
+            }
+            child.step_over(at)?;
+        }
+    }
+}

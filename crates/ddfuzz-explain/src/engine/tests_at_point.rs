@@ -1,0 +1,291 @@
+//! Tests at a point in time: a fork of the stopped run, with a changed state, that runs on.
+
+use std::time::Duration;
+
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::Ended;
+use ddfuzz_triage::memory::Memory;
+use nix::unistd::Pid;
+
+use super::process::{OpenFiles, Process, register_mut};
+use super::run::{Next, Pace, Run};
+use super::state::Captured;
+use super::{Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported};
+use crate::delta::{Content, Plan, Spot};
+use crate::graph::Place;
+use crate::unfold::Area;
+
+/// Number of ended forks that a stopped run keeps before it reaps them.
+const UNREAPED: usize = 16;
+
+/// A run that stands at a point, for all tests there.
+pub struct Stand {
+    run: Run,
+    files: OpenFiles,
+    /// Size of the output when the run arrived, in bytes.
+    written: u64,
+    ended: Vec<Pid>,
+    /// Time that a test may take.
+    limit: Duration,
+}
+
+/// How a fork went on.
+pub enum Continued {
+    /// It ran to its end.
+    Ended(Ending),
+    /// It reached the point that it was to reach, in this state.
+    Reached(Box<Captured>),
+    /// The changes could not be applied to it.
+    Unapplied,
+}
+
+impl Criterion {
+    /// The failure of a run that has exited with this status.
+    pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
+        let is_own = |pc: &u64| {
+            let code = pc.wrapping_sub(engine.bias);
+            engine.info.function(code).is_some()
+        };
+        let same = match failing.stack.iter().any(is_own) {
+            true => Sameness::Stack(failing.stack.clone()),
+            false => Sameness::Output(failing.output.clone()),
+        };
+        Criterion::Exit(status, same)
+    }
+
+    /// Judges a run: FAIL if it fails as the failing run does, PASS if it ends as the passing run
+    /// does, else UNRESOLVED.
+    pub fn judge(&self, ending: &Ending, passing: &Ending) -> Outcome {
+        let fails = match self {
+            Criterion::Crash(key) => ending
+                .crash
+                .as_ref()
+                .is_some_and(|crash| crash.major == *key),
+            Criterion::Exit(status, same) => {
+                let is_same = match same {
+                    Sameness::Stack(stack) => ending.stack == *stack,
+                    Sameness::Output(output) => ending.output == *output,
+                };
+                ending.ended == Ended::Exit(*status) && is_same
+            }
+            Criterion::Wrong(regex) => regex.is_match(&ending.output),
+        };
+        if fails {
+            return Outcome::Fail;
+        }
+        match ending.ended == passing.ended && ending.output == passing.output {
+            true => Outcome::Pass,
+            false => Outcome::Unresolved,
+        }
+    }
+
+    /// Whether a run does not fail and ends by itself with the passing run's status. Its output may
+    /// differ: it has read the failing input.
+    pub fn is_averted(&self, ending: &Ending, passing: &Ending) -> bool {
+        self.judge(ending, passing) != Outcome::Fail && ending.ended == passing.ended
+    }
+}
+
+impl Engine {
+    /// Starts a run that stands at `point`. `limit`: time that a test there may take.
+    ///
+    /// # Errors
+    /// When the run does not reach the point, or cannot be forked there.
+    pub fn stand(
+        &mut self,
+        side: Side,
+        point: Point,
+        limit: Duration,
+    ) -> Result<Stand, EngineError> {
+        let mut run = self.start(side)?;
+        self.run_to(&mut run, point)?;
+        let files = run.process.open_files();
+        if files.sockets > 0 {
+            return Err(EngineError::Unsupported(Unsupported::Sockets));
+        }
+        Ok(Stand {
+            written: self.output.metadata()?.len(),
+            run,
+            files,
+            ended: Vec::new(),
+            limit,
+        })
+    }
+
+    /// Reads the memory graph at a stand.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn capture_at(&mut self, stand: &mut Stand) -> Result<Captured, EngineError> {
+        self.capture(&mut stand.run)
+    }
+
+    /// Forks the run, applies a plan, and lets the fork run on: to its end, or to the `nth` arrival
+    /// at the statement `until` from here, whose state is captured.
+    ///
+    /// # Errors
+    /// When forking or tracing fails.
+    pub fn go_on(
+        &mut self,
+        stand: &mut Stand,
+        plan: &Plan,
+        until: Option<(u64, u64)>,
+    ) -> Result<Continued, EngineError> {
+        let arguments = stand.run.arguments().to_vec();
+        let continued = self.in_new_fork(stand, |engine, child| {
+            engine.changed(child, &arguments, plan, until).map(Some)
+        })?;
+        Ok(continued.unwrap_or(Continued::Unapplied))
+    }
+
+    /// Sets a breakpoint in the stopped run, which its forks inherit.
+    pub(crate) fn stop_at(&self, stand: &mut Stand, address: u64) -> Result<(), EngineError> {
+        Ok(stand.run.process.set_breakpoint(address)?)
+    }
+
+    /// Forks the run, lets `act` work with the fork, and kills it. `None` where the fork did what
+    /// cannot be followed: that is its own business.
+    pub(crate) fn in_new_fork<T>(
+        &mut self,
+        stand: &mut Stand,
+        act: impl FnOnce(&mut Engine, &mut Process) -> Result<Option<T>, EngineError>,
+    ) -> Result<Option<T>, EngineError> {
+        self.check_time()?;
+        self.tests += 1;
+        let instruction = self.system_call.ok_or_else(no_system_call)?;
+        let mut child = stand.run.process.fork(instruction)?;
+        let limit = child.limit(stand.limit);
+        let done = act(self, &mut child);
+        child.kill();
+        drop(limit);
+        stand.files.seek_back();
+        self.truncate_output(stand.written)?;
+        stand.ended.push(child.pid);
+        if stand.ended.len() >= UNREAPED {
+            for child in stand.ended.drain(..) {
+                stand.run.process.reap(instruction, child)?;
+            }
+        }
+        match done {
+            Err(EngineError::Unsupported(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn changed(
+        &mut self,
+        child: &mut Process,
+        arguments: &[Area],
+        plan: &Plan,
+        until: Option<(u64, u64)>,
+    ) -> Result<Continued, EngineError> {
+        let registers = child.registers()?;
+        if self.apply(plan, child).is_none() {
+            return Ok(Continued::Unapplied);
+        }
+        let mut left = 0;
+        if let Some((pc, nth)) = until {
+            left = nth;
+            child.set_breakpoint(pc)?;
+            if pc == registers.rip {
+                child.step_over(pc)?;
+            }
+        }
+        loop {
+            match self.resume(child, Pace::Free)? {
+                Next::Ended(ending) => return Ok(Continued::Ended(*ending)),
+                Next::Breakpoint(registers) => {
+                    left -= 1;
+                    if left == 0 {
+                        child.remove_breakpoints()?;
+                        let captured = self.capture_process(child, arguments)?;
+                        return Ok(Continued::Reached(Box::new(captured)));
+                    }
+                    child.step_over(registers.rip)?;
+                }
+                Next::Other(_) => {}
+            }
+        }
+    }
+
+    /// Applies a plan to a process; `None` where a block cannot be allocated or a place cannot be
+    /// written.
+    fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
+        let mut new = Vec::new();
+        for size in &plan.allocations {
+            let address = process.call(self.malloc?, (*size).max(1)).ok()??;
+            if address == 0 {
+                return None;
+            }
+            new.push(address);
+        }
+        let address = |spot: Spot| match spot {
+            Spot::At(Place::Memory(address), offset) => Some(address + offset),
+            Spot::New(index, offset) => Some(new.get(index)? + offset),
+            Spot::At(Place::Register(_), _) => None,
+        };
+        for write in &plan.writes {
+            let bytes = match &write.content {
+                Content::Bytes(bytes) | Content::Masked(bytes, _) => bytes.clone(),
+                Content::Address(spot) => address(*spot)?.to_le_bytes().to_vec(),
+            };
+            let mask = match &write.content {
+                Content::Masked(_, mask) => Some(mask.as_slice()),
+                _ => None,
+            };
+            match write.to {
+                Spot::At(Place::Register(number), offset) => {
+                    write_register(process, number, offset as usize, &bytes, mask)?;
+                }
+                spot => {
+                    let to = address(spot)?;
+                    let bytes = merged(process.bytes(to, bytes.len()), &bytes, mask);
+                    process.write(to, &bytes).ok()?;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+fn no_system_call() -> EngineError {
+    let why = "no instruction was found by which the program could be forked";
+    EngineError::System(std::io::Error::new(std::io::ErrorKind::Unsupported, why))
+}
+
+/// The bytes that are written: all of them, or those bits that the mask selects.
+fn merged(before: Vec<u8>, bytes: &[u8], mask: Option<&[u8]>) -> Vec<u8> {
+    let Some(mask) = mask else {
+        return bytes.to_vec();
+    };
+    let all = before.iter().zip(bytes).zip(mask);
+    all.map(|((before, byte), mask)| before & !mask | byte & mask)
+        .collect()
+}
+
+fn write_register(
+    process: &mut Process,
+    number: u16,
+    offset: usize,
+    bytes: &[u8],
+    mask: Option<&[u8]>,
+) -> Option<()> {
+    let mut registers = process.registers().ok()?;
+    let is_vector = (17..=32).contains(&number);
+    let before = match is_vector {
+        true => process.vector(number - 17)?,
+        false => *register_mut(&mut registers, number)?,
+    };
+    let mut word = before.to_le_bytes();
+    let place = word.get_mut(offset..offset + bytes.len())?;
+    let new = merged(place.to_vec(), bytes, mask);
+    place.copy_from_slice(&new);
+    let value = u64::from_le_bytes(word);
+    match is_vector {
+        true => process.set_vector(number - 17, value).ok(),
+        false => {
+            *register_mut(&mut registers, number)? = value;
+            process.set_registers(registers).ok()
+        }
+    }
+}

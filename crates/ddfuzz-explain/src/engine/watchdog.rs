@@ -1,0 +1,151 @@
+//! Time limits: a thread that kills processes which take too long.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::unistd::Pid;
+
+/// Kills processes that take too long. One thread serves all processes of an explanation.
+#[derive(Clone)]
+pub struct Watchdog {
+    armed: Arc<(Mutex<Armed>, Condvar)>,
+    /// When no process may run any more.
+    latest: Instant,
+}
+
+#[derive(Default)]
+struct Armed {
+    next: Option<Deadline>,
+    /// Whether the time of the current process was over.
+    fired: bool,
+    closed: bool,
+}
+
+/// When a process is killed: once it has used this time of a processor or has waited for so long,
+/// at last after [`PATIENCE`] times this time on a busy machine.
+struct Deadline {
+    process: OwnedFd,
+    pid: Pid,
+    time: Duration,
+    began: Instant,
+    next_look: Instant,
+    /// When the whole explanation is over.
+    latest: Instant,
+}
+
+/// How many times the limit a process may take that the machine does not let run.
+const PATIENCE: u32 = 40;
+
+impl Deadline {
+    /// Kills the process if its time is over; else sets the time of the next look.
+    fn look(&mut self) -> bool {
+        let path = format!("/proc/{}/stat", self.pid);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // Behind the name of the program: the state comes first.
+        let state = text
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        let waits = !matches!(state, Some('R' | 't' | 'T'));
+        let used = ddfuzz_exec::tree_cpu(self.pid);
+        let is_over = waits
+            || used >= self.time
+            || self.began.elapsed() >= self.time * PATIENCE
+            || Instant::now() >= self.latest;
+        if is_over {
+            // SAFETY: the call takes numbers and a null pointer for no details.
+            unsafe {
+                let none = std::ptr::null::<libc::siginfo_t>();
+                let call = libc::SYS_pidfd_send_signal;
+                libc::syscall(call, self.process.as_raw_fd(), libc::SIGKILL, none, 0);
+            }
+        }
+        let left = self.time.saturating_sub(used);
+        let next = Instant::now() + left.max(Duration::from_millis(10));
+        self.next_look = next.min(self.latest);
+        is_over
+    }
+}
+
+/// A time limit on a process, which holds until it is dropped.
+pub struct Limit {
+    watchdog: Watchdog,
+}
+
+impl Watchdog {
+    /// Starts the thread that kills; at `latest` it does so in any case.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(latest: Instant) -> io::Result<Watchdog> {
+        let armed = Arc::new((Mutex::new(Armed::default()), Condvar::new()));
+        let shared = Arc::clone(&armed);
+        let watch = move || {
+            let (state, changed) = &*shared;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            while !state.closed {
+                let now = Instant::now();
+                match &mut state.next {
+                    Some(next) if next.next_look <= now => {
+                        if next.look() {
+                            (state.next, state.fired) = (None, true);
+                        }
+                    }
+                    Some(next) => {
+                        let wait = next.next_look - now;
+                        let woken = changed.wait_timeout(state, wait);
+                        state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                    }
+                    None => state = changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("ddfuzz-limits".to_owned())
+            .spawn(watch)?;
+        Ok(Watchdog { armed, latest })
+    }
+
+    pub(crate) fn arm(&self, process: &OwnedFd, pid: Pid, time: Duration) -> Limit {
+        let (state, changed) = &*self.armed;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.fired = false;
+        // Without a descriptor left there is no limit, and the budget of the whole is the limit.
+        state.next = process.try_clone().ok().map(|process| Deadline {
+            process,
+            pid,
+            time,
+            began: Instant::now(),
+            next_look: (Instant::now() + time).min(self.latest),
+            latest: self.latest,
+        });
+        changed.notify_one();
+        Limit {
+            watchdog: self.clone(),
+        }
+    }
+
+    /// Ends the thread.
+    pub fn close(&self) {
+        let (state, changed) = &*self.armed;
+        state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        changed.notify_one();
+    }
+}
+
+impl Limit {
+    /// Returns true if the process was killed because its time was over.
+    pub fn is_over(&self) -> bool {
+        let (state, _) = &*self.watchdog.armed;
+        state.lock().unwrap_or_else(PoisonError::into_inner).fired
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let (state, _) = &*self.watchdog.armed;
+        state.lock().unwrap_or_else(PoisonError::into_inner).next = None;
+    }
+}

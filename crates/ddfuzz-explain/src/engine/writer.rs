@@ -1,0 +1,314 @@
+//! Who wrote a variable: hardware watchpoints in the failing run, and a comparison at each system
+//! call, since writes of the kernel trigger none.
+
+use ddfuzz_triage::memory::Memory;
+use ddfuzz_triage::messages::is_std_file;
+use object::{Object, ObjectSymbol};
+
+use super::process::Stop;
+use super::run::{Next, Pace};
+use super::{Engine, EngineError, Point, Side};
+
+/// Largest number of writes that are looked at.
+const MOST_WRITES: usize = 50_000;
+/// Largest number of bytes that four watchpoints cover.
+const WATCHED: u64 = 32;
+
+/// What wrote a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// Address in the program's code: of the instruction that wrote, or of the call from which the
+    /// write came.
+    pub pc: u64,
+    /// Whether the write was part of a statement of the program, of a function of a library that
+    /// it called, or of a system call.
+    pub by: By,
+}
+
+/// What is watched for writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// First address.
+    pub address: u64,
+    /// Number of bytes.
+    pub size: u64,
+    /// Number of the frame, counted from the outermost one, to which a local variable belongs;
+    /// `None` for anything else.
+    pub frame: Option<usize>,
+}
+
+/// Who wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A statement of the program.
+    Program,
+    /// This function of a library.
+    Library(String),
+    /// The kernel, for a read of the input.
+    Input,
+    /// The kernel.
+    Kernel,
+}
+
+/// Functions of the C library that read a file.
+const READERS: [&str; 24] = [
+    "read",
+    "pread",
+    "fread",
+    "fgets",
+    "gets",
+    "getc",
+    "fgetc",
+    "getchar",
+    "getline",
+    "getdelim",
+    "scanf",
+    "fscanf",
+    "__isoc99_scanf",
+    "__isoc99_fscanf",
+    "__isoc23_scanf",
+    "__isoc23_fscanf",
+    "_IO_getc",
+    "__read",
+    "fread_unlocked",
+    "fgets_unlocked",
+    "getc_unlocked",
+    "__uflow",
+    "readv",
+    "__fgets_chk",
+];
+
+impl Writer {
+    /// Whether the write took over bytes of the input.
+    pub fn is_input(&self) -> bool {
+        match &self.by {
+            By::Input => true,
+            By::Library(name) => {
+                READERS.contains(&name.trim_start_matches("_IO_"))
+                    || READERS.contains(&name.as_str())
+            }
+            By::Program | By::Kernel => false,
+        }
+    }
+}
+
+impl Engine {
+    /// Finds the last write to what is watched in the failing run between two points; `from` is
+    /// `None` for its beginning, else a point with the number of times that the statement of `to`
+    /// was reached up to it. A write that changed the value is preferred to one that did not.
+    ///
+    /// # Errors
+    /// When the run cannot be made, or does not reach the points.
+    pub fn writer(
+        &mut self,
+        from: Option<(Point, u64)>,
+        to: Point,
+        watched: Watched,
+    ) -> Result<Option<Writer>, EngineError> {
+        let address = watched.address;
+        let mut run = self.start(Side::Failing)?;
+        let mut left = to.nth;
+        if let Some((from, reached)) = from {
+            self.run_to(&mut run, from)?;
+            left = to.nth.saturating_sub(reached).max(1);
+        }
+        let length = watched.size.clamp(1, WATCHED);
+        for (slot, (start, size)) in pieces(address, length).into_iter().take(4).enumerate() {
+            run.process.watch(slot, start, size)?;
+        }
+        let mut value = run.process.bytes(address, length as usize);
+        run.process.set_breakpoint(to.pc)?;
+        run.process.step_over_here()?;
+        let (mut changed, mut written) = (None, None);
+        for _ in 0..MOST_WRITES {
+            self.check_time()?;
+            let next = self.resume(&mut run.process, Pace::SystemCalls)?;
+            let by_kernel = matches!(next, Next::Other(Stop::SystemCall));
+            let mut is_over = false;
+            match &next {
+                Next::Ended(_) => break,
+                Next::Breakpoint(registers) => {
+                    left -= 1;
+                    is_over = left == 0;
+                    if !is_over {
+                        run.process.step_over(registers.rip)?;
+                    }
+                }
+                Next::Other(_) => {}
+            }
+            let now = run.process.bytes(address, length as usize);
+            // What has just been mapped was written by nobody.
+            let has_changed = now != value && now.len() == value.len();
+            let is_write = matches!(next, Next::Other(Stop::Trap));
+            if (has_changed || is_write)
+                && (by_kernel || self.is_of_frame(&mut run.process, watched)?)
+            {
+                let writer = self.describe(&mut run.process, by_kernel)?;
+                if has_changed {
+                    changed.clone_from(&writer);
+                }
+                written = writer;
+            }
+            value = now;
+            if is_over {
+                // Who saves a register in which a caller has the variable does not write it.
+                let is_own = self.is_of_frame(&mut run.process, watched)?;
+                return Ok(changed.or(written).filter(|_| is_own));
+            }
+        }
+        Ok(changed.or(written))
+    }
+
+    /// Whether what is watched belongs to the variable's own frame now. Called functions save the
+    /// registers that hold their callers' variables in their own frames, and earlier calls had their
+    /// frames at the same place: such writes are none of the variable.
+    fn is_of_frame(
+        &mut self,
+        process: &mut super::process::Process,
+        watched: Watched,
+    ) -> Result<bool, EngineError> {
+        let Some(frame) = watched.frame else {
+            return Ok(true);
+        };
+        let frames = self.frames(process)?;
+        let around = frames.iter().position(|it| watched.address < it.cfa);
+        // Arguments that do not fit into registers are in the caller's frame.
+        Ok(around.is_none_or(|index| {
+            [frame, frame.saturating_sub(1)].contains(&(frames.len() - 1 - index))
+        }))
+    }
+
+    /// Describes the write that has just been made: the innermost frame in the program's own code,
+    /// and what it had called.
+    fn describe(
+        &mut self,
+        process: &mut super::process::Process,
+        by_kernel: bool,
+    ) -> Result<Option<Writer>, EngineError> {
+        let frames = self.frames(process)?;
+        let bias = self.bias;
+        let is_own = |code: u64| self.info.function(code.wrapping_sub(bias)).is_some();
+        // The processor stops behind the instruction that has written.
+        let code = |index: usize, code: u64| if index == 0 { code - 1 } else { code };
+        let mut own = frames
+            .iter()
+            .enumerate()
+            .filter(|(index, frame)| is_own(code(*index, frame.code)));
+        let Some(first) = own.clone().next() else {
+            return Ok(None);
+        };
+        // What headers of a library do, they do for the statement that has called them.
+        let of_user = own.find(|(index, frame)| {
+            let place = self
+                .info
+                .lines
+                .place(code(*index, frame.code).wrapping_sub(bias));
+            place.is_some_and(|(file, _)| !is_library_file(file))
+        });
+        let (mut index, mut frame) = of_user.unwrap_or(first);
+        // A parameter is stored by the function that gets it; its value is the caller's.
+        if index == 0 && !by_kernel && self.is_prologue(code(0, frame.code)) {
+            match frames.get(1).filter(|caller| is_own(caller.code)) {
+                Some(caller) => (index, frame) = (1, caller),
+                None => return Ok(None),
+            }
+        }
+        let is_own_call = index > 0 && is_own(frames[index - 1].code);
+        let by = match (index, by_kernel) {
+            (_, true) => match self.reads_input(process) {
+                true => By::Input,
+                false => By::Kernel,
+            },
+            (0, false) => By::Program,
+            (_, false) if is_own_call => By::Program,
+            (_, false) => By::Library(self.library_function(frames[index - 1].code)),
+        };
+        Ok(Some(Writer {
+            pc: code(index, frame.code),
+            by,
+        }))
+    }
+
+    /// Whether an instruction stands before the first statement of its function.
+    fn is_prologue(&self, pc: u64) -> bool {
+        let at = pc.wrapping_sub(self.bias);
+        let Some(function) = self.info.function(at) else {
+            return false;
+        };
+        let start = function.ranges[0].start.wrapping_add(self.bias);
+        let first = self.statements[self.statements.partition_point(|it| *it < start)..].first();
+        first.is_some_and(|first| (start..*first).contains(&pc))
+    }
+
+    /// Whether the system call that has just returned reads a file that holds the input.
+    fn reads_input(&self, process: &super::process::Process) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(registers) = process.registers() else {
+            return false;
+        };
+        let call = registers.orig_rax as i64;
+        if ![libc::SYS_read, libc::SYS_pread64, libc::SYS_readv].contains(&call) {
+            return false;
+        }
+        let file = std::fs::metadata(format!("/proc/{}/fd/{}", process.pid, registers.rdi));
+        file.is_ok_and(|facts| self.input_files.contains(&(facts.dev(), facts.ino())))
+    }
+
+    /// Returns the name of the library function at an address; empty where it is unknown.
+    fn library_function(&self, address: u64) -> String {
+        let Some(path) = self.modules.path(address) else {
+            return String::new();
+        };
+        let Some(start) = self.modules.start(address) else {
+            return String::new();
+        };
+        let image = std::fs::read(path).unwrap_or_default();
+        let Ok(file) = object::File::parse(&*image) else {
+            return String::new();
+        };
+        let offset = address
+            .wrapping_sub(start)
+            .wrapping_add(crate::dwarf::frames::base(&file));
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        let inside = symbols.filter(|symbol| {
+            symbol.is_definition()
+                && (symbol.address()..symbol.address() + symbol.size()).contains(&offset)
+        });
+        let names = inside.filter_map(|symbol| symbol.name().ok().map(str::to_owned));
+        // Of several names the plain one.
+        names
+            .min_by_key(|name| (name.starts_with('_'), name.len(), name.clone()))
+            .unwrap_or_default()
+    }
+}
+
+/// Whether a source file belongs to the standard library of C++ or Rust.
+pub fn is_library_file(file: &str) -> bool {
+    is_std_file(file) || file.contains("/include/c++/")
+}
+
+/// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.
+fn pieces(address: u64, size: u64) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let (mut at, end) = (address, address + size);
+    while at < end {
+        let fits = [8, 4, 2, 1]
+            .into_iter()
+            .find(|size| at % size == 0 && at + size <= end);
+        let size = fits.unwrap_or(1);
+        found.push((at, size));
+        at += size;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watched_ranges_are_aligned() {
+        assert_eq!(pieces(0x1000, 8), [(0x1000, 8)]);
+        assert_eq!(pieces(0x1003, 7), [(0x1003, 1), (0x1004, 4), (0x1008, 2)]);
+    }
+}

@@ -1,0 +1,500 @@
+//! Experiments on the running program: the cause at a point, the evidence for it, its writer.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
+
+use crate::alignment::Matched;
+use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
+use crate::delta::{Delta, Differences, Identity};
+use crate::engine::tests_at_point::{Continued, Stand};
+use crate::engine::writer::{Watched, Writer};
+use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
+use crate::graph::{Graph, Object, Origin, Place};
+use crate::places::point_record;
+use crate::report::ExaminedRecord;
+use crate::types::Types;
+
+/// Largest number of tests at one point in a search for the cause there.
+const MOST_TESTS: usize = 120;
+
+/// Both runs, and what was found out about them.
+pub struct Runs {
+    /// The program.
+    pub engine: Engine,
+    /// What makes a run a failure.
+    pub criterion: Criterion,
+    /// The passing run.
+    pub passing: Trace,
+    /// The failing run.
+    pub failing: Trace,
+    /// The points that both go through.
+    pub matched: Vec<Matched>,
+    /// Time that a test may take.
+    pub limit: Duration,
+    /// When the search for the chain has to come to its end, so that its parts can be tested.
+    pub half_time: Instant,
+    /// States at the points that were examined.
+    pub states: BTreeMap<usize, States>,
+}
+
+/// The states of both runs at a point.
+pub struct States {
+    /// State of the passing run.
+    pub passing: Graph,
+    /// State of the failing run.
+    pub failing: Graph,
+    /// Number of variables on the stack with a known value, and of those in scope.
+    pub visible: (usize, usize),
+    /// Whether tests at the point were of use.
+    pub is_used: bool,
+    /// Number of tests at the point.
+    pub tests: usize,
+    /// The variable that was found to matter there.
+    pub cause: Option<Identity>,
+    /// Outcomes of the tests at the point.
+    known: HashMap<ConfigId, Outcome>,
+    /// The variables that differ.
+    deltas: HashSet<Identity>,
+}
+
+/// A stopped passing run with the differences of the failing one there.
+struct AtPoint<'a> {
+    stand: Stand,
+    all: Differences<'a>,
+    known: HashMap<ConfigId, Outcome>,
+    tests: usize,
+}
+
+impl Runs {
+    /// Reads the states of both runs at a matched point, and returns a run that stands there.
+    fn stand_at(&mut self, point: usize) -> Result<Stand, EngineError> {
+        let at = self.matched[point].point;
+        let failing = match self.states.contains_key(&point) {
+            true => None,
+            false => {
+                let mut stand = self.engine.stand(Side::Failing, at, self.limit)?;
+                Some(self.engine.capture_at(&mut stand)?)
+            }
+        };
+        let mut stand = self.engine.stand(Side::Passing, at, self.limit)?;
+        if let Some(failing) = failing {
+            let passing = self.engine.capture_at(&mut stand)?;
+            let states = States {
+                passing: passing.graph,
+                failing: failing.graph,
+                visible: (failing.visible, failing.in_scope),
+                is_used: false,
+                tests: 0,
+                cause: None,
+                known: HashMap::new(),
+                deltas: HashSet::new(),
+            };
+            self.states.insert(point, states);
+        }
+        Ok(stand)
+    }
+
+    /// Tests a subset of the differences at a point.
+    fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+        if let Some(known) = at.known.get(&config.id()) {
+            return Ok(*known);
+        }
+        let outcome = self.run_test(at, config)?;
+        at.known.insert(config.id(), outcome);
+        Ok(outcome)
+    }
+
+    fn run_test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+        at.tests += 1;
+        let plan = at.all.plan(&|delta| config.contains(delta));
+        Ok(match self.engine.go_on(&mut at.stand, &plan, None)? {
+            Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
+            Continued::Reached(_) | Continued::Unapplied => Outcome::Unresolved,
+        })
+    }
+
+    fn examine(&mut self, point: usize, near: &[Identity]) -> Result<Answer, EngineError> {
+        let answer = self.at_point(point, |runs, at| runs.search(at, point, near))?;
+        let answer = answer.unwrap_or(Answer::Skipped);
+        if let (Answer::Cause(cause), Some(states)) = (&answer, self.states.get_mut(&point)) {
+            states.is_used = true;
+            states.cause = Some(cause.variable);
+        }
+        Ok(answer)
+    }
+
+    /// Looks for the variable at a point: the causes of nearby points first, then by `dd`.
+    fn search(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        point: usize,
+        near: &[Identity],
+    ) -> Result<Answer, EngineError> {
+        let deltas = at.all.deltas.len();
+        if deltas == 0 {
+            return Ok(Answer::Nothing);
+        }
+        let cause = |variable| Answer::Cause(Cause { point, variable });
+        let mut tried = Vec::new();
+        for variable in near {
+            let config = about(&at.all.deltas, variable);
+            if config.is_empty() || tried.contains(variable) {
+                continue;
+            }
+            tried.push(*variable);
+            if self.test(at, &config)? == Outcome::Fail {
+                return Ok(cause(*variable));
+            }
+        }
+        let (all, outcome) = self.all(at)?;
+        match outcome {
+            Outcome::Fail => {}
+            Outcome::Pass => return Ok(Answer::Nothing),
+            Outcome::Unresolved => return Ok(Answer::Skipped),
+        }
+        if self.test(at, &Config::empty())? != Outcome::Pass {
+            return Ok(Answer::Skipped);
+        }
+        // What differs only since the last examined point is likely to matter now.
+        for variable in self.fresh(at, point, &all) {
+            if self.test(at, &about(&at.all.deltas, &variable))? == Outcome::Fail {
+                return Ok(cause(variable));
+            }
+        }
+        self.isolate(at, point, all)
+    }
+
+    /// Isolates the difference that makes the passing run fail, by `dd`.
+    fn isolate(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        point: usize,
+        all: Config,
+    ) -> Result<Answer, EngineError> {
+        let cause = |variable| Answer::Cause(Cause { point, variable });
+        let mut search = Dd::between(Config::empty(), all, Mode::Isolate);
+        while let Some(candidate) = search.next() {
+            let Some(config) = candidate.edit.apply(search.fail()) else {
+                break;
+            };
+            if at.tests >= MOST_TESTS {
+                return Ok(Answer::Skipped);
+            }
+            let outcome = self.test(at, &config)?;
+            search.tell(outcome);
+        }
+        let mut found: Vec<usize> = search.difference().ranges().flatten().collect();
+        found.sort_by_key(|delta| at.all.deltas[*delta].name.len());
+        for delta in &found {
+            let variable = at.all.deltas[*delta].identity;
+            let config = about(&at.all.deltas, &variable);
+            if at.tests < MOST_TESTS && self.test(at, &config)? == Outcome::Fail {
+                return Ok(cause(variable));
+            }
+        }
+        Ok(match found.first() {
+            Some(delta) => cause(at.all.deltas[*delta].identity),
+            None => Answer::Skipped,
+        })
+    }
+
+    /// The variables that differ at a point and are tested alone first: those that did not differ at
+    /// the last examined point before, then the others; of many, none.
+    fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
+        const FEW: usize = 6;
+        let before = self.states.range(..point).next_back();
+        let mut variables: Vec<Identity> = Vec::new();
+        for delta in all.ranges().flatten() {
+            let variable = at.all.deltas[delta].identity;
+            if !variables.contains(&variable) {
+                variables.push(variable);
+            }
+        }
+        let is_old =
+            |variable: &Identity| before.is_none_or(|(_, before)| before.deltas.contains(variable));
+        let (mut fresh, old): (Vec<Identity>, Vec<Identity>) = variables
+            .into_iter()
+            .partition(|variable| !is_old(variable));
+        if fresh.len() + old.len() <= FEW {
+            fresh.extend(old);
+        }
+        fresh.truncate(if fresh.len() > FEW { 0 } else { FEW });
+        fresh
+    }
+
+    /// All differences, as far as they are needed: those of variables, if they make the run fail,
+    /// else those of undescribed registers and words, too.
+    fn all(&mut self, at: &mut AtPoint<'_>) -> Result<(Config, Outcome), EngineError> {
+        let described = (0..at.all.deltas.len()).filter(|delta| !at.all.is_undescribed(*delta));
+        let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
+        let described = described.unwrap_or_else(Config::empty);
+        let all = Config::all(at.all.deltas.len());
+        if !described.is_empty() && self.test(at, &described)? == Outcome::Fail {
+            return Ok((described, Outcome::Fail));
+        }
+        let outcome = self.test(at, &all)?;
+        Ok((all, outcome))
+    }
+
+    /// Makes the tests at a point on which a word of confidence for a variable rests. Whether the
+    /// variable follows from another one is not among them.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn evidence(&mut self, at: &Cause) -> Result<Evidence, EngineError> {
+        let evidence = self.at_point(at.point, |runs, point| runs.gather(point, &at.variable))?;
+        Ok(evidence.unwrap_or_default())
+    }
+
+    /// Stands at a point, with the differences there, and remembers the outcomes of tests.
+    fn at_point<T>(
+        &mut self,
+        point: usize,
+        act: impl FnOnce(&mut Runs, &mut AtPoint<'_>) -> Result<T, EngineError>,
+    ) -> Result<Option<T>, EngineError> {
+        let stand = self.stand_at(point)?;
+        let Some(states) = self.states.remove(&point) else {
+            return Ok(None);
+        };
+        let types = self.engine.info.types.clone();
+        let mut at = AtPoint {
+            stand,
+            all: Differences::new(&types, &states.passing, &states.failing),
+            known: states.known.clone(),
+            tests: 0,
+        };
+        let found = act(self, &mut at);
+        let known = std::mem::take(&mut at.known);
+        let made = at.tests;
+        let deltas = at.all.deltas.iter().map(|delta| delta.identity).collect();
+        drop(at);
+        let states = States {
+            known,
+            deltas,
+            tests: states.tests + made,
+            ..states
+        };
+        self.states.insert(point, states);
+        found.map(Some)
+    }
+
+    fn gather(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        variable: &Identity,
+    ) -> Result<Evidence, EngineError> {
+        let alone = about(&at.all.deltas, variable);
+        let mut evidence = Evidence::default();
+        if alone.is_empty() {
+            return Ok(evidence);
+        }
+        for repeat in 0..REPEATS {
+            evidence.alone_tried += 1;
+            let outcome = match repeat {
+                0 => self.test(at, &alone)?,
+                _ => self.run_test(at, &alone)?,
+            };
+            if outcome != Outcome::Fail {
+                // The other tests cannot confirm it any more.
+                return Ok(evidence);
+            }
+            evidence.alone_fails += 1;
+        }
+        evidence.nothing_passes = self.test(at, &Config::empty())? == Outcome::Pass;
+        let (all, outcome) = self.all(at)?;
+        evidence.all_fail = outcome == Outcome::Fail;
+        let without = all.minus(&alone);
+        let plan = at.all.plan(&|delta| without.contains(delta));
+        if let Continued::Ended(ending) = self.engine.go_on(&mut at.stand, &plan, None)? {
+            evidence.without_averts = self.criterion.is_averted(&ending, &self.passing.ending);
+        }
+        Ok(evidence)
+    }
+
+    /// The chain property: with one variable set at its point, another one has its failing value at
+    /// a later point.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn follows(&mut self, from: &Cause, to: &Cause) -> Result<bool, EngineError> {
+        let follows = self.at_point(from.point, |runs, at| {
+            let config = about(&at.all.deltas, &from.variable);
+            runs.leads_to(at, &config, from.point, to)
+        })?;
+        Ok(follows.unwrap_or(false))
+    }
+
+    fn leads_to(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        config: &Config,
+        from: usize,
+        next: &Cause,
+    ) -> Result<bool, EngineError> {
+        let to = next.point;
+        let (here, there) = (self.matched[from], self.matched[to]);
+        let before = self.passing.points[..=here.passing].iter();
+        let reached = before.filter(|point| point.pc == there.point.pc).count() as u64;
+        let Some(left) = there
+            .point
+            .nth
+            .checked_sub(reached)
+            .filter(|left| *left > 0)
+        else {
+            return Ok(false);
+        };
+        if !self.states.contains_key(&to) {
+            return Ok(false);
+        }
+        let plan = at.all.plan(&|delta| config.contains(delta));
+        let until = Some((there.point.pc, left));
+        let Continued::Reached(made) = self.engine.go_on(&mut at.stand, &plan, until)? else {
+            return Ok(false);
+        };
+        let types = self.engine.info.types.clone();
+        let (made, states) = (&made.graph, &self.states[&to]);
+        let variable = next.variable;
+        // What the variable is in the state that was made, and how it still differs there.
+        let left = Differences::new(&types, made, &states.failing);
+        let differs = left.deltas.iter().any(|delta| delta.identity == variable);
+        let is_there = match variable.place {
+            Place::Memory(address) => {
+                let is_header = variable.of == Types::HEADER && made.header(address).is_some();
+                made.containing(address).is_some() || variable.is_structural || is_header
+            }
+            Place::Register(_) => {
+                let same = |object: &Object| {
+                    object.place == variable.place && Some(object.origin) == variable.declared
+                };
+                made.objects.iter().any(same)
+            }
+        };
+        Ok(is_there && !differs)
+    }
+
+    /// Returns the difference that is about a variable at a point.
+    pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
+        let states = self.states.get(&point)?;
+        let types = &self.engine.info.types;
+        let all = Differences::new(types, &states.passing, &states.failing);
+        let about = all
+            .deltas
+            .into_iter()
+            .filter(|delta| delta.identity == *variable);
+        about.min_by_key(|delta| delta.name.len())
+    }
+
+    /// Records the points at which states were compared, in the order of time.
+    pub fn examined(&self) -> Vec<ExaminedRecord> {
+        let record = |(point, states): (&usize, &States)| {
+            let cause = states.cause.and_then(|cause| self.delta(*point, &cause));
+            ExaminedRecord {
+                point: point_record(&self.engine, &self.matched[*point]),
+                differences: states.deltas.len(),
+                tests: states.tests,
+                cause: cause.map(|delta| delta.name),
+            }
+        };
+        self.states.iter().map(record).collect()
+    }
+
+    /// Draws the states of both runs at a point.
+    pub fn drawing(&self, point: usize) -> String {
+        let Some(states) = self.states.get(&point) else {
+            return String::new();
+        };
+        let types = &self.engine.info.types;
+        let all = Differences::new(types, &states.passing, &states.failing);
+        crate::drawing::draw(types, &states.passing, &states.failing, &all)
+    }
+
+    /// Finds who wrote the failing value of a link's variable: in the failing run between the last
+    /// point at which another variable was relevant and the link's point, else since its beginning.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
+        let to = self.matched[link.cause.point];
+        let Place::Memory(address) = delta.failing_place else {
+            return Ok(self.statement_before(link, delta));
+        };
+        if delta.size == 0 {
+            return Ok(self.statement_before(link, delta));
+        }
+        let since = link.before.map(|before| {
+            let from = self.matched[before];
+            let events = self.failing.points[..=from.failing].iter();
+            let reached = events.filter(|point| point.pc == to.point.pc).count() as u64;
+            (from.point, reached)
+        });
+        let watched = Watched {
+            address,
+            size: delta.size,
+            frame: self.frame_of(link.cause.point, address),
+        };
+        if let Some(since) = since
+            && let Some(found) = self.engine.writer(Some(since), to.point, watched)?
+        {
+            return Ok(Some(found));
+        }
+        match self.engine.writer(None, to.point, watched) {
+            // Reached too often, or given up.
+            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// The frame of the variable at an address of the failing run; `None` where it is no local one.
+    fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
+        let failing = &self.states.get(&point)?.failing;
+        let (object, _) = failing.containing(address)?;
+        match failing.objects[object].origin {
+            Origin::Local { frame, .. } => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// The statement that the failing run executed just before a link's point, if the point before
+    /// was examined and had another cause. A statement of another function is none: the register
+    /// may have got its value after the return from there.
+    fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
+        let before = self.matched[link.before?];
+        let to = self.matched[link.cause.point];
+        let is_own = self.engine.function(before.point.pc) == Some(delta.function.as_str());
+        (is_own && before.failing + 1 == to.failing).then_some(Writer {
+            pc: before.point.pc,
+            by: crate::engine::writer::By::Program,
+        })
+    }
+}
+
+/// All differences that are about one variable.
+fn about(deltas: &[Delta], variable: &Identity) -> Config {
+    let found = deltas
+        .iter()
+        .enumerate()
+        .filter(|(_, delta)| delta.identity == *variable);
+    Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
+}
+
+impl Experiments for Runs {
+    type Error = EngineError;
+
+    fn points(&self) -> usize {
+        self.matched.len()
+    }
+
+    fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, EngineError> {
+        match self.examine(point, near) {
+            // A point that a run does not reach again is no point.
+            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(Answer::Skipped),
+            other => other,
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.half_time
+    }
+}

@@ -1,0 +1,686 @@
+//! Explains a failure: from two runs to an [`Explanation`].
+
+use std::time::{Duration, Instant};
+
+use ddfuzz_exec::facts::TargetFacts;
+use ddfuzz_exec::{Channel, Ended, ExecError, Program, Target, Way};
+use ddfuzz_model::files::Base64;
+use ddfuzz_triage::{Triager, Verdict};
+use regex::bytes::Regex;
+
+use crate::alignment::matched;
+use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
+use crate::engine::slices::{Goal, Sliced};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
+use crate::experiments::Runs;
+use crate::passing::{candidates, judge_candidate};
+use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
+use crate::report::{
+    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, PointsRecord,
+    Refusal, SliceRecord, WriterRecord, input_difference,
+};
+use crate::story::look_first;
+
+/// What is to be explained.
+pub struct Request {
+    /// The target of the passing run.
+    pub passing_target: Target,
+    /// The target of the failing run: the same, or one with other arguments.
+    pub failing_target: Target,
+    /// The failing input.
+    pub failing: Vec<u8>,
+    /// The passing input, if the user gives one.
+    pub passing: Option<Vec<u8>>,
+    /// Inputs that may pass, from a minimization log: the best one is taken.
+    pub others: Vec<Vec<u8>>,
+    /// What a wrong output matches; `None` where the failure is a crash.
+    pub wrong: Option<Regex>,
+    /// What a critical slice has to reproduce; `None` where none is wanted.
+    pub slice: Option<SliceGoal>,
+    /// Whether states are compared as registers and words, without variables and types.
+    pub raw: bool,
+    /// Time for the whole explanation.
+    pub budget: Duration,
+}
+
+/// What a critical slice has to reproduce.
+#[derive(Clone, Debug)]
+pub enum SliceGoal {
+    /// The failure, or the whole output of a run that does not fail.
+    Run,
+    /// The lines of the output that match.
+    Lines(Regex),
+}
+
+/// Error: there is nothing to explain.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The target cannot be run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The failing run does not fail.
+    #[error("the failing run does not fail: it ended with {0}")]
+    NotFailing(Ended),
+    /// The passing run does not pass.
+    #[error("the passing run does not pass: it ended with {0}")]
+    NotPassing(Ended),
+    /// The thread that traces has panicked.
+    #[error("the tracing thread is gone")]
+    Gone,
+}
+
+impl From<ExecError> for ExplainError {
+    fn from(error: ExecError) -> ExplainError {
+        ExplainError::Engine(error.into())
+    }
+}
+
+/// Explains a failure. What cannot be explained is refused in the result, with the reason and what
+/// is certain.
+///
+/// # Errors
+/// When the program cannot be run, or the runs do not fail and pass as they should.
+pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
+    // A thread of its own: what it traces ends with it.
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| Explaining::new(request).run());
+        thread.join().unwrap_or(Err(ExplainError::Gone))
+    })
+}
+
+/// Smallest part of the failing run's points, in percent, that must match.
+const LEAST_MATCHING: usize = 10;
+/// Number of replays of each run.
+const REPLAYS: u32 = 3;
+/// Number of passing candidates whose points are compared.
+const TRACED: usize = 8;
+/// Number of frames from which on a crash in a recursion is a stack overflow.
+const DEEP: usize = 200;
+/// Least and greatest time of a test.
+const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// Name of the type of registers and words that no variable describes.
+const RAW: &str = "machine word";
+
+struct Explaining<'a> {
+    request: &'a Request,
+    began: Instant,
+    result: Explanation,
+}
+
+/// Ends an explanation early: with a refusal, or with an error.
+enum Early {
+    Refused(Refusal),
+    Error(ExplainError),
+}
+
+impl From<EngineError> for Early {
+    fn from(error: EngineError) -> Early {
+        match error {
+            EngineError::Unsupported(why) => Early::Refused(refusal_of(why)),
+            EngineError::OutOfTime => Early::Refused(out_of_time()),
+            other => Early::Error(other.into()),
+        }
+    }
+}
+
+/// Returns the name of a target's program.
+fn program_name(target: &Target) -> String {
+    match &target.program {
+        Program::Path(path) => path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+        Program::Bundled(name) => name.clone(),
+    }
+}
+
+/// Returns the failure as the program's sanitizer reports it, with the text of its report.
+fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
+    let error = |error: ExecError| Early::Error(error.into());
+    let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
+    let mut record = CrashRecord {
+        program: program_name(target),
+        ..CrashRecord::default()
+    };
+    match triager.examine(input).map_err(error)? {
+        Verdict::Crash(crash) => {
+            let site = crash.site().unwrap_or_default();
+            let mut source = site.source.as_deref().unwrap_or_default().split(':');
+            record.file = source.next().filter(|it| !it.is_empty()).map(str::to_owned);
+            record.line = source.next().and_then(|line| line.parse().ok());
+            record.function = site.function;
+            record.class = Some(crash.class.to_string());
+            record.ended = crash.class.to_string();
+            record.message = crash.details.message.clone();
+            record.replays = crash.hits;
+        }
+        Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
+    }
+    Ok(record)
+}
+
+fn refuse(reason: &str, hint: &str) -> Early {
+    Early::Refused(Refusal {
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    })
+}
+
+impl<'a> Explaining<'a> {
+    fn new(request: &'a Request) -> Explaining<'a> {
+        Explaining {
+            request,
+            began: Instant::now(),
+            result: Explanation {
+                refused: None,
+                crash: CrashRecord::default(),
+                input: InputRecord::default(),
+                chain: Vec::new(),
+                points: PointsRecord::default(),
+                examined: Vec::new(),
+                tests: 0,
+                slice: None,
+                only_failing: Vec::new(),
+                wall_ms: 0,
+                drawing: String::new(),
+            },
+        }
+    }
+
+    fn run(mut self) -> Result<Explanation, ExplainError> {
+        match self.stages() {
+            Ok(()) => {}
+            Err(Early::Refused(refusal)) => self.result.refused = Some(refusal),
+            // What was killed because the time was over cannot be traced any more.
+            Err(Early::Error(ExplainError::Engine(_)))
+                if self.began.elapsed() >= self.request.budget =>
+            {
+                self.result.refused = Some(out_of_time());
+            }
+            Err(Early::Error(error)) => return Err(error),
+        }
+        self.result.wall_ms = self.began.elapsed().as_millis() as u64;
+        Ok(self.result)
+    }
+
+    fn stages(&mut self) -> Result<(), Early> {
+        self.check_target()?;
+        let request = self.request;
+        let targets = [&request.passing_target, &request.failing_target];
+        let inputs = [request.failing.clone(), request.failing.clone()];
+        let mut engine = Engine::new(targets, inputs, request.budget)?;
+        engine.watches_exits = request.failing_target.crash_exit.is_some();
+        let began = Instant::now();
+        let failing = engine.run_to_end(Side::Failing)?;
+        let took = began.elapsed();
+        let criterion = match self.criterion(&mut engine, &failing) {
+            Ok(criterion) => Some(criterion),
+            // The slice of a run that does not fail is one of its output.
+            Err(Early::Error(ExplainError::NotFailing(_))) if request.slice.is_some() => None,
+            Err(early) => return Err(early),
+        };
+        self.replays(&mut engine, Side::Failing, &failing)?;
+        let limit = (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
+        if request.slice.is_some() {
+            self.slice(&mut engine, criterion.as_ref(), limit)?;
+        }
+        let Some(criterion) = criterion else {
+            self.result.tests = engine.tests;
+            return Ok(());
+        };
+        self.check_failure(&engine, &failing)?;
+        let trace = engine.trace(Side::Failing)?;
+        let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
+        self.replays(&mut engine, Side::Passing, &passing.ending)?;
+        self.input(&input);
+        let is_described = !engine.info.is_empty();
+        engine.is_raw = request.raw;
+        let mut runs = Runs {
+            matched: matched(&passing.points, &trace.points),
+            engine,
+            criterion,
+            passing,
+            failing: trace,
+            limit,
+            half_time: self.began + request.budget / 2,
+            states: Default::default(),
+        };
+        self.compare(&runs);
+        if !is_described && (!request.raw || runs.failing.points.is_empty()) {
+            return Err(refuse(
+                "the program has no debug information",
+                "compile it with -g, and do not strip it",
+            ));
+        }
+        self.check_points(&runs)?;
+        let found = self.chain(&mut runs);
+        self.result.tests = runs.engine.tests;
+        self.result.points.used = runs.states.values().filter(|states| states.is_used).count();
+        self.result.points.skipped = runs.states.len() - self.result.points.used;
+        self.result.examined = runs.examined();
+        found
+    }
+
+    /// Searches for the critical slice.
+    fn slice(
+        &mut self,
+        engine: &mut Engine,
+        criterion: Option<&Criterion>,
+        limit: Duration,
+    ) -> Result<(), Early> {
+        let goal = match (&self.request.slice, criterion) {
+            (Some(SliceGoal::Lines(regex)), _) => Goal::Lines(regex.clone()),
+            (_, Some(criterion @ Criterion::Crash(_))) => Goal::Failure(criterion.clone()),
+            _ => Goal::Output,
+        };
+        match engine.slice(&goal, limit)? {
+            Sliced::Found(tree, slice) => {
+                let events = tree.events.iter().zip(&slice.kept).enumerate();
+                let kept = events.filter(|(_, (event, kept))| **kept && !event.stays);
+                let record = |(index, (event, _)): (usize, (&crate::slice::Event, &bool))| {
+                    let place = frame_record(engine, event.pc);
+                    EventRecord {
+                        event: index + 1,
+                        file: place.file,
+                        line: place.line,
+                    }
+                };
+                self.result.slice = Some(SliceRecord {
+                    events: tree.removable(),
+                    kept: kept.map(record).collect(),
+                    tests: slice.tests,
+                });
+                Ok(())
+            }
+            Sliced::TooMany(events) => Err(refuse(
+                &format!("the run executes {events} statements, too many for a critical slice"),
+                "give a smaller input, or leave out --slice",
+            )),
+            Sliced::NotReproduced => Err(refuse(
+                "executing the statements one by one does not reproduce the run",
+                "leave out --slice",
+            )),
+        }
+    }
+
+    /// Refuses targets that cannot be explained, before they are run.
+    fn check_target(&mut self) -> Result<(), Early> {
+        let target = &self.request.failing_target;
+        self.result.crash.program = program_name(target);
+        if matches!(target.channel, Channel::Terminal(_)) {
+            return Err(refuse(
+                "the program runs at a terminal",
+                "give it its input in a file or on stdin",
+            ));
+        }
+        let facts = TargetFacts::of(target).map_err(|error| Early::Error(error.into()))?;
+        let instrumentation = facts.instrumentation();
+        if instrumentation.is_none() {
+            return Err(refuse(
+                "the program is a script",
+                "explain the program that it starts, with the input that it gets",
+            ));
+        }
+        let sanitizers = instrumentation.unwrap_or_default();
+        let real = [
+            "address",
+            "memory",
+            "thread",
+            "hwaddress",
+            "undefined",
+            "leak",
+        ];
+        if let Some(one) = sanitizers.iter().find(|one| real.contains(&one.as_str())) {
+            self.result.crash = reported(target, &self.request.failing)?;
+            return Err(refuse(
+                &format!(
+                    "the program is compiled with -fsanitize={one}, which keeps its own state of the memory"
+                ),
+                "give the plain build: the same, compiled without sanitizers",
+            ));
+        }
+        Ok(())
+    }
+
+    fn criterion(&mut self, engine: &mut Engine, failing: &Ending) -> Result<Criterion, Early> {
+        self.result.crash = crash_record(engine, failing);
+        if let Some(wrong) = &self.request.wrong {
+            return match wrong.is_match(&failing.output) {
+                true => Ok(Criterion::Wrong(wrong.clone())),
+                false => Err(Early::Error(ExplainError::NotFailing(failing.ended))),
+            };
+        }
+        match (&failing.crash, failing.ended) {
+            (Some(crash), _) => Ok(Criterion::Crash(crash.major)),
+            (None, Ended::Timeout | Ended::OutOfMemory) => Err(refuse(
+                "the failing run does not end within its time limit: a hang has no last point",
+                "`ddfuzz triage` shows the loop",
+            )),
+            (None, Ended::Exit(status)) if self.is_failure(status) => {
+                // A panic says where it was.
+                self.result.crash = reported(&self.request.failing_target, &self.request.failing)?;
+                Ok(Criterion::exit(engine, status, failing))
+            }
+            (None, ended) => Err(Early::Error(ExplainError::NotFailing(ended))),
+        }
+    }
+
+    /// Whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    fn is_failure(&self, status: i32) -> bool {
+        let asked = self.request.failing_target.crash_exit;
+        asked == Some(status) || status == ddfuzz_exec::RUST_PANIC
+    }
+
+    /// Replays a run; it must end as before.
+    fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
+        for replay in 1..REPLAYS {
+            let again = engine.run_to_end(side)?;
+            engine.check_time()?;
+            if again != *first {
+                self.result.crash.replays = if side == Side::Failing {
+                    replay
+                } else {
+                    REPLAYS
+                };
+                return Err(Early::Refused(refusal_of(Unsupported::Unsteady)));
+            }
+        }
+        self.result.crash.replays = REPLAYS;
+        Ok(())
+    }
+
+    /// Refuses failures without a chain: stack overflows.
+    fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
+        let Some(crash) = &failing.crash else {
+            return Ok(());
+        };
+        if crash.class.0 != "stackoverflow" && failing.stack.len() < DEEP {
+            return Ok(());
+        }
+        let names: Vec<String> = failing
+            .stack
+            .iter()
+            .filter_map(|pc| engine.function(*pc).map(str::to_owned))
+            .collect();
+        let cycle = cycle(&names);
+        let reason = format!(
+            "the stack overflows: {} calls itself without an end",
+            cycle.join(" < ")
+        );
+        Err(refuse(&reason, "look at what should end the recursion"))
+    }
+
+    /// Finds the passing run: the given input, or the best of those that pass.
+    fn passing(
+        &mut self,
+        engine: &mut Engine,
+        criterion: &Criterion,
+        failing: &Trace,
+    ) -> Result<(Trace, Vec<u8>), Early> {
+        let request = self.request;
+        let began = Instant::now();
+        let ending = &failing.ending;
+        if let Some(passing) = &request.passing {
+            engine.set_input(Side::Passing, passing.clone());
+            let trace = engine.trace(Side::Passing)?;
+            return match judge_candidate(criterion, &trace.ending, ending) {
+                true => Ok((trace, passing.clone())),
+                false => Err(Early::Error(ExplainError::NotPassing(trace.ending.ended))),
+            };
+        }
+        let mut best: Option<((bool, usize), Trace, Vec<u8>)> = None;
+        let inputs = candidates(
+            engine,
+            criterion,
+            ending,
+            &request.failing,
+            &request.others,
+            TRACED,
+        )?;
+        for input in inputs {
+            // Programs of which a trace takes long get the first one.
+            if best.is_some() && began.elapsed() > request.budget / 6 {
+                break;
+            }
+            engine.set_input(Side::Passing, input.clone());
+            let found = engine.trace(Side::Passing)?;
+            let matching = matched(&found.points, &failing.points).len();
+            // Inputs of one length leave everything else where it is.
+            let is_close = matching * 100 >= failing.points.len() * LEAST_MATCHING;
+            let matching = (is_close && input.len() == request.failing.len(), matching);
+            if best.as_ref().is_none_or(|(most, ..)| matching > *most) {
+                best = Some((matching, found, input));
+            }
+        }
+        let (_, found, input) = best.ok_or_else(|| {
+            refuse(
+                "no input close to the failing one passes",
+                "give a passing input: ddfuzz explain FAILING PASSING -- PROGRAM",
+            )
+        })?;
+        engine.set_input(Side::Passing, input.clone());
+        Ok((found, input))
+    }
+
+    fn input(&mut self, passing: &[u8]) {
+        let failing = &self.request.failing;
+        if self.request.passing_target == self.request.failing_target {
+            self.result.input = InputRecord {
+                difference: input_difference(failing, passing),
+                failing: Some(Base64(failing.clone())),
+                passing: Some(Base64(passing.to_vec())),
+            };
+        }
+    }
+
+    /// Records what is certain about both runs.
+    fn compare(&mut self, runs: &Runs) {
+        self.result.points = PointsRecord {
+            failing: runs.failing.points.len(),
+            passing: runs.passing.points.len(),
+            matching: runs.matched.len(),
+            used: 0,
+            skipped: 0,
+        };
+        let mut names: Vec<String> = Vec::new();
+        let entered = |trace: &Trace, name: &str| {
+            trace
+                .points
+                .iter()
+                .any(|point| runs.engine.function(point.pc) == Some(name))
+        };
+        for point in &runs.failing.points {
+            if let Some(name) = runs.engine.function(point.pc)
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.retain(|name| !entered(&runs.passing, name));
+        self.result.only_failing = names;
+    }
+
+    fn check_points(&self, runs: &Runs) -> Result<(), Early> {
+        let (all, same) = (runs.failing.points.len(), runs.matched.len());
+        if same * 100 < all * LEAST_MATCHING || same == 0 {
+            let reason = format!(
+                "only {same} of the {all} points of the failing run are in the passing one"
+            );
+            return Err(refuse(
+                &reason,
+                "give a passing input that is closer to the failing one",
+            ));
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
+        let links = find_chain(runs)?;
+        self.check_visibility(runs, &links)?;
+        if links.is_empty() {
+            return Err(refuse(
+                "setting all variables of the passing run to the values of the failing one does \
+                 not make it fail: what matters is not in its memory",
+                "look at files, the time, and what the kernel knows of the process",
+            ));
+        }
+        let mut holds: Option<Cause> = None;
+        let mut points = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            let before = index
+                .checked_sub(1)
+                .map(|before| links[before].cause.clone());
+            let found = self.evidence(runs, link, [holds.clone(), before]);
+            let confidence = match found {
+                Ok((cause, evidence)) if evidence.confidence() > Confidence::NotConfirmed => {
+                    holds = Some(cause);
+                    evidence.confidence()
+                }
+                Ok(_) => Confidence::NotConfirmed,
+                // What there was no time for is not confirmed.
+                Err(_) if runs.engine.check_time().is_err() => Confidence::NotConfirmed,
+                Err(early) => return Err(early),
+            };
+            if let Some(record) = self.link(runs, link, confidence)? {
+                self.result.chain.push(record);
+                points.push(link.cause.point);
+            }
+        }
+        if let Some(look) = look_first(&self.result.chain) {
+            self.result.drawing = runs.drawing(points[look]);
+        }
+        if !self.request.raw {
+            self.hide_buffers();
+        }
+        Ok(())
+    }
+
+    /// Gathers the evidence for a link: at its first point, or where the link does not follow from
+    /// one of `before` there, at its last one.
+    fn evidence(
+        &self,
+        runs: &mut Runs,
+        link: &Link,
+        before: [Option<Cause>; 2],
+    ) -> Result<(Cause, Evidence), Early> {
+        let mut before: Vec<Cause> = before.into_iter().flatten().collect();
+        before.dedup();
+        let last = Cause {
+            point: link.last,
+            ..link.cause.clone()
+        };
+        let mut found = (link.cause.clone(), runs.evidence(&link.cause)?);
+        found.1.follows = before.is_empty();
+        for cause in [&link.cause, &last] {
+            for from in &before {
+                if found.1.follows || from.point >= cause.point {
+                    continue;
+                }
+                if runs.follows(from, cause)? {
+                    if *cause != link.cause {
+                        found = (cause.clone(), runs.evidence(cause)?);
+                    }
+                    found.1.follows = true;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Leaves out the buffers of the C library from which the program's own variables were read.
+    fn hide_buffers(&mut self) {
+        let chain = &mut self.result.chain;
+        let is_buffer = |link: &LinkRecord| {
+            link.variable.contains("_IO_") || link.variable.contains("libc buffer")
+        };
+        let is_read = |link: &LinkRecord| link.writer == Some(WriterRecord::Input);
+        let buffers = chain
+            .iter()
+            .take_while(|link| is_buffer(link) && is_read(link))
+            .count();
+        if chain.get(buffers).is_some_and(is_read) {
+            chain.drain(..buffers);
+        }
+        // Registers and words that no variable describes say little between variables.
+        let is_raw = |link: &LinkRecord| link.type_name == RAW;
+        if !chain.iter().all(is_raw) {
+            chain.retain(|link| !is_raw(link));
+        }
+        // What was printed stands in a buffer, too.
+        let printed = chain
+            .iter()
+            .rev()
+            .take_while(|link| is_buffer(link))
+            .count();
+        if printed < chain.len() {
+            chain.truncate(chain.len() - printed);
+        }
+    }
+
+    /// Refuses programs that are optimized so far that too few variables are visible. Of a program
+    /// that is optimized for debuggers, those are not visible that have no value yet or any more.
+    fn check_visibility(&self, runs: &Runs, links: &[Link]) -> Result<(), Early> {
+        if !links.is_empty() && runs.engine.info.is_debuggable() {
+            return Ok(());
+        }
+        let Some((_, states)) = runs.states.last_key_value() else {
+            return Ok(());
+        };
+        let (visible, in_scope) = states.visible;
+        if visible * 2 >= in_scope {
+            return Ok(());
+        }
+        let reason = format!(
+            "the program is optimized so far that only {visible} of {in_scope} variables on the stack are visible"
+        );
+        Err(refuse(
+            &reason,
+            "compile it with -Og -g, or compare registers and words by --raw",
+        ))
+    }
+
+    fn link(
+        &self,
+        runs: &mut Runs,
+        link: &Link,
+        confidence: Confidence,
+    ) -> Result<Option<LinkRecord>, Early> {
+        let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
+            return Ok(None);
+        };
+        let writer = match runs.writer(link, &delta) {
+            Err(_) if runs.engine.check_time().is_err() => None,
+            found => found?,
+        };
+        let at = runs.matched[link.cause.point];
+        let point = point_record(&runs.engine, &at);
+        let mut place = FrameRecord {
+            function: point.function.clone().unwrap_or_default(),
+            file: point.file.clone(),
+            line: point.line,
+        };
+        let mut by = None;
+        if let Some(writer) = &writer {
+            place = frame_record(&runs.engine, writer.pc);
+            by = Some(match (writer.is_input(), &writer.by) {
+                (true, _) => WriterRecord::Input,
+                (false, crate::engine::writer::By::Kernel) => WriterRecord::Kernel,
+                (false, _) => WriterRecord::Statement(place.clone()),
+            });
+        }
+        Ok(Some(LinkRecord {
+            variable: delta.name,
+            type_name: delta.type_name,
+            function: Some(place.function).filter(|name| !name.is_empty()),
+            file: place.file,
+            line: place.line,
+            failing: delta.failing,
+            passing: delta.passing,
+            confidence,
+            writer: by,
+            point,
+        }))
+    }
+}

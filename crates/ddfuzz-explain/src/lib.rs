@@ -1,0 +1,35 @@
+//! Explains a failure by experiments on the running program.
+//!
+//! - In: a program with debug information, a failing and a passing run of it.
+//! - Out: an [`Explanation`]: the variables that carried the failure from the input to the crash,
+//!   and the statements that wrote them, each link tested.
+//! - Central types: [`Graph`](graph::Graph), a program state; [`Differences`](delta::Differences)
+//!   between two; [`Explanation`].
+//! - Reading order: `types.rs`, `graph.rs`, `unfold.rs`, `matching.rs`, `delta.rs`, `alignment.rs`
+//!   and `chain.rs`, which are pure; then `dwarf/`, `engine/`, `experiments.rs`, `explain.rs`.
+
+pub mod alignment;
+mod block_delta;
+pub mod chain;
+pub mod delta;
+mod drawing;
+pub mod dwarf;
+pub mod engine;
+mod experiments;
+mod explain;
+pub mod graph;
+pub mod matching;
+pub mod page;
+mod passing;
+mod places;
+pub mod report;
+pub mod slice;
+mod stack_layout;
+pub mod story;
+pub mod types;
+pub mod unfold;
+
+pub use explain::{ExplainError, Request, SliceGoal, explain};
+pub use regex::bytes::Regex as Pattern;
+pub use report::Explanation;
+pub use stack_layout::equally_long;

@@ -1,0 +1,218 @@
+//! Which objects of two memory graphs correspond (*Why Programs Fail*, A.2.3 and A.2.4).
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin, Place};
+use crate::types::TypeId;
+
+/// A correspondence between the objects of a passing and a failing state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matching {
+    to_failing: Vec<Option<ObjectId>>,
+    to_passing: Vec<Option<ObjectId>>,
+}
+
+impl Matching {
+    /// Matches the objects of two graphs.
+    ///
+    /// Variables match by their declaration and frame. From there both graphs are traversed in
+    /// parallel: two blocks match if the same pointer leads to them and all their values but
+    /// pointers are equal. A second pass matches the remaining blocks by content, so that the
+    /// elements of a list behind an inserted one keep their partners; a third one accepts blocks to
+    /// which the same pointer leads whatever they contain.
+    pub fn new(passing: &Graph, failing: &Graph) -> Matching {
+        let mut work = Work {
+            passing,
+            failing,
+            matching: Matching {
+                to_failing: vec![None; passing.objects.len()],
+                to_passing: vec![None; failing.objects.len()],
+            },
+            queue: VecDeque::new(),
+            postponed: VecDeque::new(),
+        };
+        work.variables();
+        loop {
+            work.traverse();
+            if !work.by_content() && !work.accept_postponed() {
+                return work.matching;
+            }
+        }
+    }
+
+    /// Returns the object of the failing state that corresponds to one of the passing state.
+    pub fn failing(&self, passing: ObjectId) -> Option<ObjectId> {
+        self.to_failing[passing]
+    }
+
+    /// Returns the object of the passing state that corresponds to one of the failing state.
+    pub fn passing(&self, failing: ObjectId) -> Option<ObjectId> {
+        self.to_passing[failing]
+    }
+
+    /// Returns all pairs: an object of the passing state and its partner in the failing one.
+    pub fn pairs(&self) -> impl Iterator<Item = (ObjectId, ObjectId)> + '_ {
+        let pairs = self.to_failing.iter().enumerate();
+        pairs.filter_map(|(passing, failing)| failing.map(|failing| (passing, failing)))
+    }
+}
+
+struct Work<'a> {
+    passing: &'a Graph,
+    failing: &'a Graph,
+    matching: Matching,
+    /// Matched pairs whose pointers were not followed yet.
+    queue: VecDeque<(ObjectId, ObjectId)>,
+    /// Blocks to which the same pointer leads, with different contents.
+    postponed: VecDeque<(ObjectId, ObjectId)>,
+}
+
+/// What two blocks must share to be matched by content.
+type Content = (TypeId, usize, Vec<u8>);
+
+impl Work<'_> {
+    fn variables(&mut self) {
+        let mut known: HashMap<(Origin, Option<Place>), ObjectId> = HashMap::new();
+        let key = |object: &Object| {
+            let by_place = matches!(object.origin, Origin::Raw | Origin::Undescribed);
+            (object.origin, by_place.then_some(object.place))
+        };
+        for (id, object) in self.failing.objects.iter().enumerate() {
+            if object.origin != Origin::Block {
+                known.entry(key(object)).or_insert(id);
+            }
+        }
+        for (id, object) in self.passing.objects.iter().enumerate() {
+            if object.origin == Origin::Block {
+                continue;
+            }
+            if let Some(failing) = known.get(&key(object))
+                && self.matching.to_passing[*failing].is_none()
+                && comparable(object, &self.failing.objects[*failing])
+            {
+                self.add(id, *failing);
+            }
+        }
+    }
+
+    fn add(&mut self, passing: ObjectId, failing: ObjectId) {
+        self.matching.to_failing[passing] = Some(failing);
+        self.matching.to_passing[failing] = Some(passing);
+        self.queue.push_back((passing, failing));
+    }
+
+    fn is_free(&self, passing: ObjectId, failing: ObjectId) -> bool {
+        let is_block = |object: &Object| object.origin == Origin::Block;
+        self.matching.to_failing[passing].is_none()
+            && self.matching.to_passing[failing].is_none()
+            && is_block(&self.passing.objects[passing])
+            && is_block(&self.failing.objects[failing])
+            && comparable(
+                &self.passing.objects[passing],
+                &self.failing.objects[failing],
+            )
+    }
+
+    /// Follows the pointers of matched objects in both graphs at once.
+    fn traverse(&mut self) {
+        while let Some((passing, failing)) = self.queue.pop_front() {
+            let (one, other) = (
+                &self.passing.objects[passing],
+                &self.failing.objects[failing],
+            );
+            for (leaf, partner) in one.leaves.iter().zip(&other.leaves) {
+                let pointers = matches!(leaf.kind, LeafKind::Pointer(_))
+                    && matches!(partner.kind, LeafKind::Pointer(_))
+                    && leaf.offset == partner.offset;
+                if !pointers {
+                    continue;
+                }
+                let targets = (
+                    self.passing.target(passing, leaf),
+                    self.failing.target(failing, partner),
+                );
+                let (Some((to, at)), Some((partner, partner_at))) = targets else {
+                    continue;
+                };
+                if at != partner_at || !self.is_free(to, partner) {
+                    continue;
+                }
+                match content(&self.passing.objects[to]) == content(&self.failing.objects[partner])
+                {
+                    true => self.add(to, partner),
+                    false => self.postponed.push_back((to, partner)),
+                }
+            }
+        }
+    }
+
+    /// Matches blocks of equal content, those at the same address first. Returns false if there
+    /// are none.
+    fn by_content(&mut self) -> bool {
+        let free = |objects: &[Object], partners: &[Option<ObjectId>]| -> Vec<ObjectId> {
+            let all = objects.iter().zip(partners).enumerate();
+            all.filter(|(_, (object, partner))| object.origin == Origin::Block && partner.is_none())
+                .map(|(id, _)| id)
+                .collect()
+        };
+        let mut known: HashMap<Content, VecDeque<ObjectId>> = HashMap::new();
+        for id in free(&self.failing.objects, &self.matching.to_passing) {
+            known
+                .entry(content(&self.failing.objects[id]))
+                .or_default()
+                .push_back(id);
+        }
+        let mut found = false;
+        for id in free(&self.passing.objects, &self.matching.to_failing) {
+            let object = &self.passing.objects[id];
+            let Some(partners) = known.get_mut(&content(object)) else {
+                continue;
+            };
+            let here = |partner: &ObjectId| self.failing.objects[*partner].place == object.place;
+            let at = partners.iter().position(here).unwrap_or(0);
+            let Some(partner) = partners.remove(at) else {
+                continue;
+            };
+            if self.is_free(id, partner) {
+                self.add(id, partner);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Accepts a pair of blocks with different contents; one at the same address first.
+    fn accept_postponed(&mut self) -> bool {
+        let mut postponed = std::mem::take(&mut self.postponed);
+        postponed.retain(|(passing, failing)| self.is_free(*passing, *failing));
+        let here = |(passing, failing): &(ObjectId, ObjectId)| {
+            self.passing.objects[*passing].place == self.failing.objects[*failing].place
+        };
+        let at = postponed.iter().position(here).unwrap_or(0);
+        let found = postponed.remove(at);
+        self.postponed = postponed;
+        if let Some((passing, failing)) = found {
+            self.add(passing, failing);
+        }
+        found.is_some()
+    }
+}
+
+/// Whether one object can be given the contents of the other.
+fn comparable(one: &Object, other: &Object) -> bool {
+    one.of == other.of
+        && one.bytes.len() == other.bytes.len()
+        && one.leaves.len() == other.leaves.len()
+        && std::mem::discriminant(&one.place) == std::mem::discriminant(&other.place)
+}
+
+/// All values in an object but its pointers.
+fn content(object: &Object) -> Content {
+    let mut bytes = Vec::new();
+    for leaf in &object.leaves {
+        if !matches!(leaf.kind, LeafKind::Pointer(_)) {
+            bytes.extend_from_slice(object.value(leaf));
+        }
+    }
+    (object.of, object.bytes.len(), bytes)
+}

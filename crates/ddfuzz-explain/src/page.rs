@@ -1,0 +1,278 @@
+//! The page of an explanation: one HTML file that loads nothing and needs no script.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::chain::Confidence;
+use crate::report::{Explanation, LinkRecord, WriterRecord};
+use crate::story;
+
+/// Start of the page, the same as that of all reports. Its second line marks the file as written by
+/// ddfuzz, so that a later call may overwrite it.
+const HEAD: &str = include_str!("page_head.html");
+const MARK: &str = "<!-- ddfuzz -->";
+/// What this page has besides.
+const STYLE: &str = "\
+td.failing { color: var(--high); } td.passing { color: var(--blue); }
+svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
+.unsure td { color: var(--faint); }
+";
+
+/// Whether a page was written by ddfuzz.
+pub fn is_own(page: &[u8]) -> bool {
+    page.split(|byte| *byte == b'\n').nth(1) == Some(MARK.as_bytes())
+}
+
+/// Escapes text for HTML, in an element or a quoted attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => shown.push_str("&amp;"),
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '"' => shown.push_str("&quot;"),
+            '\'' => shown.push_str("&#39;"),
+            '\n' | '\t' => shown.push(character),
+            control if control.is_control() => shown.push('\u{fffd}'),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// The head of the page: no script is needed, and none is allowed.
+fn head(title: &str) -> String {
+    let head = HEAD.replace(" script-src 'SCRIPT-HASH';", "");
+    let head = head.replace("<script>SCRIPT</script>\n", "");
+    let head = head.replace("</style>", &format!("{STYLE}</style>"));
+    // The title comes last: nothing in it is replaced.
+    head.replacen("TITLE", &escaped(title), 1)
+}
+
+/// Writes the page of an explanation.
+pub fn html(it: &Explanation) -> String {
+    let title = format!("why {} fails", it.crash.program);
+    let mut page = head(&title);
+    let _ = writeln!(
+        page,
+        "<h1>{}</h1>\n<pre tabindex=\"0\">{}</pre>",
+        escaped(&title),
+        escaped(&story::text(it))
+    );
+    if !it.chain.is_empty() {
+        page += "<h2>The chain</h2>\n";
+        page += &table(it);
+        page += "<h2>Source</h2>\n";
+        page += &sources(it);
+        page += &it.drawing;
+        page += "<h2>By hand, in gdb</h2>\n";
+        page += &commands(it);
+    }
+    page += "<h2>Points and tests</h2>\n";
+    let (points, mut numbers) = (&it.points, String::new());
+    for (name, number) in [
+        ("points of the failing run", points.failing),
+        ("points of the passing run", points.passing),
+        ("points of both", points.matching),
+        ("points at which states were compared", points.used),
+        ("points of no use for tests", points.skipped),
+        ("tests", it.tests as usize),
+    ] {
+        let _ = write!(numbers, "<dt>{name}</dt><dd>{number}</dd>");
+    }
+    let _ = writeln!(page, "<dl>{numbers}</dl>");
+    page += &examined(it);
+    page + "</body>\n</html>\n"
+}
+
+fn writer(link: &LinkRecord) -> String {
+    match &link.writer {
+        Some(WriterRecord::Statement(place)) => match (&place.file, place.line) {
+            (Some(file), Some(line)) => {
+                format!("{} ({}:{line})", place.function, story::base(file))
+            }
+            _ => place.function.clone(),
+        },
+        Some(WriterRecord::Input) => "read from the input".to_owned(),
+        Some(WriterRecord::Kernel) => "the kernel".to_owned(),
+        None => "not known".to_owned(),
+    }
+}
+
+fn table(it: &Explanation) -> String {
+    let mut text = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th></th><th>variable</th>\
+                    <th>type</th><th>failing run</th><th>passing run</th><th>written by</th>\
+                    <th>tested at</th><th></th></tr>\n"
+        .to_owned();
+    for (index, link) in it.chain.iter().enumerate() {
+        let point = &link.point;
+        let at = match (&point.file, point.line) {
+            (Some(file), Some(line)) => format!("{}:{line}, time {}", story::base(file), point.nth),
+            _ => String::new(),
+        };
+        let class = if link.confidence == Confidence::Confirmed {
+            "sure"
+        } else {
+            "unsure"
+        };
+        let _ = writeln!(
+            text,
+            "<tr class=\"{class}\"><td>{}</td><td><code>{}</code></td><td><code>{}</code></td>\
+             <td class=\"failing\">{}</td><td class=\"passing\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            index + 1,
+            escaped(&link.variable),
+            escaped(&link.type_name),
+            escaped(&link.failing),
+            escaped(&link.passing),
+            escaped(&writer(link)),
+            escaped(&at),
+            link.confidence.word(),
+        );
+    }
+    text + "</table></div>\n"
+}
+
+/// The table of the points at which states were compared.
+fn examined(it: &Explanation) -> String {
+    if it.examined.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "<details><summary>The points at which states were compared</summary>\n<div class=\"scroll\" \
+         tabindex=\"0\"><table>\n<tr><th>point</th><th>function</th><th>time</th><th>variables \
+         that differ</th><th>tests</th><th>what matters there</th></tr>\n"
+            .to_owned();
+    for one in &it.examined {
+        let at = &one.point;
+        let place = match (&at.file, at.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", story::base(file)),
+            _ => format!("{:#x}", at.address),
+        };
+        let cause = match &one.cause {
+            Some(name) => format!("<code>{}</code>", escaped(name)),
+            None => "none found".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td>{cause}</td></tr>",
+            escaped(&place),
+            escaped(at.function.as_deref().unwrap_or("")),
+            at.nth,
+            one.differences,
+            one.tests,
+        );
+    }
+    text + "</table></div></details>\n"
+}
+
+/// Number of lines that are shown before and after a marked one.
+const AROUND: u64 = 3;
+
+/// The lines of the source around each part of the chain.
+fn sources(it: &Explanation) -> String {
+    let mut marked: BTreeMap<&str, BTreeMap<u64, String>> = BTreeMap::new();
+    for (index, link) in it.chain.iter().enumerate() {
+        if let (Some(file), Some(line)) = (&link.file, link.line) {
+            let notes = marked.entry(file).or_default().entry(line).or_default();
+            let _ = write!(notes, "  {}: {}", index + 1, story::change(link));
+        }
+    }
+    if let (Some(file), Some(line)) = (&it.crash.file, it.crash.line) {
+        let notes = marked.entry(file).or_default().entry(line).or_default();
+        let _ = write!(notes, "  {}: {}", it.chain.len() + 1, it.crash.ended);
+    }
+    let mut text = String::new();
+    for (file, lines) in marked {
+        let Ok(source) = std::fs::read(file) else {
+            let _ = writeln!(text, "<p>{} cannot be read.</p>", escaped(file));
+            continue;
+        };
+        let source = String::from_utf8_lossy(&source).into_owned();
+        let _ = write!(text, "<h3>{}</h3>\n<pre tabindex=\"0\">", escaped(file));
+        let mut last = 0;
+        for (number, line) in (1..).zip(source.lines()) {
+            let close = lines
+                .range(number.max(AROUND + 1) - AROUND..=number + AROUND)
+                .next()
+                .is_some();
+            if !close {
+                continue;
+            }
+            if last != 0 && last + 1 != number {
+                text += "…\n";
+            }
+            last = number;
+            let line = format!("{number:5}  {}", escaped(line));
+            match lines.get(&number) {
+                Some(note) => {
+                    let _ = writeln!(text, "<span class=\"at\">{line}{}</span>", escaped(note));
+                }
+                None => {
+                    let _ = writeln!(text, "{line}");
+                }
+            }
+        }
+        text += "</pre>\n";
+    }
+    text
+}
+
+/// Commands of gdb that show each part of the chain in the passing run.
+fn commands(it: &Explanation) -> String {
+    let mut text =
+        "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \
+                    these: it sets the variable to the value of the failing run, and the program \
+                    fails.</p>\n<pre tabindex=\"0\">"
+            .to_owned();
+    for (index, link) in it.chain.iter().enumerate() {
+        let point = &link.point;
+        let place = match (&point.file, point.line) {
+            (Some(file), Some(line)) => format!(", at {}:{line}", story::base(file)),
+            _ => String::new(),
+        };
+        let told = format!("# {}. {}{place}", index + 1, story::change(link));
+        let _ = writeln!(text, "{}", escaped(&told));
+        let _ = writeln!(text, "starti\ntbreak *{:#x}", point.address);
+        if point.nth > 1 {
+            let _ = writeln!(text, "ignore $bpnum {}", point.nth - 1);
+        }
+        text += "continue\n";
+        let is_plain = |text: &str| {
+            let inner = text
+                .strip_prefix('\'')
+                .and_then(|text| text.strip_suffix('\''));
+            let is_number = text
+                .trim_start_matches('-')
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || it == '.');
+            inner.is_some() || is_number && !text.is_empty()
+        };
+        let has_name = !link.variable.contains(' ');
+        match (is_plain(&link.failing) && has_name, link.failing.as_str()) {
+            _ if !has_name => text += "# what differs has no name in gdb\n",
+            (_, "NULL") => {
+                let _ = writeln!(text, "set variable {} = 0", escaped(&link.variable));
+            }
+            (true, value) => {
+                let _ = writeln!(
+                    text,
+                    "set variable {} = {}",
+                    escaped(&link.variable),
+                    escaped(value)
+                );
+            }
+            (false, value) => {
+                let _ = writeln!(
+                    text,
+                    "# {} in the failing run; here it is\nprint {}",
+                    escaped(value),
+                    escaped(&link.variable)
+                );
+            }
+        }
+        text += "continue\n\n";
+    }
+    text + "</pre>\n"
+}

@@ -1,0 +1,119 @@
+//! Places in the program for the result: frames, points, lines of the source; and reasons of refusals.
+
+use crate::alignment::Matched;
+use crate::engine::{Ending, Engine, Unsupported};
+use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
+
+/// Records a point in time.
+pub(crate) fn point_record(engine: &Engine, at: &Matched) -> PointRecord {
+    let place = frame_record(engine, at.point.pc);
+    PointRecord {
+        function: Some(place.function),
+        file: place.file,
+        line: place.line,
+        nth: at.point.nth,
+        address: at.point.pc,
+    }
+}
+
+/// Records function, file and line of an address in the process.
+pub(crate) fn frame_record(engine: &Engine, pc: u64) -> FrameRecord {
+    let place = engine.place(pc);
+    FrameRecord {
+        function: engine.function(pc).unwrap_or_default().to_owned(),
+        file: place.map(|(file, _)| file.to_owned()),
+        line: place.map(|(_, line)| line),
+    }
+}
+
+/// Records where a run failed.
+pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
+    let own = failing
+        .stack
+        .iter()
+        .filter(|pc| engine.function(**pc).is_some());
+    let stack: Vec<FrameRecord> = own.map(|pc| frame_record(engine, *pc)).collect();
+    let first = stack.first();
+    let (file, line) = (
+        first.and_then(|it| it.file.clone()),
+        first.and_then(|it| it.line),
+    );
+    CrashRecord {
+        program: engine
+            .program
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        class: failing.crash.as_ref().map(|crash| crash.class.0.clone()),
+        ended: failing.ended.to_string(),
+        function: first.map(|it| it.function.clone()),
+        source: file
+            .as_ref()
+            .zip(line)
+            .and_then(|(file, line)| source_line(file, line)),
+        file,
+        line,
+        stack: stack.into_iter().take(64).collect(),
+        message: None,
+        replays: 0,
+    }
+}
+
+/// Largest source file that is read for the text of a line, in bytes.
+const LARGEST_SOURCE: u64 = 16 << 20;
+
+/// Returns the text of a line of a source file; `None` where it cannot be shown.
+pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
+    let facts = std::fs::metadata(file)
+        .ok()
+        .filter(|facts| facts.is_file())?;
+    if facts.len() > LARGEST_SOURCE {
+        return None;
+    }
+    let text = std::fs::read(file).ok()?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = text.lines().nth(line.checked_sub(1)? as usize)?.trim();
+    let text = text.trim_end_matches(';');
+    let printable = !text.is_empty() && text.len() <= 120 && !text.chars().any(char::is_control);
+    printable.then(|| text.to_owned())
+}
+
+/// The functions of a recursion, from the innermost one to its next call.
+pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
+    // What is called at the very top may be no part of it.
+    let start = names.len().min(8) / 2;
+    let Some(first) = names.get(start) else {
+        return vec!["a function"];
+    };
+    let next = names[start + 1..].iter().position(|name| name == first);
+    let end = start + 1 + next.unwrap_or(0);
+    names[start..end.min(names.len())]
+        .iter()
+        .map(String::as_str)
+        .collect()
+}
+
+/// The refusal for want of time.
+pub(crate) fn out_of_time() -> Refusal {
+    Refusal {
+        reason: "the time for the explanation is over".to_owned(),
+        hint: "give it more by --budget-time, or a smaller input".to_owned(),
+    }
+}
+
+/// The refusal of a program that does what cannot be followed.
+pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
+    let hint = match why {
+        Unsupported::Threads => "run it with one thread, if an option allows that",
+        Unsupported::Children | Unsupported::Executes => {
+            "explain the program that fails by itself, with the input that it gets"
+        }
+        Unsupported::Sockets => "give it its input in a file or on stdin",
+        Unsupported::Unsteady => {
+            "remove what differs between runs: times, random numbers, process ids"
+        }
+    };
+    Refusal {
+        reason: why.to_string(),
+        hint: hint.to_owned(),
+    }
+}

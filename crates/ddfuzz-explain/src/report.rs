@@ -1,0 +1,271 @@
+//! The result of an explanation, as JSON has it.
+
+use ddfuzz_model::files::Base64;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use crate::chain::Confidence;
+
+/// An explanation of a failure.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// Why no chain can be given; null where one is.
+    pub refused: Option<Refusal>,
+    /// The failure.
+    pub crash: CrashRecord,
+    /// The difference between the inputs.
+    pub input: InputRecord,
+    /// The variables that carried the failure, in the order of time.
+    pub chain: Vec<LinkRecord>,
+    /// The points in time of both runs.
+    pub points: PointsRecord,
+    /// The points at which states were compared, in the order of time.
+    pub examined: Vec<ExaminedRecord>,
+    /// Number of tests: forks of a stopped run that went on with a changed state.
+    pub tests: u64,
+    /// The critical slice; null where none was asked for.
+    pub slice: Option<SliceRecord>,
+    /// Functions that only the failing run enters.
+    pub only_failing: Vec<String>,
+    /// Wall time of the explanation, in milliseconds.
+    pub wall_ms: u64,
+    /// The two memory graphs side by side, as HTML; empty where there are none.
+    #[serde(skip)]
+    pub drawing: String,
+}
+
+/// Why there is no chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Refusal {
+    /// The reason, a sentence.
+    pub reason: String,
+    /// What would help, a sentence.
+    pub hint: String,
+}
+
+/// The failure that is explained.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct CrashRecord {
+    /// Name of the program's file.
+    pub program: String,
+    /// Class of the crash, such as `segv`; null for another failure.
+    pub class: Option<String>,
+    /// How the failing run ended.
+    pub ended: String,
+    /// Function of the program in which it failed.
+    pub function: Option<String>,
+    /// Source file, as the debug information names it.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u64>,
+    /// The text of that line, where the file can be read.
+    pub source: Option<String>,
+    /// Functions of the program on the stack, innermost first.
+    pub stack: Vec<FrameRecord>,
+    /// What a sanitizer reports; null without one.
+    pub message: Option<String>,
+    /// Number of replays that failed in the same way.
+    pub replays: u32,
+}
+
+/// A frame of the program on the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FrameRecord {
+    /// Name of the function.
+    pub function: String,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u64>,
+}
+
+/// The difference between the inputs.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct InputRecord {
+    /// Ranges that differ.
+    pub difference: Vec<InputDifference>,
+    /// The failing input, or null where the command lines differ.
+    pub failing: Option<Base64>,
+    /// The passing input, or null where the command lines differ.
+    pub passing: Option<Base64>,
+}
+
+/// A range of the failing input that the passing one has otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InputDifference {
+    /// First byte in the failing input, and first byte behind.
+    pub at: [u64; 2],
+    /// The bytes of the failing input.
+    pub removed: Base64,
+    /// The bytes of the passing input.
+    pub inserted: Base64,
+}
+
+/// A variable in a chain.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LinkRecord {
+    /// Name of the variable, as C would write it.
+    pub variable: String,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Function in which the value was written, or at whose statement the difference shows.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u64>,
+    /// Value in the failing run.
+    pub failing: String,
+    /// Value in the passing run.
+    pub passing: String,
+    /// How surely it is known.
+    #[serde(serialize_with = "word")]
+    #[schemars(with = "String")]
+    pub confidence: Confidence,
+    /// Who wrote the value.
+    pub writer: Option<WriterRecord>,
+    /// The statement at which it was tested.
+    pub point: PointRecord,
+}
+
+fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(confidence.word())
+}
+
+/// Who wrote a value.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+pub enum WriterRecord {
+    /// A statement of the program.
+    Statement(FrameRecord),
+    /// It was read from the input.
+    Input,
+    /// The kernel.
+    Kernel,
+}
+
+impl Serialize for WriterRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            WriterRecord::Statement(place) => place.serialize(serializer),
+            WriterRecord::Input => serializer.serialize_str("input"),
+            WriterRecord::Kernel => serializer.serialize_str("kernel"),
+        }
+    }
+}
+
+/// A point in time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PointRecord {
+    /// Function of the statement.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u64>,
+    /// How often the statement had been reached, this time included.
+    pub nth: u64,
+    /// Address of the statement in a process without address randomization.
+    pub address: u64,
+}
+
+/// A point at which states were compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExaminedRecord {
+    /// The point.
+    pub point: PointRecord,
+    /// Number of variables that differ there.
+    pub differences: usize,
+    /// Number of tests there.
+    pub tests: usize,
+    /// The variable that matters for the failure there; null where none was found.
+    pub cause: Option<String>,
+}
+
+/// The points in time of both runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PointsRecord {
+    /// Points of the failing run.
+    pub failing: usize,
+    /// Points of the passing run.
+    pub passing: usize,
+    /// Points that both runs have.
+    pub matching: usize,
+    /// Points at which states were compared.
+    pub used: usize,
+    /// Points that were no good for tests.
+    pub skipped: usize,
+}
+
+/// A critical slice.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct SliceRecord {
+    /// Number of statement executions in the failing run.
+    pub events: usize,
+    /// Those that alone reproduce the failure.
+    pub kept: Vec<EventRecord>,
+    /// Number of tests.
+    pub tests: u64,
+}
+
+/// An execution of a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EventRecord {
+    /// Number of the event in the run, from 1.
+    pub event: usize,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u64>,
+}
+
+/// Returns the ranges in which two inputs differ. Inputs of one length are compared byte by byte;
+/// others between the beginning and the end that they share.
+pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> {
+    let entry = |at: std::ops::Range<usize>, other: std::ops::Range<usize>| InputDifference {
+        at: [at.start as u64, at.end as u64],
+        removed: Base64(failing[at].to_vec()),
+        inserted: Base64(passing[other].to_vec()),
+    };
+    if failing.len() == passing.len() {
+        let mut found: Vec<std::ops::Range<usize>> = Vec::new();
+        for at in (0..failing.len()).filter(|at| failing[*at] != passing[*at]) {
+            match found.last_mut() {
+                Some(last) if last.end == at => last.end += 1,
+                _ => found.push(at..at + 1),
+            }
+        }
+        return found
+            .into_iter()
+            .map(|range| entry(range.clone(), range))
+            .collect();
+    }
+    let same = |(one, other): &(&u8, &u8)| one == other;
+    let start = failing.iter().zip(passing).take_while(same).count();
+    let rest = failing.len().min(passing.len()) - start;
+    let backwards = failing.iter().rev().zip(passing.iter().rev());
+    let end = backwards.take(rest).take_while(same).count();
+    vec![entry(
+        start..failing.len() - end,
+        start..passing.len() - end,
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_compared_by_ranges() {
+        let ranges = |one: &[u8], other: &[u8]| -> Vec<[u64; 2]> {
+            input_difference(one, other)
+                .into_iter()
+                .map(|it| it.at)
+                .collect()
+        };
+        assert_eq!(ranges(b"abcdef", b"axcdyz"), [[1, 2], [4, 6]]);
+        assert_eq!(ranges(b"abc", b"ac"), [[1, 2]]);
+        assert_eq!(ranges(b"aa", b"aaa"), [[2, 2]]);
+        assert_eq!(ranges(b"", b""), Vec::<[u64; 2]>::new());
+    }
+}

@@ -1,0 +1,300 @@
+//! The story of an explanation: twelve lines of text.
+
+use crate::chain::Confidence;
+use crate::report::{Explanation, LinkRecord, WriterRecord};
+
+/// Largest number of links that the text shows.
+const SHOWN: usize = 6;
+
+/// Writes the text of an explanation, at most twelve lines.
+pub fn text(it: &Explanation) -> String {
+    let mut lines = vec![headline(it)];
+    lines.extend(difference(it));
+    match &it.refused {
+        Some(refusal) => {
+            if it.crash.stack.len() > 1 {
+                let names: Vec<&str> = it
+                    .crash
+                    .stack
+                    .iter()
+                    .map(|frame| frame.function.as_str())
+                    .collect();
+                let shown = names.len().min(12);
+                let more = if names.len() > shown { " < …" } else { "" };
+                lines.push(format!("Stack: {}{more}", names[..shown].join(" < ")));
+            }
+            if !it.only_failing.is_empty() {
+                let shown = it.only_failing.len().min(10);
+                let names = it.only_failing[..shown].join(", ");
+                lines.push(format!("Only the failing run enters: {names}"));
+            }
+            lines.push(format!("Not explained: {}.", refusal.reason));
+            lines.push(format!("What would help: {}.", refusal.hint));
+        }
+        None if it.chain.is_empty() => lines.extend(slice(it)),
+        None => {
+            lines.extend(slice(it));
+            lines.extend(chain(it));
+            lines.extend(certainty(it));
+            lines.push(
+                "Not known: why the program should behave otherwise. The cause shown makes the \
+                 difference; it need not be the only one."
+                    .to_owned(),
+            );
+        }
+    }
+    lines.truncate(12);
+    lines.join("\n") + "\n"
+}
+
+/// Writes the points at which states were compared, one a line.
+pub fn points(it: &Explanation) -> String {
+    let points = &it.points;
+    let mut text = format!(
+        "The failing run has {} points, the passing run {}, {} of them in both. States were compared at \
+         {} of them:\n",
+        points.failing,
+        points.passing,
+        points.matching,
+        it.examined.len()
+    );
+    for one in &it.examined {
+        let at = &one.point;
+        let place = match (&at.file, at.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ => String::new(),
+        };
+        let cause = one.cause.as_deref().unwrap_or("none found");
+        text += &format!(
+            "  {:<16} {place:<20} time {:<5} {:>4} differ  {:>3} tests  {cause}\n",
+            at.function.as_deref().unwrap_or(""),
+            at.nth,
+            one.differences,
+            one.tests,
+        );
+    }
+    text
+}
+
+/// Writes the first line: what failed, and where.
+pub fn headline(it: &Explanation) -> String {
+    let crash = &it.crash;
+    let place = match (&crash.function, &crash.file, crash.line) {
+        (Some(function), Some(file), Some(line)) => {
+            format!(" in {function}, {}:{line}", base(file))
+        }
+        (Some(function), ..) => format!(" in {function}"),
+        (None, Some(file), Some(line)) => format!(" at {}:{line}", base(file)),
+        _ => String::new(),
+    };
+    let message = || {
+        crash
+            .message
+            .as_deref()
+            .and_then(|text| text.lines().next())
+    };
+    let source = crash
+        .source
+        .as_deref()
+        .or_else(message)
+        .map(|text| format!("  ({text})"))
+        .unwrap_or_default();
+    match (crash.ended.as_str(), crash.replays) {
+        ("", _) => format!("{} was not run", crash.program),
+        (ended, 0) => format!("{}: {ended}{place}{source}", crash.program),
+        (ended, replays) => {
+            let of = replays.max(3);
+            format!(
+                "{}: {ended}{place}{source}   {replays} of {of} replays",
+                crash.program
+            )
+        }
+    }
+}
+
+fn difference(it: &Explanation) -> Option<String> {
+    let input = &it.input;
+    let all = &input.difference;
+    if all.is_empty() {
+        return None;
+    }
+    let bytes: usize = all
+        .iter()
+        .map(|it| it.removed.0.len().max(it.inserted.0.len()))
+        .sum();
+    let plural = if bytes == 1 { "" } else { "s" };
+    let first = &all[0];
+    let (line, failing) = around(
+        input.failing.as_ref().map_or(&[], |it| &it.0),
+        first.at[0] as usize,
+    );
+    let (_, passing) = around(
+        input.passing.as_ref().map_or(&[], |it| &it.0),
+        first.at[0] as usize,
+    );
+    Some(format!(
+        "The failing and the passing input differ in {bytes} byte{plural}:   line {line}: {failing} fails   {passing} passes"
+    ))
+}
+
+/// The line of a text around a byte, with its number.
+fn around(text: &[u8], at: usize) -> (usize, String) {
+    let at = at.min(text.len());
+    let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let start = text[..at]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let end = text[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |end| at + end);
+    let from = start.max(at.saturating_sub(20));
+    let to = end.min(at + 20).max(from);
+    (line, format!("\"{}\"", text[from..to].escape_ascii()))
+}
+
+/// Returns the last component of a path.
+pub fn base(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// Returns the index of the link at which to look first: the last one that a statement of the
+/// program wrote.
+pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
+    let is_own = |link: &LinkRecord| matches!(link.writer, Some(WriterRecord::Statement(_)));
+    let sure = chain
+        .iter()
+        .rposition(|link| is_own(link) && link.confidence == Confidence::Confirmed);
+    sure.or_else(|| chain.iter().rposition(is_own))
+}
+
+/// Describes a link's value: `tail = NULL instead of a struct node`.
+pub fn change(link: &LinkRecord) -> String {
+    format!(
+        "{} = {} instead of {}",
+        plain(&link.variable),
+        link.failing,
+        link.passing
+    )
+}
+
+/// What the standard libraries of Rust and C++ put between a variable and what it owns.
+const INNER: [&str; 6] = [
+    ".vec.buf.inner.ptr.pointer.pointer",
+    ".buf.inner.ptr.pointer.pointer",
+    ".pointer.pointer",
+    "._M_t._M_t._M_head_impl",
+    "._M_impl._M_start",
+    "._M_dataplus._M_p",
+];
+
+/// Returns the name of a variable without the fields of standard containers and smart pointers.
+fn plain(name: &str) -> String {
+    let mut plain = name.to_owned();
+    for inner in INNER {
+        plain = plain.replace(inner, "");
+    }
+    plain
+}
+
+fn chain(it: &Explanation) -> Vec<String> {
+    let look = look_first(&it.chain);
+    let place = |function: &Option<String>, file: &Option<String>, line: Option<u64>| {
+        let place = match (file, line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ => String::new(),
+        };
+        (function.clone().unwrap_or_default(), place)
+    };
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    let skipped = it.chain.len().saturating_sub(SHOWN);
+    for (index, link) in it.chain.iter().enumerate() {
+        // The first and the last ones say most.
+        if skipped > 0 && (2..2 + skipped).contains(&index) {
+            continue;
+        }
+        let (function, place) = place(&link.function, &link.file, link.line);
+        let mut note = match &link.writer {
+            Some(WriterRecord::Statement(_)) => "written here".to_owned(),
+            Some(WriterRecord::Input) => "read from the input".to_owned(),
+            Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
+            None => String::new(),
+        };
+        if link.confidence != Confidence::Confirmed {
+            note = format!("{note}  [{}]", link.confidence.word());
+        }
+        if look == Some(index) {
+            note += "   <- look here first";
+        }
+        rows.push([function, place, change(link), note]);
+    }
+    let crash = &it.crash;
+    let (function, at) = place(&crash.function, &crash.file, crash.line);
+    let what = crash.source.clone().unwrap_or_else(|| crash.ended.clone());
+    let is_crash = crash.class.is_some();
+    let end = if is_crash { "crash" } else { "failure" };
+    rows.push([function, at, what, end.to_owned()]);
+    aligned(&rows, skipped)
+}
+
+/// Writes rows with aligned columns, and numbers them; `skipped` are left out behind the second.
+fn aligned(rows: &[[String; 4]], skipped: usize) -> Vec<String> {
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (one, two, three) = (width(0), width(1), width(2).min(52));
+    let lines = (1..).zip(rows).map(|(row, [function, place, what, note])| {
+        let number = if skipped > 0 && row > 2 {
+            row + skipped
+        } else {
+            row
+        };
+        let line = format!("{number:2}  {function:one$}  {place:two$}  {what:three$}  {note}");
+        line.trim_end().to_owned()
+    });
+    lines.collect()
+}
+
+/// Largest number of lines of the source that are named for a slice.
+const LINES: usize = 20;
+
+fn slice(it: &Explanation) -> Option<String> {
+    let slice = it.slice.as_ref()?;
+    let mut lines: Vec<u64> = slice.kept.iter().filter_map(|event| event.line).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let more = if lines.len() > LINES { ", …" } else { "" };
+    let shown: Vec<String> = lines.iter().take(LINES).map(u64::to_string).collect();
+    Some(format!(
+        "These {} of {} statement executions alone reproduce it ({} tests): lines {}{more}",
+        slice.kept.len(),
+        slice.events,
+        slice.tests,
+        shown.join(", ")
+    ))
+}
+
+fn certainty(it: &Explanation) -> Vec<String> {
+    let seconds = it.wall_ms as f64 / 1000.0;
+    let spent = format!("{} tests, {seconds:.1} s.", it.tests);
+    let sure = it
+        .chain
+        .iter()
+        .rev()
+        .find(|link| link.confidence > Confidence::NotConfirmed);
+    let verb = if it.crash.class.is_some() {
+        "crashes"
+    } else {
+        "fails"
+    };
+    vec![match sure {
+        Some(link) => format!(
+            "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
+            plain(&link.variable),
+            link.failing
+        ),
+        None => format!("No variable alone makes the passing run fail. {spent}"),
+    }]
+}

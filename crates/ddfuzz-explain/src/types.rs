@@ -1,0 +1,317 @@
+//! The types of a program, as its debug information describes them.
+
+use std::collections::HashMap;
+
+/// Index of a type in [`Types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub u32);
+
+/// How the bytes of a basic type are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// A truth value.
+    Bool,
+    /// A signed integer.
+    Signed,
+    /// An unsigned integer.
+    Unsigned,
+    /// A character of one byte.
+    Char,
+    /// A floating-point number of 4, 8 or 16 bytes (x87 extended precision in 16).
+    Float,
+    /// Anything else; it is shown in hex digits.
+    Other,
+}
+
+/// Bits of a bit-field, counted from the least significant bit of its storage unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// Position of the lowest bit.
+    pub shift: u8,
+    /// Number of bits, 1…64.
+    pub width: u8,
+}
+
+/// A field of a record or union.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name; empty for an anonymous record or union.
+    pub name: String,
+    /// Offset of the field, or of the storage unit of a bit-field, in bytes.
+    pub offset: u64,
+    /// Type of the field.
+    pub of: TypeId,
+    /// The bits of a bit-field; `None` for other fields.
+    pub bits: Option<Bits>,
+}
+
+/// The structure of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// `void`, or a type without a description.
+    Void,
+    /// A number, character or truth value.
+    Base(Encoding),
+    /// An enumeration with its values.
+    Enum(Vec<(i64, String)>),
+    /// A pointer or reference.
+    Pointer(TypeId),
+    /// A function.
+    Function,
+    /// A structure or class.
+    Record(Vec<Field>),
+    /// A union.
+    Union(Vec<Field>),
+    /// An array of so many elements; `None` for one whose length is unknown.
+    Array(TypeId, Option<u64>),
+}
+
+/// A type with its name and size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Type {
+    /// Name as in the source, such as `struct node` or `char *`.
+    pub name: String,
+    /// Size in bytes; 0 where it is unknown.
+    pub size: u64,
+    /// Structure.
+    pub shape: Shape,
+}
+
+/// All types of a program.
+#[derive(Clone, Debug)]
+pub struct Types {
+    all: Vec<Type>,
+    arrays: HashMap<(TypeId, u64), TypeId>,
+}
+
+impl Default for Types {
+    fn default() -> Types {
+        let void = Type {
+            name: "void".to_owned(),
+            size: 0,
+            shape: Shape::Void,
+        };
+        let byte = Type {
+            name: "unsigned char".to_owned(),
+            size: 1,
+            shape: Shape::Base(Encoding::Char),
+        };
+        let word = Type {
+            name: "machine word".to_owned(),
+            size: 8,
+            shape: Shape::Base(Encoding::Other),
+        };
+        let header = Type {
+            name: "size of a heap block".to_owned(),
+            size: 8,
+            shape: Shape::Base(Encoding::Other),
+        };
+        Types {
+            all: vec![void, byte, word, header],
+            arrays: HashMap::new(),
+        }
+    }
+}
+
+impl Types {
+    /// The type `void`.
+    pub const VOID: TypeId = TypeId(0);
+    /// The type of one raw byte.
+    pub const BYTE: TypeId = TypeId(1);
+    /// The type of eight raw bytes.
+    pub const WORD: TypeId = TypeId(2);
+    /// The type of the word in which the allocator keeps the size of a block.
+    pub const HEADER: TypeId = TypeId(3);
+
+    /// Adds a type.
+    pub fn add(&mut self, name: impl Into<String>, size: u64, shape: Shape) -> TypeId {
+        let id = TypeId(self.all.len() as u32);
+        self.all.push(Type {
+            name: name.into(),
+            size,
+            shape,
+        });
+        id
+    }
+
+    /// Replaces a type that was added before its parts were known.
+    pub fn set(&mut self, id: TypeId, of: Type) {
+        self.all[id.0 as usize] = of;
+    }
+
+    /// Returns a type.
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.all[id.0 as usize]
+    }
+
+    /// Returns the type of an array of `count` elements of type `of`.
+    pub fn array(&mut self, of: TypeId, count: u64) -> TypeId {
+        if let Some(known) = self.arrays.get(&(of, count)) {
+            return *known;
+        }
+        let element = self.get(of);
+        let (name, size) = (format!("{}[{count}]", element.name), element.size);
+        let id = self.add(
+            name,
+            size.saturating_mul(count),
+            Shape::Array(of, Some(count)),
+        );
+        self.arrays.insert((of, count), id);
+        id
+    }
+
+    /// Returns true for characters of one byte and for `void`: a pointer to one of them says
+    /// nothing about the structure of what it points to.
+    pub fn is_untyped(&self, id: TypeId) -> bool {
+        let of = self.get(id);
+        match of.shape {
+            Shape::Void | Shape::Function => true,
+            Shape::Base(_) => of.size <= 1,
+            _ => of.size == 0,
+        }
+    }
+
+    /// Returns true for a character of one byte.
+    pub fn is_char(&self, id: TypeId) -> bool {
+        let of = self.get(id);
+        of.size == 1 && matches!(of.shape, Shape::Base(Encoding::Char | Encoding::Unsigned))
+    }
+
+    /// Formats a value as C would write it. `bits` selects the bits of a bit-field.
+    pub fn show(&self, id: TypeId, bytes: &[u8], bits: Option<Bits>) -> String {
+        let of = self.get(id);
+        match &of.shape {
+            Shape::Base(Encoding::Float) => show_float(bytes),
+            Shape::Base(encoding) => show_integer(*encoding, bytes, bits),
+            Shape::Enum(values) => {
+                let value = integer(bytes, bits, true) as i64;
+                let short = integer(bytes, bits, false) as i64;
+                let named = values.iter().find(|(it, _)| *it == value || *it == short);
+                named.map_or_else(|| value.to_string(), |(_, name)| name.clone())
+            }
+            Shape::Pointer(_) => match integer(bytes, None, false) {
+                0 => "NULL".to_owned(),
+                address => format!("{address:#x}"),
+            },
+            _ => show_bytes(bytes),
+        }
+    }
+}
+
+/// Reads a little-endian integer of up to 8 bytes.
+pub fn integer(bytes: &[u8], bits: Option<Bits>, signed: bool) -> i128 {
+    let mut word = [0; 16];
+    let length = bytes.len().min(16);
+    word[..length].copy_from_slice(&bytes[..length]);
+    let value = u128::from_le_bytes(word);
+    let (shift, width) = match bits {
+        Some(bits) => (u32::from(bits.shift), u32::from(bits.width)),
+        None => (0, length as u32 * 8),
+    };
+    if width == 0 || width >= 128 {
+        return value as i128;
+    }
+    let value = (value >> shift) & ((1 << width) - 1);
+    match signed && value >> (width - 1) & 1 == 1 {
+        true => value as i128 - (1 << width),
+        false => value as i128,
+    }
+}
+
+fn show_integer(encoding: Encoding, bytes: &[u8], bits: Option<Bits>) -> String {
+    match (encoding, bytes) {
+        (Encoding::Char, [byte]) => show_char(*byte),
+        (Encoding::Bool, _) => match integer(bytes, bits, false) {
+            0 => "false".to_owned(),
+            1 => "true".to_owned(),
+            other => other.to_string(),
+        },
+        (Encoding::Other, [..]) if bytes.len() == 8 => {
+            format!("{:#x}", integer(bytes, None, false))
+        }
+        (Encoding::Signed, _) => integer(bytes, bits, true).to_string(),
+        (Encoding::Unsigned | Encoding::Char, _) => integer(bytes, bits, false).to_string(),
+        _ => show_bytes(bytes),
+    }
+}
+
+fn show_char(byte: u8) -> String {
+    match byte {
+        b'\'' | b'\\' => format!("'\\{}'", byte as char),
+        b'\n' => "'\\n'".to_owned(),
+        b'\t' => "'\\t'".to_owned(),
+        0x20..=0x7e => format!("'{}'", byte as char),
+        _ => byte.to_string(),
+    }
+}
+
+fn show_float(bytes: &[u8]) -> String {
+    match bytes.len() {
+        4 => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).to_string(),
+        8 => {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            f64::from_le_bytes(word).to_string()
+        }
+        10..=16 => extended(bytes).to_string(),
+        _ => show_bytes(bytes),
+    }
+}
+
+/// Reads an x87 extended-precision number as the nearest `f64`.
+fn extended(bytes: &[u8]) -> f64 {
+    let mantissa = integer(&bytes[..8], None, false) as u64;
+    let top = integer(&bytes[8..10], None, false) as i32;
+    let sign = if top & 0x8000 == 0 { 1.0 } else { -1.0 };
+    match top & 0x7fff {
+        0 if mantissa == 0 => 0.0 * sign,
+        0x7fff if mantissa << 1 == 0 => f64::INFINITY * sign,
+        0x7fff => f64::NAN,
+        exponent => sign * mantissa as f64 * 2f64.powi(exponent - 16383 - 63),
+    }
+}
+
+/// Number of bytes of a text or raw value that are shown.
+const SHOWN: usize = 24;
+
+/// Shows bytes as a text if they are one, else in hex digits.
+pub fn show_bytes(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    let more = if bytes.len() > SHOWN { "…" } else { "" };
+    let end = shown.iter().position(|byte| *byte == 0);
+    let text = &shown[..end.unwrap_or(shown.len())];
+    let printable = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\n' | b'\t' | b'\r');
+    if !text.is_empty() && text.iter().all(printable) {
+        let more = if end.is_some() { "" } else { more };
+        return format!("\"{}\"{more}", text.escape_ascii());
+    }
+    let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("0x{digits}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_as_c_writes_them() {
+        let mut types = Types::default();
+        let int = types.add("int", 4, Shape::Base(Encoding::Signed));
+        let double = types.add("double", 8, Shape::Base(Encoding::Float));
+        let long_double = types.add("long double", 16, Shape::Base(Encoding::Float));
+        let color = vec![(0, "RED".to_owned()), (1, "BLUE".to_owned())];
+        let color = types.add("enum color", 4, Shape::Enum(color));
+        assert_eq!(types.show(int, &(-3i32).to_le_bytes(), None), "-3");
+        let bits = Some(Bits { shift: 3, width: 2 });
+        assert_eq!(types.show(int, &[0b11000, 0, 0, 0], bits), "-1");
+        assert_eq!(types.show(double, &1.5f64.to_le_bytes(), None), "1.5");
+        let mut two = [0; 16];
+        two[7] = 0x80;
+        two[8..10].copy_from_slice(&0x4000u16.to_le_bytes());
+        assert_eq!(types.show(long_double, &two, None), "2");
+        assert_eq!(types.show(color, &1u32.to_le_bytes(), None), "BLUE");
+        assert_eq!(types.show(Types::BYTE, b"b", None), "'b'");
+        assert_eq!(show_bytes(b"ab\0cd"), "\"ab\"");
+        assert_eq!(show_bytes(&[1, 2]), "0x0102");
+    }
+}

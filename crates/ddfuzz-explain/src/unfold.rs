@@ -1,0 +1,547 @@
+//! Unfolds a memory graph from a program state (*Why Programs Fail*, A.2.2 and A.2.7).
+
+use std::collections::VecDeque;
+
+use ddfuzz_triage::memory::Memory;
+
+use crate::graph::{Graph, Header, Leaf, LeafKind, Object, ObjectId, Origin, Place};
+use crate::types::{Encoding, Shape, TypeId, Types, integer};
+
+/// A variable at which unfolding begins.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// The frame or compilation unit to which the variable belongs.
+    pub origin: Origin,
+    /// Name in the source.
+    pub name: String,
+    /// Function of a local variable; empty for others.
+    pub function: String,
+    /// Where the variable is stored.
+    pub place: Place,
+    /// Type of the variable.
+    pub of: TypeId,
+}
+
+/// A range of addresses that a pointer may point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Whether the whole range is one object, such as a heap block: an array ends with it.
+    pub is_block: bool,
+}
+
+/// A program state that is unfolded.
+pub trait State: Memory {
+    /// Returns the valid memory around `address` that variables do not cover: a live heap block, a
+    /// data segment. `None` where a pointer is invalid: also for freed blocks, and for memory that
+    /// cannot be written.
+    fn area(&self, address: u64) -> Option<Area>;
+
+    /// Returns all live heap blocks, ascending.
+    fn blocks(&self) -> Vec<Area>;
+
+    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
+    fn headers(&self) -> Vec<Header> {
+        Vec::new()
+    }
+
+    /// Returns the value of a register that holds a variable.
+    fn register(&self, number: u16) -> Option<u64>;
+
+    /// Returns registers and words of memory that may matter although no variable describes them,
+    /// with their names: those of which variables take a part are left out.
+    fn undescribed(&self) -> Vec<(Place, String)> {
+        Vec::new()
+    }
+}
+
+/// Largest number of leaves of one graph.
+const MOST_LEAVES: usize = 1 << 17;
+/// Largest object whose bytes are read; of a larger one, the beginning.
+const LARGEST: u64 = 4 << 20;
+
+/// Unfolds the graph of `state` from `variables`, which stand in the order in which names are
+/// preferred: those of the innermost frame first.
+pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) -> Graph {
+    let mut unfolding = Unfolding {
+        types,
+        state,
+        graph: Graph::default(),
+        leaves: 0,
+        later: Default::default(),
+    };
+    for variable in variables {
+        unfolding.variable(variable);
+    }
+    unfolding.follow();
+    unfolding.aliases();
+    unfolding.raw_blocks();
+    unfolding.undescribed();
+    unfolding.graph.headers = unfolding.state.headers();
+    unfolding.graph
+}
+
+struct Unfolding<'a> {
+    types: &'a mut Types,
+    state: &'a mut dyn State,
+    graph: Graph,
+    leaves: usize,
+    /// Pointers that are followed later, those that say more about what they lead to first.
+    later: [VecDeque<(ObjectId, usize, TypeId)>; 3],
+}
+
+impl Unfolding<'_> {
+    fn variable(&mut self, variable: &Variable) {
+        let size = self.types.get(variable.of).size.min(LARGEST);
+        let bytes = match variable.place {
+            Place::Memory(address) => {
+                if self.is_known(address, variable) {
+                    return;
+                }
+                self.state.bytes(address, size as usize)
+            }
+            Place::Register(number) => match self.state.register(number) {
+                Some(value) => value.to_le_bytes()[..size.min(8) as usize].to_vec(),
+                None => return,
+            },
+        };
+        if bytes.is_empty() || bytes.len() as u64 != size {
+            return;
+        }
+        let leaves = self.leaves_of(variable.of, &bytes);
+        self.graph.add(Object {
+            origin: variable.origin,
+            place: variable.place,
+            of: variable.of,
+            bytes,
+            leaves,
+            name: variable.name.clone(),
+            function: variable.function.clone(),
+            reached: None,
+            alias: None,
+        });
+    }
+
+    /// Returns true if a variable is stored where another one already is: in an inlined function,
+    /// in a declaration and its definition.
+    fn is_known(&self, address: u64, variable: &Variable) -> bool {
+        let known = self.graph.containing(address);
+        let same = |(id, _): (ObjectId, u64)| {
+            let known = &self.graph.objects[id];
+            known.name == variable.name || known.place == variable.place
+        };
+        known.is_some_and(same)
+    }
+
+    /// Follows all pointers: those to records first, then those to other types; a `char *` never
+    /// claims a block that a typed pointer reaches, and one into the middle of a block comes last.
+    fn follow(&mut self) {
+        let mut at = 0;
+        loop {
+            if at < self.graph.objects.len() {
+                let pointers: Vec<(usize, TypeId)> = (self.graph.objects[at].pointers())
+                    .filter_map(|(index, leaf)| match leaf.kind {
+                        LeafKind::Pointer(to) => Some((index, to)),
+                        _ => None,
+                    })
+                    .collect();
+                for (index, to) in pointers {
+                    match &self.types.get(to).shape {
+                        Shape::Record(_) | Shape::Union(_) => self.claim(at, index, to),
+                        _ if self.types.is_untyped(to) => {
+                            let is_start = self.leads_to_start(at, index);
+                            let turn = if is_start { 1 } else { 2 };
+                            self.later[turn].push_back((at, index, Types::BYTE));
+                        }
+                        _ => self.later[0].push_back((at, index, to)),
+                    }
+                }
+                at += 1;
+                continue;
+            }
+            let next = self.later.iter_mut().find_map(VecDeque::pop_front);
+            let Some((object, index, to)) = next else {
+                return;
+            };
+            self.claim(object, index, to);
+        }
+    }
+
+    fn leads_to_start(&self, object: ObjectId, leaf: usize) -> bool {
+        let object = &self.graph.objects[object];
+        let address = object.address(&object.leaves[leaf]);
+        self.state
+            .area(address)
+            .is_some_and(|area| area.start == address)
+    }
+
+    /// Adds the object that a pointer leads to, unless it is there already or the pointer is
+    /// invalid.
+    fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
+        let object = &self.graph.objects[from];
+        let address = object.address(&object.leaves[leaf]);
+        if self.graph.containing(address).is_some() {
+            return;
+        }
+        let Some(area) = self.state.area(address) else {
+            return;
+        };
+        let size = self.types.get(to).size.max(1);
+        let (start, end, of) = match area.is_block {
+            true => {
+                let count = (area.end - area.start) / size;
+                // A pointer into the middle of an array, or a block that is no such array.
+                let whole = (address - area.start).is_multiple_of(size) && count > 0;
+                // An allocator rounds sizes up to 16 bytes; a longer rest is something else.
+                let is_array = count > 1 && (area.end - area.start) % size < 16.min(size);
+                match (whole, is_array) {
+                    (true, false) => (area.start, area.end, to),
+                    (true, _) => (area.start, area.end, self.types.array(to, count)),
+                    (false, _) => (area.start, area.end, Types::VOID),
+                }
+            }
+            false => (address, area.end.min(address + size), to),
+        };
+        let end = self
+            .graph
+            .next_start(start)
+            .map_or(end, |next| next.min(end));
+        let length = (end - start).min(LARGEST);
+        let bytes = self.state.bytes(start, length as usize);
+        if bytes.is_empty() {
+            return;
+        }
+        let leaves = self.leaves_of(of, &bytes);
+        self.graph.add(Object {
+            origin: Origin::Block,
+            place: Place::Memory(start),
+            of,
+            bytes,
+            leaves,
+            name: String::new(),
+            function: String::new(),
+            reached: Some((from, leaf, address - start)),
+            alias: None,
+        });
+    }
+
+    /// Finds the pointers in inner frames to variables of outer ones.
+    fn aliases(&mut self) {
+        let frame = |object: &Object| match object.origin {
+            Origin::Local { frame, .. } => Some(frame),
+            Origin::Global(_) => Some(0),
+            _ => None,
+        };
+        let mut found = Vec::new();
+        for (from, object) in self.graph.objects.iter().enumerate() {
+            let Some(inner) = frame(object) else {
+                continue;
+            };
+            for (leaf, pointer) in object.pointers() {
+                let Some((to, 0)) = self.graph.target(from, pointer) else {
+                    continue;
+                };
+                let target = &self.graph.objects[to];
+                let is_record = pointer.kind == LeafKind::Pointer(target.of);
+                if is_record && frame(target).is_some_and(|outer| outer < inner) {
+                    found.push((to, from, leaf));
+                }
+            }
+        }
+        for (to, from, leaf) in found {
+            self.graph.objects[to].alias.get_or_insert((from, leaf));
+        }
+    }
+
+    /// Adds the live heap blocks that no pointer of the program leads to.
+    fn raw_blocks(&mut self) {
+        // Without any variable the blocks are the program's own, too.
+        let is_raw = self.graph.objects.is_empty();
+        for block in self.state.blocks() {
+            if self.graph.containing(block.start).is_some() {
+                continue;
+            }
+            let end = self
+                .graph
+                .next_start(block.start)
+                .map_or(block.end, |next| next.min(block.end));
+            let bytes = self
+                .state
+                .bytes(block.start, (end - block.start).min(LARGEST) as usize);
+            let leaves = self.leaves_of(Types::VOID, &bytes);
+            self.graph.add(Object {
+                origin: Origin::Raw,
+                place: Place::Memory(block.start),
+                of: Types::VOID,
+                bytes,
+                leaves,
+                name: if is_raw { "heap block" } else { "libc buffer" }.to_owned(),
+                function: String::new(),
+                reached: None,
+                alias: None,
+            });
+        }
+    }
+
+    /// Adds the registers and words on the stack that no variable describes.
+    fn undescribed(&mut self) {
+        let taken: Vec<Place> = self
+            .graph
+            .objects
+            .iter()
+            .map(|object| object.place)
+            .collect();
+        for (place, name) in self.state.undescribed() {
+            let bytes = match place {
+                Place::Register(number) if !taken.contains(&place) => self
+                    .state
+                    .register(number)
+                    .map(|value| value.to_le_bytes().to_vec()),
+                Place::Memory(address) if !self.overlaps(address) => {
+                    Some(self.state.bytes(address, 8))
+                }
+                _ => None,
+            };
+            let Some(bytes) = bytes.filter(|bytes| bytes.len() == 8) else {
+                continue;
+            };
+            let leaf = Leaf {
+                offset: 0,
+                size: 8,
+                bits: None,
+                kind: LeafKind::Scalar,
+                of: Types::WORD,
+                path: String::new(),
+            };
+            self.graph.add(Object {
+                origin: Origin::Undescribed,
+                place,
+                of: Types::WORD,
+                bytes,
+                leaves: vec![leaf],
+                name,
+                function: String::new(),
+                reached: None,
+                alias: None,
+            });
+        }
+    }
+
+    /// Whether an object is in the 8 bytes at `address`.
+    fn overlaps(&self, address: u64) -> bool {
+        let behind = self
+            .graph
+            .next_start(address)
+            .is_some_and(|next| next < address + 8);
+        behind || self.graph.containing(address).is_some()
+    }
+
+    fn leaves_of(&mut self, of: TypeId, bytes: &[u8]) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        let length = bytes.len() as u64;
+        self.collect(of, 0, "", bytes, &mut leaves);
+        leaves.retain(|leaf| leaf.offset + leaf.size <= length && leaf.size > 0);
+        // What the type does not cover: a flexible array member, the rest of a block.
+        let end = leaves.iter().map(|leaf| leaf.offset + leaf.size).max();
+        let end = end.unwrap_or(0).max(self.types.get(of).size.min(length));
+        if end < length {
+            let path = if end == 0 {
+                String::new()
+            } else {
+                format!("{{{end}…}}")
+            };
+            leaves.push(raw_leaf(end, length - end, path));
+        }
+        leaves.sort_by_key(|leaf| leaf.offset);
+        self.leaves += leaves.len();
+        leaves
+    }
+
+    fn collect(&mut self, of: TypeId, at: u64, path: &str, bytes: &[u8], leaves: &mut Vec<Leaf>) {
+        if self.leaves + leaves.len() > MOST_LEAVES {
+            self.graph.is_cut = true;
+            return;
+        }
+        let described = self.types.get(of).clone();
+        let leaf = |kind| Leaf {
+            offset: at,
+            size: described.size,
+            bits: None,
+            kind,
+            of,
+            path: path.to_owned(),
+        };
+        match &described.shape {
+            Shape::Base(_) | Shape::Enum(_) => leaves.push(leaf(LeafKind::Scalar)),
+            Shape::Pointer(to) => leaves.push(leaf(LeafKind::Pointer(*to))),
+            Shape::Void | Shape::Function => {}
+            Shape::Record(fields) => {
+                for (index, field) in fields.iter().enumerate() {
+                    let path = match field.name.is_empty() {
+                        true => path.to_owned(),
+                        false => format!("{path}.{}", field.name),
+                    };
+                    let inner = self.types.get(field.of).shape.clone();
+                    match (field.bits, inner) {
+                        (Some(_), _) => leaves.push(Leaf {
+                            offset: at + field.offset,
+                            size: self.types.get(field.of).size,
+                            bits: field.bits,
+                            kind: LeafKind::Scalar,
+                            of: field.of,
+                            path,
+                        }),
+                        (None, Shape::Union(_)) => {
+                            let tag = self.tag(&fields[..index], at, bytes);
+                            self.union(field.of, at + field.offset, &path, bytes, tag, leaves);
+                        }
+                        (None, _) => {
+                            self.collect(field.of, at + field.offset, &path, bytes, leaves)
+                        }
+                    }
+                }
+            }
+            Shape::Union(_) => self.union(of, at, path, bytes, None, leaves),
+            Shape::Array(element, count) => {
+                self.elements(*element, *count, at, path, bytes, leaves);
+            }
+        }
+    }
+
+    fn elements(
+        &mut self,
+        element: TypeId,
+        count: Option<u64>,
+        at: u64,
+        path: &str,
+        bytes: &[u8],
+        leaves: &mut Vec<Leaf>,
+    ) {
+        let size = self.types.get(element).size;
+        let rest = (bytes.len() as u64).saturating_sub(at);
+        let count = count.unwrap_or(0).min(rest.checked_div(size).unwrap_or(0));
+        if self.types.is_char(element) {
+            leaves.push(Leaf {
+                offset: at,
+                size: count,
+                bits: None,
+                kind: LeafKind::Bytes,
+                of: element,
+                path: path.to_owned(),
+            });
+            return;
+        }
+        for index in 0..count {
+            let path = format!("{path}[{index}]");
+            self.collect(element, at + index * size, &path, bytes, leaves);
+        }
+    }
+
+    /// Returns the index of the member that the last enumeration before a union selects.
+    fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
+        before.iter().rev().find_map(|field| {
+            let of = self.types.get(field.of);
+            let Shape::Enum(values) = &of.shape else {
+                return None;
+            };
+            let start = (at + field.offset) as usize;
+            let value = bytes.get(start..start + of.size as usize)?;
+            let value = integer(value, field.bits, true) as i64;
+            let index = values.iter().position(|(it, _)| *it == value)?;
+            Some((index, values.len()))
+        })
+    }
+
+    /// Counts the valid and the invalid pointers among leaves.
+    fn count_pointers(&self, leaves: &[Leaf], bytes: &[u8]) -> (usize, usize) {
+        let pointers = leaves
+            .iter()
+            .filter(|leaf| matches!(leaf.kind, LeafKind::Pointer(_)));
+        let (valid, invalid): (Vec<&Leaf>, Vec<&Leaf>) = pointers.partition(|leaf| {
+            let start = leaf.offset as usize;
+            let value = bytes.get(start..start + 8);
+            value.is_some_and(|value| {
+                let address = integer(value, None, false) as u64;
+                self.graph.containing(address).is_some() || self.state.area(address).is_some()
+            })
+        });
+        (valid.len(), invalid.len())
+    }
+
+    /// Expands a union: by the tag (`index` of so many values) of the record around it, else by the
+    /// member with the fewest invalid pointers; one without pointers stays raw.
+    fn union(
+        &mut self,
+        of: TypeId,
+        at: u64,
+        path: &str,
+        bytes: &[u8],
+        tag: Option<(usize, usize)>,
+        leaves: &mut Vec<Leaf>,
+    ) {
+        let described = self.types.get(of).clone();
+        let Shape::Union(members) = &described.shape else {
+            return;
+        };
+        let mut choices: Vec<(usize, usize, Vec<Leaf>)> = Vec::new();
+        for member in members {
+            let mut inner = Vec::new();
+            let path = match member.name.is_empty() {
+                true => path.to_owned(),
+                false => format!("{path}.{}", member.name),
+            };
+            self.collect(member.of, at + member.offset, &path, bytes, &mut inner);
+            let (valid, invalid) = self.count_pointers(&inner, bytes);
+            choices.push((invalid, valid, inner));
+        }
+        let by_tag = tag.filter(|(index, values)| *values == members.len() && *index < *values);
+        let by_pointers = || {
+            let choices = choices.iter().enumerate();
+            let valid = choices.filter(|(_, choice)| choice.1 > 0);
+            valid.min_by_key(|(_, choice)| choice.0).map(|it| it.0)
+        };
+        let chosen = by_tag.map(|(index, _)| index).or_else(by_pointers);
+        // In front of the contents of an enumeration stands its discriminant.
+        let starts = choices
+            .iter()
+            .flat_map(|choice| choice.2.iter().map(|leaf| leaf.offset));
+        let mut covered = match described.name == "variants" {
+            true => starts.min().unwrap_or(at + described.size),
+            false => at,
+        };
+        if let Some(chosen) = chosen {
+            let inner = choices.swap_remove(chosen).2;
+            covered = inner
+                .iter()
+                .map(|leaf| leaf.offset + leaf.size)
+                .max()
+                .unwrap_or(covered);
+            leaves.extend(inner);
+        }
+        let end = (at + described.size).min(bytes.len() as u64);
+        if covered < end {
+            leaves.push(raw_leaf(covered, end - covered, path.to_owned()));
+        }
+    }
+}
+
+fn raw_leaf(offset: u64, size: u64, path: String) -> Leaf {
+    Leaf {
+        offset,
+        size,
+        bits: None,
+        kind: LeafKind::Bytes,
+        of: Types::BYTE,
+        path,
+    }
+}
+
+/// Returns true for a type whose values are plain numbers or characters.
+pub fn is_scalar(types: &Types, of: TypeId) -> bool {
+    let shape = &types.get(of).shape;
+    matches!(shape, Shape::Base(encoding) if *encoding != Encoding::Other)
+        || matches!(shape, Shape::Enum(_))
+}

@@ -1,0 +1,162 @@
+//! Chains of small programs, as a person would tell them.
+#![cfg(target_arch = "x86_64")]
+
+mod explained;
+#[path = "../../../tests/needs/mod.rs"]
+mod needs;
+
+use ddfuzz_explain::{Pattern, equally_long, explain, page, story};
+use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
+
+#[test]
+fn a_list_that_loses_its_tail() {
+    let it = explained(
+        &program("recs.c", PLAIN),
+        b"+a\n+b\n-b\n+c\n",
+        Some(b"+a\n+b\n-a\n+c\n"),
+    );
+    let text = story::text(&it);
+    let sure = confirmed(&it);
+    assert_eq!(sure.first(), Some(&("line[1]", "input")), "{text}");
+    assert_eq!(sure.last(), Some(&("l->tail", "drop")), "{text}");
+    assert!(
+        it.tests <= 60 && it.points.used + it.points.skipped <= 25,
+        "{text}{:?}",
+        it.points
+    );
+    let page = page::html(&it);
+    // The head is that of all reports, without their script.
+    assert!(page.contains("<meta name=\"viewport\"") && page.contains("prefers-color-scheme"));
+    assert!(page.contains("default-src 'none'; style-src") && !page.contains("<script"));
+    assert!(page::is_own(page.as_bytes()) && page.contains("<span class=\"at\">"));
+    for (part, count) in [("<h1>", 1), ("<figure>", 2), ("TITLE", 0)] {
+        assert_eq!(page.matches(part).count(), count, "{part} {page}");
+    }
+    let wide = page.matches("<table>").count();
+    assert_eq!(
+        page.matches("<div class=\"scroll\"").count(),
+        wide,
+        "{page}"
+    );
+}
+
+#[test]
+fn the_sample_of_askigor() {
+    let program = program("sample.c", PLAIN);
+    let both = equally_long(
+        target(&program, &["9", "8", "7", "6", "5", "4"]),
+        target(&program, &["11", "14"]),
+    );
+    let mut request = request(both.1.clone(), b"", Some(b""));
+    (request.passing_target, request.failing_target) = both;
+    request.wrong = Some(Pattern::new("Output: 0 ").unwrap());
+    let it = explain(&request).unwrap();
+    let text = story::text(&it);
+    println!("{text}{:?}", it.points);
+    assert!(
+        confirmed(&it)
+            .iter()
+            .any(|(_, writer)| *writer == "shell_sort"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_fifth_push() {
+    let it = explained(
+        &program("stack.c", PLAIN),
+        b"1 2 3 4 5 print\n",
+        Some(b"1 2 3 + 5 print\n"),
+    );
+    let text = story::text(&it);
+    println!("{text}{:?}", it.points);
+    assert_eq!(confirmed(&it).last(), Some(&("m->emit", "push")), "{text}");
+}
+
+#[test]
+fn a_bug_in_the_middle_of_a_program_is_found_at_each_level_of_optimization() {
+    for flags in [&["-g", "-O0"][..], &["-g", "-Og"], &["-g", "-O1"]] {
+        let it = explained(
+            &program("calc.c", flags),
+            b"x=4\n(x-3)*2\n(x-4)*2\n7\n",
+            None,
+        );
+        let text = story::text(&it);
+        assert!(
+            confirmed(&it).contains(&("p->depth", "factor")),
+            "{flags:?} {text}"
+        );
+        let it = explained(&program("words.c", flags), b"a bc def\n\xbf\n", None);
+        let text = story::text(&it);
+        let sure = confirmed(&it);
+        assert!(sure.contains(&("value", "hash")), "{flags:?} {text}");
+        assert!(
+            sure.iter().any(|(name, _)| *name == "index"),
+            "{flags:?} {text}"
+        );
+        let it = explained(&program("recs.c", flags), b"+a\n+b\n-b\n+c\n", None);
+        let text = story::text(&it);
+        assert_eq!(
+            confirmed(&it).last(),
+            Some(&("l->tail", "drop")),
+            "{flags:?} {text}"
+        );
+    }
+}
+
+#[test]
+fn an_exit_with_a_failing_status_and_a_block_that_is_too_short() {
+    let program = program("checks.c", PLAIN);
+    let mut asked = request(target(&program, &[]), b"((((\n", Some(b"(((a\n"));
+    asked.failing_target.crash_exit = Some(3);
+    asked.passing_target.crash_exit = Some(3);
+    let it = explain(&asked).unwrap();
+    let text = story::text(&it);
+    assert!(confirmed(&it).contains(&("depth", "main")), "{text}");
+    let it = explained(&program, b"h((((\n", Some(b"h((aa\n"));
+    let text = story::text(&it);
+    let last = ("chunk header behind *block", "filled");
+    assert_eq!(confirmed(&it).last(), Some(&last), "{text}");
+}
+
+/// The last confirmed variable of a program in another language, as the text has it, and its writer.
+fn last_told(compiler: &str, name: &str, failing: &[u8], passing: &[u8]) -> Option<String> {
+    needs::program(compiler)?;
+    let program = program_by(compiler, name, &["-g"]);
+    let it = explained(&program, failing, Some(passing));
+    let text = story::text(&it);
+    let link = it
+        .chain
+        .iter()
+        .rfind(|link| link.confidence.word() == "confirmed");
+    let link = link.unwrap_or_else(|| panic!("{text}"));
+    Some(format!(
+        "{} by {}",
+        story::change(link),
+        explained::writer(link)
+    ))
+}
+
+#[test]
+fn smart_pointers_of_cpp_and_enumerations_of_rust() {
+    let told = last_told("g++", "shop.cc", b"ab xcd\n", b"ab ycd\n");
+    let expected = "shop->best = NULL instead of a struct Item by add";
+    assert!(told.is_none_or(|told| told == expected));
+    let told = last_told("rustc", "machine.rs", b"1 2 ?\n", b"1 2 +\n");
+    let is_expected = |told: String| {
+        told.starts_with("machine->last.Some.__0 = NULL instead of") && told.ends_with("by run")
+    };
+    assert!(told.is_none_or(is_expected));
+}
+
+#[test]
+fn the_elements_of_a_vector_of_rust() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    let program = program_by("rustc", "machine.rs", &["-g"]);
+    let it = explained(&program, b"5 0 /\n", Some(b"5 1 /\n"));
+    let changes: Vec<String> = it.chain.iter().map(story::change).collect();
+    let element = "machine->stack[1] = 0 instead of 1".to_owned();
+    assert!(changes.contains(&element), "{changes:?}");
+}

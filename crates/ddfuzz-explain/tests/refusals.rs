@@ -1,0 +1,207 @@
+//! What cannot be explained is refused, with the reason and what would help; what is certain is
+//! shown. No process stays behind.
+#![cfg(target_arch = "x86_64")]
+
+mod explained;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ddfuzz_exec::{Channel, Terminal};
+use ddfuzz_explain::{Explanation, Request, explain, story};
+use explained::{PLAIN, confirmed, explained, program, request, target};
+
+fn refused() -> PathBuf {
+    program("refused.c", PLAIN)
+}
+
+/// Reason and hint with which an input is refused; the text shows both.
+fn refusal(it: &Explanation) -> (&str, &str) {
+    let refusal = it.refused.as_ref().expect("it is refused");
+    assert!(it.chain.is_empty());
+    let text = story::text(it);
+    assert!(
+        text.contains(&format!("Not explained: {}.", refusal.reason)),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("What would help: {}.", refusal.hint)),
+        "{text}"
+    );
+    (&refusal.reason, &refusal.hint)
+}
+
+fn reason(failing: &[u8], passing: &[u8]) -> String {
+    let it = explained(&refused(), failing, Some(passing));
+    refusal(&it).0.to_owned()
+}
+
+#[test]
+fn threads_processes_and_sockets() {
+    assert_eq!(reason(b"tx\n", b"ty\n"), "the program starts threads");
+    assert_eq!(
+        reason(b"fx\n", b"fy\n"),
+        "the program starts other processes"
+    );
+    assert_eq!(
+        reason(b"ex\n", b"ey\n"),
+        "the program executes another program"
+    );
+    assert_eq!(reason(b"sx\n", b"sy\n"), "the program uses sockets");
+}
+
+#[test]
+fn runs_that_differ_from_each_other() {
+    assert_eq!(
+        reason(b"px\n", b"py\n"),
+        "the program does not behave the same in each run"
+    );
+}
+
+#[test]
+fn what_matters_is_not_in_memory() {
+    let it = explained(&refused(), b"kx\n", Some(b"kxy\n"));
+    let (reason, hint) = refusal(&it);
+    assert!(
+        reason.ends_with("what matters is not in its memory"),
+        "{reason}"
+    );
+    assert_eq!(
+        hint,
+        "look at files, the time, and what the kernel knows of the process"
+    );
+}
+
+#[test]
+fn a_stack_that_overflows() {
+    let it = explained(&refused(), b"dx\n", Some(b"dy\n"));
+    let (reason, _) = refusal(&it);
+    assert_eq!(
+        reason,
+        "the stack overflows: deep calls itself without an end"
+    );
+    assert!(story::text(&it).contains("Stack: deep < deep"));
+}
+
+#[test]
+fn runs_that_have_little_in_common() {
+    let it = explained(&refused(), b"ox\n", Some(b"oy\n"));
+    let (reason, hint) = refusal(&it);
+    assert!(
+        reason.starts_with("only ")
+            && reason.ends_with("points of the failing run are in the passing one"),
+        "{reason}"
+    );
+    assert_eq!(
+        hint,
+        "give a passing input that is closer to the failing one"
+    );
+    assert_eq!(it.only_failing, ["only_failing"]);
+}
+
+#[test]
+fn a_run_that_hangs() {
+    let request = Request {
+        budget: Duration::from_secs(120),
+        ..request(target(&refused(), &[]), b"lx\n", Some(b"ly\n"))
+    };
+    let it = explain(&request).unwrap();
+    let (reason, _) = refusal(&it);
+    assert!(
+        reason.starts_with("the failing run does not end within its time limit"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_program_without_debug_information() {
+    let program = program("refused.c", &["-O0", "-fno-stack-protector"]);
+    let it = explained(&program, b"?x\n", Some(b"?y\n"));
+    let (reason, hint) = refusal(&it);
+    assert_eq!(reason, "the program has no debug information");
+    assert_eq!(hint, "compile it with -g, and do not strip it");
+    assert_eq!(it.input.difference.len(), 1);
+    assert!(story::text(&it).contains("differ in 1 byte"));
+}
+
+#[test]
+fn a_program_whose_variables_are_optimized_out() {
+    let flags = ["-g", "-O2"];
+    let it = explained(&program("hidden.c", &flags), b"x\n", Some(b"y\n"));
+    let (reason, hint) = refusal(&it);
+    assert!(
+        reason.starts_with("the program is optimized so far that only ")
+            && reason.ends_with(" variables on the stack are visible"),
+        "{reason}"
+    );
+    assert_eq!(
+        hint,
+        "compile it with -Og -g, or compare registers and words by --raw"
+    );
+    // Optimized for debuggers, it is explained.
+    let it = explained(&program("hidden.c", &["-g", "-Og"]), b"x\n", Some(b"y\n"));
+    assert_eq!(it.refused, None);
+}
+
+#[test]
+fn a_build_with_a_sanitizer() {
+    let program = program("refused.c", &["-g", "-O0", "-fsanitize=address"]);
+    let it = explained(&program, b"?x\n", Some(b"?y\n"));
+    let (reason, hint) = refusal(&it);
+    assert!(
+        reason.starts_with("the program is compiled with -fsanitize=address"),
+        "{reason}"
+    );
+    assert_eq!(
+        hint,
+        "give the plain build: the same, compiled without sanitizers"
+    );
+}
+
+#[test]
+fn a_terminal_and_a_script() {
+    let mut at_terminal = target(&refused(), &[]);
+    at_terminal.channel = Channel::Terminal(Terminal::default());
+    let it = explain(&request(at_terminal, b"?x\n", Some(b"?y\n"))).unwrap();
+    assert_eq!(refusal(&it).0, "the program runs at a terminal");
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(
+        folder.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let it = explain(&request(target(&script, &[]), b"x", Some(b"y"))).unwrap();
+    assert_eq!(refusal(&it).0, "the program is a script");
+}
+
+#[test]
+fn the_time_is_over() {
+    // Before the first run, while one is made, and between runs.
+    for budget in [0, 1, 2, 3, 5, 8] {
+        let request = Request {
+            budget: Duration::from_millis(budget),
+            ..request(target(&refused(), &[]), b"?x\n", Some(b"?y\n"))
+        };
+        let it = explain(&request).unwrap();
+        assert_eq!(refusal(&it).0, "the time for the explanation is over");
+    }
+}
+
+#[test]
+fn hostile_programs_are_explained_or_refused_in_time() {
+    // Blocked signals, unmapped memory, a heap that was corrupted before.
+    for first in [&b"b"[..], b"u", b"h", b"?"] {
+        let began = Instant::now();
+        let input = |second: &[u8]| [first, second, b"\n"].concat();
+        let it = explained(&refused(), &input(b"x"), Some(&input(b"y")));
+        let text = story::text(&it);
+        assert!(
+            it.refused.is_some() || confirmed(&it).last() == Some(&("fails", "main")),
+            "{text}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,195 @@
+//! The report on a campaign: one HTML page that needs nothing else, the data behind it, and a text
+//! for an issue on one group.
+//!
+//! [`campaign_page`] shows all groups in a table, and as many of them in full as fit into
+//! `SECTIONS`: the page of 10,000 groups stays small enough for a browser. What is shown is read
+//! from the output directory, which may be written at the same time.
+
+mod course;
+mod data;
+mod group;
+mod input;
+mod issue;
+mod lineage;
+mod load;
+mod overview;
+mod stats;
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::time::SystemTime;
+
+use maud::{PreEscaped, html};
+use schemars::schema_for;
+use serde_json::Value;
+
+pub use data::{
+    CampaignFacts, CampaignReport, CommandReport, CourseReport, ExplanationReport, FaultReport,
+    GroupReport, GroupSummary, InputReport, PhaseReport, ProvedReport, SourceReport, StackLine,
+    StackReport, TestReport, VariantReport,
+};
+pub use issue::issue;
+pub use load::TargetKnowledge;
+pub use stats::StatsPoint;
+
+use crate::report::html::page;
+use crate::report::study::{Row, rates_section, rows, study_groups, utilities_section};
+use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc3339};
+use ddfuzz_triage::Severity;
+use load::Candidate;
+
+/// Maximum size of all sections of groups in a page together, in bytes; the first section is always
+/// shown.
+const SECTIONS: usize = 4 << 20;
+
+/// Name of a campaign's page in the output directory.
+pub const PAGE: &str = "report.html";
+
+/// Returns the JSON schema of `ddfuzz report --json`.
+pub fn schema() -> Value {
+    schema_for!(CampaignReport).to_value()
+}
+
+/// Knows nothing of targets: reports then have no command of cargo and no test.
+pub struct NoKnowledge;
+
+impl TargetKnowledge for NoKnowledge {
+    fn cargo(&self, _: &Entry) -> Option<String> {
+        None
+    }
+
+    fn test(&self, _: &Entry) -> Option<(String, String)> {
+        None
+    }
+}
+
+/// Makes the page of an output directory. `folder` is the absolute path of the page's directory,
+/// because links are relative to it.
+///
+/// # Errors
+/// If the output directory cannot be read.
+pub fn campaign_page(
+    reader: &Reader,
+    folder: &Path,
+    knowledge: &dyn TargetKnowledge,
+) -> Result<String, StoreError> {
+    let report = head(reader)?;
+    let candidates = candidates(reader)?;
+    let links = group::Links { folder };
+    let mut sections = String::new();
+    let mut worst = None;
+    let mut shown = 0;
+    for candidate in &candidates {
+        if sections.len() > SECTIONS {
+            break;
+        }
+        if let Some(loaded) = load::load(reader, candidate, knowledge)? {
+            sections += &group::section(&loaded, &links).into_string();
+            sections.push('\n');
+            worst.get_or_insert(loaded);
+        }
+        shown += 1;
+    }
+    let summaries: Vec<GroupSummary> = candidates.into_iter().map(|one| one.summary).collect();
+    let studied = studied(reader)?;
+    let body = html! {
+        (overview::head(&report, &summaries, worst.as_ref(), !studied.is_empty()))
+        main {
+            (overview::table(&summaries, shown))
+            @if !studied.is_empty() { (utilities_section(&studied)) (rates_section(&studied)) }
+            (overview::campaign(&report, &summaries))
+            (PreEscaped(sections))
+        }
+    };
+    Ok(page(&overview::subject(&report), &body))
+}
+
+/// Reads the utilities of the studies in an output directory; empty if there is no study.
+fn studied(reader: &Reader) -> Result<Vec<Row>, StoreError> {
+    let studies = reader.studies()?;
+    match studies.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(rows(&studies, &study_groups(reader)?)),
+    }
+}
+
+/// Collects the data behind the page of an output directory, with all groups in full.
+///
+/// # Errors
+/// If the output directory cannot be read.
+pub fn campaign_report(
+    reader: &Reader,
+    knowledge: &dyn TargetKnowledge,
+) -> Result<CampaignReport, StoreError> {
+    let mut report = head(reader)?;
+    for candidate in candidates(reader)? {
+        let loaded = load::load(reader, &candidate, knowledge)?;
+        report.groups.extend(loaded.map(|loaded| loaded.report));
+    }
+    Ok(report)
+}
+
+/// Collects the data of the group that a stored input belongs to; `None` if the group is not there.
+///
+/// # Errors
+/// If the output directory cannot be read.
+pub fn group_report(
+    reader: &Reader,
+    id: &EntryId,
+    knowledge: &dyn TargetKnowledge,
+) -> Result<Option<GroupReport>, StoreError> {
+    let Some(group) = reader.group(id.kind(), id.major())? else {
+        return Ok(None);
+    };
+    let campaigns = reader.campaigns()?;
+    let Some(candidate) = Candidate::read(reader, group, last_build(&campaigns))? else {
+        return Ok(None);
+    };
+    let loaded = load::load(reader, &candidate, knowledge)?;
+    Ok(loaded.map(|loaded| loaded.report))
+}
+
+/// Returns the last build of the program that the directory's own campaign has run.
+fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
+    campaigns.current.as_ref()?.builds.last()
+}
+
+/// Collects what a report says of a whole campaign, without its groups.
+fn head(reader: &Reader) -> Result<CampaignReport, StoreError> {
+    let campaigns = reader.campaigns()?;
+    // In a study each utility has counts of its own, which do not add up to a course.
+    let has_course = (campaigns.current.as_ref()).is_some_and(|campaign| campaign.target.is_some());
+    Ok(CampaignReport {
+        ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),
+        made: rfc3339(SystemTime::now()),
+        out: data::absolute(reader.root()),
+        campaigns: campaigns.all().map(CampaignFacts::from).collect(),
+        stats: match has_course {
+            true => stats::points(&reader.stats()?),
+            false => Vec::new(),
+        },
+        groups: Vec::new(),
+    })
+}
+
+/// Reads the summaries of all groups, in the order of the report.
+fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
+    let mut all = Vec::new();
+    let campaigns = reader.campaigns()?;
+    for kind in Kind::ALL {
+        for group in reader.groups(kind)? {
+            all.extend(Candidate::read(reader, group, last_build(&campaigns))?);
+        }
+    }
+    let severity = |candidate: &Candidate| -> Severity { candidate.group.record.severity };
+    all.sort_by_key(|one| {
+        let runs = Reverse(one.summary.runs_seen);
+        (
+            one.group.kind,
+            Reverse(severity(one)),
+            runs,
+            one.summary.major.clone(),
+        )
+    });
+    Ok(all)
+}

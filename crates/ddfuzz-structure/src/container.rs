@@ -1,0 +1,350 @@
+//! A file that was taken apart, as a document of the searches.
+
+use std::sync::Arc;
+
+use ddfuzz_delta::Document;
+
+use crate::node::{Group, Label, Node, Part};
+use crate::packed::{Codec, Packed};
+use crate::render::render;
+use crate::sharing::Regions;
+
+/// A file that was taken apart.
+pub struct Container {
+    root: Group,
+}
+
+impl Container {
+    /// Makes a document of the tree that was read from `text`; `None` if it has no part and no
+    /// payload that could be changed, or does not give the text again.
+    ///
+    /// Numbers that do not agree with the text stay as they are from now on: they may be what makes
+    /// the text fail.
+    pub fn new(root: Group, text: &[u8]) -> Option<Container> {
+        let root = settle(root);
+        let container = Container { root };
+        let agrees = container.text() == text;
+        (agrees && !container.parts().is_empty()).then_some(container)
+    }
+}
+
+/// Makes fixed bytes of all numbers of a group that do not agree with its text.
+pub fn settle(mut group: Group) -> Group {
+    let rendered = render(&group);
+    fix(&mut group, &mut rendered.numbers());
+    group
+}
+
+fn fix<'a>(group: &mut Group, numbers: &mut impl Iterator<Item = &'a [u8]>) {
+    for node in &mut group.nodes {
+        match node {
+            Node::Number(number) if numbers.next() != Some(&number.raw[..]) => {
+                *node = Node::Fixed(number.raw.clone());
+            }
+            Node::Group(inner) => fix(inner, numbers),
+            _ => {}
+        }
+    }
+}
+
+impl Document for Container {
+    fn parts(&self) -> Vec<usize> {
+        let mut parts = Vec::new();
+        list_parts(&self.root, &mut parts);
+        parts
+    }
+
+    fn payloads(&self) -> Vec<Arc<[u8]>> {
+        let mut payloads = Vec::new();
+        list_payloads(&self.root, &mut payloads);
+        payloads
+    }
+
+    fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
+        let mut removal = Removal {
+            parts,
+            next: 0,
+            gone: Vec::new(),
+        };
+        let root = removal.without_parts(&self.root);
+        removal.gone.sort_unstable();
+        let root = match removal.gone.is_empty() {
+            true => root,
+            false => without_companions(root, &removal.gone),
+        };
+        Arc::new(Container { root })
+    }
+
+    fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {
+        let mut next = payloads.iter();
+        let root = with_payloads(&self.root, &mut next).0;
+        Arc::new(Container { root })
+    }
+
+    fn repacked(&self) -> Option<Arc<dyn Document>> {
+        let mut changed = false;
+        let root = repack(&self.root, &mut changed);
+        changed.then(|| -> Arc<dyn Document> { Arc::new(Container { root }) })
+    }
+
+    fn opaque(&self) -> Arc<dyn Document> {
+        let root = close(&self.root);
+        Arc::new(Container { root })
+    }
+
+    fn regions(&self) -> Vec<usize> {
+        let regions = Regions::of(&self.root);
+        regions.sizes().collect()
+    }
+
+    fn sharing(&self, region: usize, with: Option<usize>) -> Option<Arc<dyn Document>> {
+        let root = Regions::of(&self.root).share(region, with)?;
+        Some(Arc::new(Container { root }))
+    }
+
+    fn text(&self) -> Vec<u8> {
+        render(&self.root).text
+    }
+}
+
+/// Appends the parts of a group in pre-order, each with the index after its last descendant.
+fn list_parts(group: &Group, parts: &mut Vec<usize>) {
+    let own = (group.part == Part::Own).then_some(parts.len());
+    parts.extend(own);
+    for node in &group.nodes {
+        match node {
+            Node::Group(inner) => list_parts(inner, parts),
+            Node::Packed(packed) => list_parts(&packed.content, parts),
+            _ => {}
+        }
+    }
+    if let Some(own) = own {
+        parts[own] = parts.len();
+    }
+}
+
+fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
+    for node in &group.nodes {
+        match node {
+            Node::Payload(bytes) => payloads.push(bytes.clone()),
+            Node::Group(inner) => list_payloads(inner, payloads),
+            Node::Packed(packed) => list_payloads(&packed.content, payloads),
+            _ => {}
+        }
+    }
+}
+
+/// The removal of parts by their indices.
+struct Removal<'a> {
+    parts: &'a [usize],
+    /// Index of the next part in pre-order.
+    next: usize,
+    /// Labels of the groups that are gone.
+    gone: Vec<Label>,
+}
+
+impl Removal<'_> {
+    fn without_parts(&mut self, group: &Group) -> Group {
+        let nodes = group.nodes.iter().filter_map(|node| match node {
+            Node::Group(inner) => {
+                let index = self.next;
+                self.next += usize::from(inner.part == Part::Own);
+                if inner.part == Part::Own && self.parts.binary_search(&index).is_ok() {
+                    self.lose(inner);
+                    return None;
+                }
+                Some(Node::Group(self.without_parts(inner)))
+            }
+            Node::Packed(packed) => {
+                let before = self.gone.len();
+                let content = self.without_parts(&packed.content);
+                Some(Node::Packed(match self.gone.len() > before {
+                    true => packed.with(content),
+                    false => packed.clone(),
+                }))
+            }
+            other => Some(other.clone()),
+        });
+        Group {
+            nodes: nodes.collect(),
+            ..*group
+        }
+    }
+
+    /// Records a group and all groups inside of it as gone, and skips their indices.
+    fn lose(&mut self, group: &Group) {
+        self.gone.push(group.label);
+        for node in &group.nodes {
+            let inner = match node {
+                Node::Group(inner) => inner,
+                Node::Packed(packed) => &packed.content,
+                _ => continue,
+            };
+            self.next += usize::from(inner.part == Part::Own);
+            self.lose(inner);
+        }
+    }
+}
+
+/// Removes the groups that are deleted together with one of the groups `gone`.
+fn without_companions(group: Group, gone: &[Label]) -> Group {
+    let is_gone = |part: Part| match part {
+        Part::With(label) => gone.binary_search(&label).is_ok(),
+        Part::No | Part::Own => false,
+    };
+    let nodes = group.nodes.into_iter().filter_map(|node| match node {
+        Node::Group(inner) if is_gone(inner.part) => None,
+        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone))),
+        other => Some(other),
+    });
+    Group {
+        nodes: nodes.collect(),
+        ..group
+    }
+}
+
+/// Returns the group with other payloads, and whether any differs.
+fn with_payloads<'a>(
+    group: &Group,
+    next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
+) -> (Group, bool) {
+    let mut changed = false;
+    let nodes = group.nodes.iter().map(|node| match node {
+        Node::Payload(old) => {
+            let new = next.next().unwrap_or(old);
+            changed |= new != old;
+            Node::Payload(new.clone())
+        }
+        Node::Group(inner) => {
+            let (inner, differs) = with_payloads(inner, next);
+            changed |= differs;
+            Node::Group(inner)
+        }
+        Node::Packed(packed) => {
+            let (content, differs) = with_payloads(&packed.content, next);
+            changed |= differs;
+            Node::Packed(match differs {
+                true => packed.with(content),
+                false => packed.clone(),
+            })
+        }
+        other => other.clone(),
+    });
+    let group = Group {
+        nodes: nodes.collect(),
+        ..*group
+    };
+    (group, changed)
+}
+
+impl Packed {
+    /// Returns the nodes `content`, compressed by the same method.
+    fn with(&self, content: Group) -> Packed {
+        Packed::new(self.codec, content)
+    }
+
+    /// Compresses the nodes of a group.
+    pub fn new(codec: Codec, content: Group) -> Packed {
+        let bytes = render(&content).text;
+        let packed = codec.pack(&bytes);
+        Packed {
+            codec,
+            content,
+            closed: vec![Node::payload(&packed)],
+            packed: packed.into(),
+            bytes: bytes.into(),
+        }
+    }
+}
+
+/// Compresses everything in a group anew, and joins the pieces of payloads; sets `changed` if there
+/// is anything of both.
+fn repack(group: &Group, changed: &mut bool) -> Group {
+    let mut nodes: Vec<Node> = Vec::new();
+    for node in &group.nodes {
+        match node {
+            Node::Group(inner) => {
+                let inner = repack(inner, changed);
+                match nodes.last_mut() {
+                    Some(Node::Group(last)) if inner.piece > 0 && last.piece == inner.piece => {
+                        append(last, &inner);
+                        *changed = true;
+                    }
+                    _ => nodes.push(Node::Group(inner)),
+                }
+            }
+            Node::Packed(packed) => {
+                *changed = true;
+                let content = repack(&packed.content, changed);
+                nodes.push(Node::Packed(packed.with(content)));
+            }
+            other => nodes.push(other.clone()),
+        }
+    }
+    for node in &mut nodes {
+        if let Node::Group(inner) = node
+            && inner.piece > 0
+        {
+            *changed |= unpack_payload(inner);
+        }
+    }
+    Group { nodes, ..*group }
+}
+
+/// Appends the payload of `next` to the payload of `group`.
+fn append(group: &mut Group, next: &Group) {
+    let mut payloads = Vec::new();
+    list_payloads(next, &mut payloads);
+    if let Some(payload) = first_payload(group) {
+        let mut joined = match payload {
+            Node::Payload(bytes) => bytes.to_vec(),
+            _ => Vec::new(),
+        };
+        joined.extend(payloads.iter().flat_map(|payload| payload.iter()));
+        *payload = Node::Payload(joined.into());
+    }
+}
+
+/// Decompresses the payload of a group, and returns whether that was possible.
+fn unpack_payload(group: &mut Group) -> bool {
+    let label = group.label;
+    let Some(payload) = first_payload(group) else {
+        return false;
+    };
+    let Node::Payload(bytes) = payload else {
+        return false;
+    };
+    let Some(content) = Codec::Zlib.unpack(bytes) else {
+        return false;
+    };
+    // Nothing refers to the content, so that its label need not be its own.
+    let content = Group::new(label | CONTENT, vec![Node::payload(&content)]);
+    *payload = Node::Packed(Packed::new(Codec::Zlib, content));
+    true
+}
+
+/// The bit of labels that are made for the content of joined payloads.
+const CONTENT: Label = 1 << 31;
+
+/// Returns the first payload of a group.
+fn first_payload(group: &mut Group) -> Option<&mut Node> {
+    group.nodes.iter_mut().find_map(|node| match node {
+        Node::Payload(_) => Some(node),
+        Node::Group(inner) => first_payload(inner),
+        _ => None,
+    })
+}
+
+/// Closes all compressed nodes of a group: only their compressed bytes can be changed.
+fn close(group: &Group) -> Group {
+    let mut nodes = Vec::with_capacity(group.nodes.len());
+    for node in &group.nodes {
+        match node {
+            Node::Group(inner) => nodes.push(Node::Group(close(inner))),
+            // Numbers that describe the content stay as they are, since its group is gone.
+            Node::Packed(packed) => nodes.extend(packed.closed.iter().cloned()),
+            other => nodes.push(other.clone()),
+        }
+    }
+    Group { nodes, ..*group }
+}

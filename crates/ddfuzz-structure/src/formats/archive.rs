@@ -1,0 +1,381 @@
+//! Archives and compressed files: gzip, zlib, ZIP and tar.
+
+use std::ops::Range;
+
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::{Encoding, Sum};
+use crate::packed::Codec;
+use crate::reader::Reader;
+
+/// Sizes, in bytes, of the fixed parts of a ZIP file: the head of a member, its entry in the
+/// directory, and the end of the directory.
+const ZIP_HEAD: usize = 30;
+const ZIP_ENTRY: usize = 46;
+const ZIP_END: usize = 22;
+/// Maximum number of members that are read; a directory of more is not used.
+const MOST_MEMBERS: usize = 1 << 13;
+/// Size of a block of tar, in bytes.
+const TAR_BLOCK: usize = 512;
+
+/// Reads a stream of zlib.
+pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let content = Codec::Zlib.unpack(text)?;
+    let packed = reader.packed(Codec::Zlib, &content, text);
+    let label = reader.label();
+    Some(vec![Group::part(label, vec![packed]).into()])
+}
+
+/// Reads gzip: members, each of which has a head with optional fields, deflated bytes, their
+/// checksum, and their size.
+pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    while at < text.len() && reader.count_part() {
+        let Some((member, size)) = gzip_member(reader, &text[at..]) else {
+            break;
+        };
+        nodes.push(member);
+        at += size;
+    }
+    if nodes.is_empty() {
+        return None;
+    }
+    if at < text.len() {
+        nodes.push(Node::payload(&text[at..]));
+    }
+    Some(nodes)
+}
+
+/// Reads a member of gzip; returns it with its size in bytes.
+fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
+    let head = text
+        .get(..10)
+        .filter(|head| head.starts_with(b"\x1f\x8b\x08"))?;
+    let flags = head[3];
+    let mut bits = Vec::new();
+    let mut fields = Vec::new();
+    let mut at = 10;
+    let until_nul = |at: usize| Some(text.get(at..)?.iter().position(|byte| *byte == 0)? + 1);
+    for bit in [4, 8, 16, 2] {
+        if flags & bit == 0 {
+            continue;
+        }
+        let size = match bit {
+            4 => 2 + usize::from(u16::from_le_bytes(*text.get(at..)?.first_chunk()?)),
+            2 => 2,
+            _ => until_nul(at)?,
+        };
+        let label = reader.label();
+        bits.push((bit, label));
+        let field = vec![Node::fixed(text.get(at..at + size)?)];
+        fields.push(Node::Group(Group::part(label, field)));
+        at += size;
+    }
+    let (content, used) = Codec::Deflate.unpack_front(text.get(at..)?)?;
+    let end = at + used;
+    let foot = text.get(end..end + 8)?;
+    let label = reader.label();
+    let known = bits.iter().fold(0, |all, (bit, _)| all | bit);
+    let mut nodes = vec![
+        Node::fixed(&head[..3]),
+        Node::Flags {
+            rest: flags & !known,
+            bits,
+        },
+        Node::fixed(&head[4..]),
+    ];
+    nodes.extend(fields);
+    nodes.push(reader.packed_as(label, Codec::Deflate, &content, &text[at..end]));
+    let check = Meaning::Check(Sum::CRC32, label);
+    nodes.push(reader.number(Encoding::Little(4), check, 0, &foot[..4]));
+    nodes.push(reader.number(Encoding::Little(4), Meaning::Length(label), 0, &foot[4..]));
+    let member = Group::part(reader.label(), nodes);
+    Some((member.into(), end + 8))
+}
+
+/// A member of a ZIP file, as its entry in the directory describes it.
+struct Member<'a> {
+    entry: &'a [u8],
+    /// Offset of the member's head.
+    at: usize,
+    labels: MemberLabels,
+}
+
+/// The groups of a member.
+#[derive(Clone, Copy)]
+struct MemberLabels {
+    member: Label,
+    name: Label,
+    data: Label,
+    content: Label,
+}
+
+/// Reads ZIP: members with a head and deflated or stored bytes, and a directory of them.
+pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let end = (0..=text.len().checked_sub(ZIP_END)?)
+        .rev()
+        .take(0x1_0000)
+        .find(|at| text[*at..].starts_with(b"PK\x05\x06"))?;
+    let start = little(text, end + 16, 4)?;
+    let directory = start.min(end)..end;
+    let mut members = Vec::new();
+    let mut at = directory.start;
+    while at < directory.end && members.len() < MOST_MEMBERS && reader.count_part() {
+        let member = zip_entry(reader, text, at..directory.end)?;
+        at += member.entry.len();
+        members.push(member);
+    }
+    let mut order: Vec<&Member<'_>> = members.iter().collect();
+    order.sort_by_key(|member| member.at);
+    let root = reader.label();
+    let mut nodes = Vec::new();
+    let mut from = 0;
+    for (index, member) in order.iter().enumerate() {
+        let to = order.get(index + 1).map_or(directory.start, |next| next.at);
+        if member.at > from {
+            nodes.push(Node::payload(text.get(from..member.at)?));
+        }
+        nodes.push(zip_member(reader, text, member, to)?);
+        from = to;
+    }
+    if from < directory.start {
+        nodes.push(Node::payload(&text[from..directory.start]));
+    }
+    let label = reader.label();
+    let entries = members
+        .iter()
+        .map(|member| zip_directory_entry(reader, member, text, root));
+    let entries = entries.collect::<Option<Vec<Node>>>()?;
+    nodes.push(Group::new(label, entries).into());
+    if at < end {
+        nodes.push(Node::payload(&text[at..end]));
+    }
+    nodes.extend(zip_end(reader, &text[end..], label, root));
+    Some(vec![Group::new(root, nodes).into()])
+}
+
+/// Reads an entry of the directory of a ZIP file.
+fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Option<Member<'a>> {
+    let rest = text.get(place.clone())?;
+    if !rest.starts_with(b"PK\x01\x02") {
+        return None;
+    }
+    let lengths = [28, 30, 32].map(|at| little(rest, at, 2));
+    let size = lengths
+        .iter()
+        .try_fold(ZIP_ENTRY, |sum, length| Some(sum + (*length)?))?;
+    Some(Member {
+        entry: rest.get(..size)?,
+        at: little(rest, 42, 4)?,
+        labels: MemberLabels {
+            member: reader.label(),
+            name: reader.label(),
+            data: reader.label(),
+            content: reader.label(),
+        },
+    })
+}
+
+/// Reads a member of a ZIP file, whose bytes end before offset `to`.
+fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) -> Option<Node> {
+    let labels = member.labels;
+    let rest = text.get(member.at..to)?;
+    if !rest.starts_with(b"PK\x03\x04") || rest.len() < ZIP_HEAD {
+        return None;
+    }
+    let name_end = ZIP_HEAD + little(rest, 26, 2)?;
+    let start = name_end + little(rest, 28, 2)?;
+    let size = little(member.entry, 20, 4)?;
+    let data = rest.get(start..start.checked_add(size)?)?;
+    let content = match little(rest, 8, 2)? {
+        8 => Codec::Deflate.unpack(data),
+        _ => None,
+    };
+    // Of stored bytes, the content are the bytes themselves.
+    let (inner, content_label) = match content {
+        Some(content) => {
+            let packed = reader.packed_as(labels.content, Codec::Deflate, &content, data);
+            (vec![packed], labels.content)
+        }
+        None => {
+            let stored = reader.payload(data);
+            let group = Group::new(labels.content, stored);
+            (vec![group.into()], labels.content)
+        }
+    };
+    let extra = reader.label();
+    let mut nodes = vec![Node::fixed(&rest[..14])];
+    nodes.extend(zip_numbers(
+        reader,
+        &rest[14..26],
+        labels.data,
+        content_label,
+    ));
+    let length = |reader: &Reader, at: usize, of: Label| {
+        reader.number(
+            Encoding::Little(2),
+            Meaning::Length(of),
+            0,
+            &rest[at..at + 2],
+        )
+    };
+    nodes.push(length(reader, 26, labels.name));
+    nodes.push(length(reader, 28, extra));
+    nodes.push(bytes_group(labels.name, rest.get(ZIP_HEAD..name_end)?));
+    nodes.push(bytes_group(extra, &rest[name_end..start]));
+    nodes.push(Group::new(labels.data, inner).into());
+    let after = &rest[start + size..];
+    if after.len() == 16 && after.starts_with(b"PK\x07\x08") {
+        nodes.push(Node::fixed(&after[..4]));
+        nodes.extend(zip_numbers(reader, &after[4..], labels.data, content_label));
+    } else if !after.is_empty() {
+        nodes.push(Node::payload(after));
+    }
+    Some(Group::part(labels.member, nodes).into())
+}
+
+/// Makes the checksum and the two sizes of a member of a ZIP file.
+fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
+    let number = |at: usize, meaning: Meaning| {
+        reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])
+    };
+    [
+        number(0, Meaning::Check(Sum::CRC32, content)),
+        number(4, Meaning::Length(data)),
+        number(8, Meaning::Length(content)),
+    ]
+}
+
+/// Makes the entry of a member in the directory of a ZIP file.
+fn zip_directory_entry(
+    reader: &mut Reader,
+    member: &Member<'_>,
+    text: &[u8],
+    root: Label,
+) -> Option<Node> {
+    let (entry, labels) = (member.entry, member.labels);
+    let name_end = ZIP_ENTRY + little(entry, 28, 2)?;
+    let extra_end = name_end + little(entry, 30, 2)?;
+    let name = &entry[ZIP_ENTRY..name_end];
+    let known_size = little(text, member.at + 26, 2)?;
+    let known = text.get(member.at + ZIP_HEAD..)?.get(..known_size)?;
+    let (extra, comment) = (reader.label(), reader.label());
+    let (name_label, name) = match name == known {
+        true => (labels.name, Node::Copy(labels.name)),
+        false => {
+            let label = reader.label();
+            (label, bytes_group(label, name))
+        }
+    };
+    let mut nodes = vec![Node::fixed(&entry[..16])];
+    nodes.extend(zip_numbers(
+        reader,
+        &entry[16..28],
+        labels.data,
+        labels.content,
+    ));
+    for (at, of) in [(28, name_label), (30, extra), (32, comment)] {
+        let raw = &entry[at..at + 2];
+        nodes.push(reader.number(Encoding::Little(2), Meaning::Length(of), 0, raw));
+    }
+    nodes.push(Node::fixed(&entry[34..42]));
+    let offset = Meaning::Offset(labels.member, root);
+    nodes.push(reader.number(Encoding::Little(4), offset, 0, &entry[42..ZIP_ENTRY]));
+    nodes.push(name);
+    nodes.push(bytes_group(extra, &entry[name_end..extra_end]));
+    nodes.push(bytes_group(comment, &entry[extra_end..]));
+    let label = reader.label();
+    Some(Node::Group(Group {
+        part: Part::With(labels.member),
+        ..Group::new(label, nodes)
+    }))
+}
+
+/// Makes the end of the directory of a ZIP file; `directory` is the group of all entries.
+fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Vec<Node> {
+    let comment = reader.label();
+    let number = |at: usize, width: usize, meaning: Meaning| {
+        reader.number(Encoding::Little(width), meaning, 0, &end[at..at + width])
+    };
+    vec![
+        Node::fixed(&end[..8]),
+        number(8, 2, Meaning::Count(directory)),
+        number(10, 2, Meaning::Count(directory)),
+        number(12, 4, Meaning::Length(directory)),
+        number(16, 4, Meaning::Offset(directory, root)),
+        number(20, 2, Meaning::Length(comment)),
+        bytes_group(comment, &end[ZIP_END..]),
+    ]
+}
+
+/// Makes a group of bytes that can be changed.
+fn bytes_group(label: Label, bytes: &[u8]) -> Node {
+    let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
+    Group::new(label, payload.into_iter().collect()).into()
+}
+
+/// Reads a little-endian number of `width` bytes at offset `at`.
+fn little(text: &[u8], at: usize, width: usize) -> Option<usize> {
+    usize::try_from(Encoding::Little(width).read_at(text, at)?).ok()
+}
+
+/// Reads tar: files, each with a head of 512 bytes and content that is filled up to 512 bytes.
+pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    while reader.count_part() {
+        let Some((file, size)) = tar_file(reader, &text[at..]) else {
+            break;
+        };
+        nodes.push(file);
+        at += size;
+    }
+    if nodes.is_empty() {
+        return None;
+    }
+    if at < text.len() {
+        nodes.push(Node::payload(&text[at..]));
+    }
+    Some(nodes)
+}
+
+/// Reads a file of tar; returns it with its size in bytes.
+fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
+    let head = text
+        .get(..TAR_BLOCK)
+        .filter(|head| head[257..].starts_with(b"ustar"))?;
+    let size = usize::try_from(Encoding::Octal(12).read(&head[124..])?.0).ok()?;
+    let end = TAR_BLOCK.checked_add(size)?;
+    let content = text.get(TAR_BLOCK..end)?;
+    let whole = end.next_multiple_of(TAR_BLOCK);
+    let filled = text.get(end..whole)?;
+    let (head_label, data) = (reader.label(), reader.label());
+    let sum = Meaning::Check(Sum::Bytes, head_label);
+    let head = vec![
+        Node::fixed(&head[..124]),
+        reader.number(
+            Encoding::Octal(12),
+            Meaning::Length(data),
+            0,
+            &head[124..136],
+        ),
+        Node::fixed(&head[136..148]),
+        reader.number(Encoding::Octal(7), sum, 0, &head[148..155]),
+        Node::fixed(&head[155..]),
+    ];
+    let pad = match filled.iter().all(|byte| *byte == 0) {
+        true => Node::Pad {
+            of: data,
+            align: TAR_BLOCK,
+        },
+        false => Node::fixed(filled),
+    };
+    let content = reader.payload(content);
+    let nodes = vec![
+        Group::new(head_label, head).into(),
+        Group::new(data, content).into(),
+        pad,
+    ];
+    let file = Group::part(reader.label(), nodes);
+    Some((file.into(), whole))
+}

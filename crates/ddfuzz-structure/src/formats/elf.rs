@@ -1,0 +1,425 @@
+//! ELF: sections and segments at offsets, listed in tables whose indices other numbers state.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::with_gaps;
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Types of sections.
+const SYMBOLS: [u64; 2] = [2, 11];
+const STRINGS: u64 = 3;
+const RELOCATIONS: [u64; 2] = [4, 9];
+const NO_BYTES: u64 = 8;
+/// Maximum number of entries of a table that become parts.
+const MOST_ENTRIES: usize = 1 << 12;
+
+/// Where the fields of a file stand, which depends on the width of its addresses: offset and width of
+/// each, in bytes.
+struct Layout {
+    /// Size of the head of the file.
+    head: usize,
+    /// In the head: offsets of the tables of segments and of sections, their numbers of entries, and
+    /// the index of the section with the names of sections.
+    segments: (usize, usize),
+    sections: (usize, usize),
+    segment_count: usize,
+    section_count: usize,
+    names: usize,
+    /// Size of the entry of a section; its offset, size, link, information, and size of an entry.
+    section: usize,
+    place: [(usize, usize); 5],
+    /// Size of the entry of a segment; its offset and size in the file.
+    segment: usize,
+    segment_place: [(usize, usize); 2],
+    /// Size of a symbol, and where the index of its section stands.
+    symbol: usize,
+    symbol_section: usize,
+}
+
+const NARROW: Layout = Layout {
+    head: 52,
+    segments: (28, 4),
+    sections: (32, 4),
+    segment_count: 44,
+    section_count: 48,
+    names: 50,
+    section: 40,
+    place: [(16, 4), (20, 4), (24, 4), (28, 4), (36, 4)],
+    segment: 32,
+    segment_place: [(4, 4), (16, 4)],
+    symbol: 16,
+    symbol_section: 14,
+};
+
+const WIDE: Layout = Layout {
+    head: 64,
+    segments: (32, 8),
+    sections: (40, 8),
+    segment_count: 56,
+    section_count: 60,
+    names: 62,
+    section: 64,
+    place: [(24, 8), (32, 8), (40, 4), (44, 4), (56, 8)],
+    segment: 56,
+    segment_place: [(8, 8), (32, 8)],
+    symbol: 24,
+    symbol_section: 6,
+};
+
+/// A section, as its entry states it.
+struct Section {
+    /// Where the entry stands.
+    at: usize,
+    kind: u64,
+    link: usize,
+    info: usize,
+    entry: usize,
+    place: Range<usize>,
+    /// Label of the entry.
+    part: Label,
+    /// Label of the bytes; `None` if the section has none of its own.
+    bytes: Option<Label>,
+}
+
+/// A region of the file: where it ends, and its group.
+struct Region {
+    end: usize,
+    group: Group,
+}
+
+struct Elf<'a> {
+    text: &'a [u8],
+    layout: &'static Layout,
+    big: bool,
+    root: Label,
+    sections: Vec<Section>,
+    /// Labels of the strings by their places in the file.
+    strings: BTreeMap<usize, Label>,
+    regions: BTreeMap<usize, Region>,
+}
+
+/// A number in an entry: its offset and width in bytes, and what it states; `bias` is by how much it is
+/// greater.
+struct Stated {
+    at: usize,
+    width: usize,
+    meaning: Meaning,
+    bias: i64,
+}
+
+impl Stated {
+    /// States that a number at an offset, of a width, has this meaning.
+    fn new((at, width): (usize, usize), meaning: Meaning) -> Stated {
+        Stated {
+            at,
+            width,
+            meaning,
+            bias: 0,
+        }
+    }
+}
+
+/// Reads ELF.
+pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let layout = match text.get(4)? {
+        1 => &NARROW,
+        2 => &WIDE,
+        _ => return None,
+    };
+    text.get(..layout.head)?;
+    let mut elf = Elf {
+        text,
+        layout,
+        big: text[5] == 2,
+        root: reader.label(),
+        sections: Vec::new(),
+        strings: BTreeMap::new(),
+        regions: BTreeMap::new(),
+    };
+    let mut stated = elf.sections(reader);
+    stated.extend(elf.segments(reader));
+    if elf.regions.is_empty() {
+        return None;
+    }
+    let mut nodes = elf.entry(reader, 0..layout.head, stated);
+    let regions = elf.regions.into_iter();
+    let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));
+    nodes.extend(with_gaps(text, layout.head, regions)?);
+    Some(vec![Group::new(elf.root, nodes).into()])
+}
+
+impl Elf<'_> {
+    fn encoding(&self, width: usize) -> Encoding {
+        Encoding::fixed(self.big, width)
+    }
+
+    fn number(&self, at: usize, width: usize) -> Option<u64> {
+        self.encoding(width).read_at(self.text, at)
+    }
+
+    fn size(&self, at: usize, width: usize) -> Option<usize> {
+        usize::try_from(self.number(at, width)?).ok()
+    }
+
+    /// Checks whether a place lies behind the head of the file and no region has any byte of it.
+    fn is_free(&self, place: &Range<usize>) -> bool {
+        let before = self.regions.range(..place.end).next_back();
+        place.start >= self.layout.head
+            && !place.is_empty()
+            && place.end <= self.text.len()
+            && before.is_none_or(|(_, region)| region.end <= place.start)
+    }
+
+    /// Makes the nodes of an entry in which some numbers state something.
+    fn entry(&self, reader: &Reader, place: Range<usize>, mut stated: Vec<Stated>) -> Vec<Node> {
+        stated.sort_by_key(|one| one.at);
+        let (mut nodes, mut from) = (Vec::new(), place.start);
+        for one in stated {
+            let at = place.start + one.at;
+            if at < from || at + one.width > place.end {
+                continue;
+            }
+            nodes.push(Node::fixed(&self.text[from..at]));
+            from = at + one.width;
+            let encoding = self.encoding(one.width);
+            nodes.push(reader.number(encoding, one.meaning, one.bias, &self.text[at..from]));
+        }
+        nodes.push(Node::fixed(&self.text[from..place.end]));
+        nodes
+    }
+
+    /// Returns the place of a table that the head of the file refers to: `None` if it is not in the file.
+    fn table(
+        &self,
+        at: (usize, usize),
+        count: usize,
+        size: usize,
+    ) -> Option<(Range<usize>, usize)> {
+        let start = self.size(at.0, at.1)?;
+        let count = self.size(count, 2)?.min(MOST_ENTRIES);
+        let place = start..start.checked_add(count * size)?;
+        self.is_free(&place).then_some((place, count))
+    }
+
+    /// Reads the sections; returns what the head of the file states about them.
+    fn sections(&mut self, reader: &mut Reader) -> Vec<Stated> {
+        let layout = self.layout;
+        let table = self.table(layout.sections, layout.section_count, layout.section);
+        let Some((table, count)) = table else {
+            return Vec::new();
+        };
+        let list = reader.label();
+        let group = Group::new(list, Vec::new());
+        let end = table.end;
+        self.regions.insert(table.start, Region { end, group });
+        let entries = (0..count).map(|index| table.start + index * layout.section);
+        self.sections = entries.map_while(|at| self.section(reader, at)).collect();
+        for index in 0..self.sections.len() {
+            self.place_section(reader, index);
+        }
+        let names = self.size(layout.names, 2).unwrap_or_default();
+        for index in 0..self.sections.len() {
+            self.fill_symbols(reader, index);
+        }
+        let nodes = (0..self.sections.len()).map(|index| {
+            let section = &self.sections[index];
+            let stated = self.section_numbers(section, names);
+            let nodes = self.entry(reader, section.at..section.at + layout.section, stated);
+            Node::Group(Group {
+                part: section.bytes.map_or(Part::Own, Part::With),
+                ..Group::new(section.part, nodes)
+            })
+        });
+        let nodes = nodes.collect();
+        if let Some(region) = self.regions.get_mut(&table.start) {
+            region.group.nodes = nodes;
+        }
+        let mut stated = vec![
+            Stated::new(layout.sections, Meaning::Offset(list, self.root)),
+            Stated::new((layout.section_count, 2), Meaning::Count(list)),
+        ];
+        let names = self.index_of(names);
+        stated.extend(names.map(|meaning| Stated::new((layout.names, 2), meaning)));
+        stated
+    }
+
+    /// Reads the entry of a section.
+    fn section(&self, reader: &mut Reader, at: usize) -> Option<Section> {
+        let field = |index: usize| {
+            let (offset, width) = self.layout.place[index];
+            self.size(at + offset, width)
+        };
+        let kind = self.number(at + 4, 4)?;
+        let (start, size) = (field(0)?, field(1)?);
+        let part = reader.label();
+        reader.count_part().then_some(Section {
+            at,
+            kind,
+            link: field(2)?,
+            info: field(3)?,
+            entry: field(4)?,
+            place: match kind {
+                NO_BYTES => start..start,
+                _ => start..start.checked_add(size)?,
+            },
+            part,
+            bytes: None,
+        })
+    }
+
+    /// Makes a region of the bytes of a section, if they are its own; strings become parts.
+    fn place_section(&mut self, reader: &mut Reader, index: usize) {
+        let section = &self.sections[index];
+        let place = section.place.clone();
+        if !self.is_free(&place) {
+            return;
+        }
+        let bytes = &self.text[place.clone()];
+        let entries = match section.kind {
+            kind if RELOCATIONS.contains(&kind) => section.entry,
+            _ => 0,
+        };
+        let mut nodes = Vec::new();
+        if section.kind == STRINGS && bytes.iter().filter(|byte| **byte == 0).count() < MOST_ENTRIES
+        {
+            let mut at = place.start;
+            for string in bytes.split_inclusive(|byte| *byte == 0) {
+                let label = reader.label();
+                self.strings.insert(at, label);
+                at += string.len();
+                nodes.push(Group::part(label, vec![Node::payload(string)]).into());
+            }
+        } else if entries > 0
+            && bytes.len().is_multiple_of(entries)
+            && bytes.len() / entries < MOST_ENTRIES
+        {
+            let parts = bytes
+                .chunks(entries)
+                .map(|entry| Group::part(reader.label(), vec![Node::fixed(entry)]).into());
+            nodes.extend(parts);
+        } else {
+            nodes.push(Node::payload(bytes));
+        }
+        let label = reader.label();
+        let group = Group::part(label, nodes);
+        let end = place.end;
+        self.regions.insert(place.start, Region { end, group });
+        self.sections[index].bytes = Some(label);
+    }
+
+    /// Makes parts of the symbols of a section, with their names and sections.
+    fn fill_symbols(&mut self, reader: &mut Reader, index: usize) {
+        let section = &self.sections[index];
+        let size = self.layout.symbol;
+        let place = section.place.clone();
+        let is_table = SYMBOLS.contains(&section.kind) && section.bytes.is_some();
+        if !is_table || !place.len().is_multiple_of(size) || place.len() / size >= MOST_ENTRIES {
+            return;
+        }
+        let symbols = place.clone().step_by(size).map(|at| {
+            let mut stated: Vec<Stated> = self.name(at, section.link).into_iter().collect();
+            let home = self.size(at + self.layout.symbol_section, 2);
+            if let Some(meaning) = home.and_then(|home| self.index_of(home)) {
+                let at = (self.layout.symbol_section, 2);
+                stated.push(Stated::new(at, meaning));
+            }
+            let nodes = self.entry(reader, at..at + size, stated);
+            Group::part(reader.label(), nodes).into()
+        });
+        let symbols: Vec<Node> = symbols.collect();
+        if let Some(region) = self.regions.get_mut(&place.start) {
+            region.group.nodes = symbols;
+        }
+    }
+
+    /// Returns what the index of a section states; `None` for the index 0 and unknown ones.
+    fn index_of(&self, index: usize) -> Option<Meaning> {
+        let section = self.sections.get(index).filter(|_| index > 0)?;
+        Some(Meaning::Index(section.part))
+    }
+
+    /// Returns what the name at the beginning of the entry at `at` states, whose string stands in the
+    /// section with the index `strings`.
+    fn name(&self, at: usize, strings: usize) -> Option<Stated> {
+        let section = self.sections.get(strings)?;
+        let name = section.place.start.checked_add(self.size(at, 4)?)?;
+        let within = section.place.contains(&name);
+        // The name may be the end of a longer string.
+        let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
+        Some(Stated {
+            at: 0,
+            width: 4,
+            meaning: Meaning::Offset(*label, section.bytes?),
+            bias: i64::try_from(name - start).ok()?,
+        })
+    }
+
+    /// Returns what the numbers in the entry of a section state.
+    fn section_numbers(&self, section: &Section, names: usize) -> Vec<Stated> {
+        let [offset, size, link, info, _] = self.layout.place;
+        let mut stated: Vec<Stated> = self.name(section.at, names).into_iter().collect();
+        let mut state = |at: (usize, usize), meaning: Option<Meaning>| {
+            stated.extend(meaning.map(|meaning| Stated::new(at, meaning)));
+        };
+        let bytes = section.bytes;
+        state(offset, bytes.map(|of| Meaning::Offset(of, self.root)));
+        state(size, bytes.map(Meaning::Length));
+        state(link, self.index_of(section.link));
+        if RELOCATIONS.contains(&section.kind) {
+            state(info, self.index_of(section.info));
+        }
+        stated
+    }
+
+    /// Reads the segments; returns what the head of the file states about them.
+    fn segments(&mut self, reader: &mut Reader) -> Vec<Stated> {
+        let layout = self.layout;
+        let table = self.table(layout.segments, layout.segment_count, layout.segment);
+        let Some((table, count)) = table else {
+            return Vec::new();
+        };
+        let list = reader.label();
+        let group = Group::new(list, Vec::new());
+        let end = table.end;
+        self.regions.insert(table.start, Region { end, group });
+        let entries = (0..count).map(|index| table.start + index * layout.segment);
+        let nodes = entries.map(|at| self.segment(reader, at)).collect();
+        if let Some(region) = self.regions.get_mut(&table.start) {
+            region.group.nodes = nodes;
+        }
+        vec![
+            Stated::new(layout.segments, Meaning::Offset(list, self.root)),
+            Stated::new((layout.segment_count, 2), Meaning::Count(list)),
+        ]
+    }
+
+    /// Makes the entry of a segment, and a region of its bytes if they are its own.
+    fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
+        let [offset, size] = self.layout.segment_place;
+        let entry = reader.label();
+        let mut stated = Vec::new();
+        let start = self.size(at + offset.0, offset.1).unwrap_or_default();
+        let length = self.size(at + size.0, size.1).unwrap_or_default();
+        let place = start..start.saturating_add(length);
+        if self.is_free(&place) && reader.count_part() {
+            let bytes = vec![Node::payload(&self.text[place.clone()])];
+            let label = reader.label();
+            let group = Group {
+                part: Part::With(entry),
+                ..Group::new(label, bytes)
+            };
+            let end = place.end;
+            self.regions.insert(start, Region { end, group });
+            stated.push(Stated::new(size, Meaning::Length(label)));
+        }
+        if let Some(region) = self.regions.get(&start) {
+            let meaning = Meaning::Offset(region.group.label, self.root);
+            stated.push(Stated::new(offset, meaning));
+        }
+        let nodes = self.entry(reader, at..at + self.layout.segment, stated);
+        Group::part(entry, nodes).into()
+    }
+}

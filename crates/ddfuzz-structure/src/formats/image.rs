@@ -1,0 +1,329 @@
+//! Pictures and sound whose blocks are not described by one length each: GIF, JPEG, FLAC and Ogg.
+
+use crate::node::{Group, Meaning, Node};
+use crate::number::{Encoding, Sum};
+use crate::packed::{Codec, Packed};
+use crate::reader::Reader;
+
+/// Appends what is left of a text as a payload.
+fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
+    if at < text.len() {
+        nodes.push(Node::payload(&text[at..]));
+    }
+    nodes
+}
+
+/// Reads GIF: extensions and pictures, each with blocks that begin with their length.
+pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let head = text.get(..13)?;
+    let table = color_table(head[10]);
+    let mut nodes = vec![Node::fixed(&head[..6]), Node::payload(&head[6..10])];
+    let mut at = 13 + table;
+    let colors = text.get(13..at)?;
+    nodes.extend(gif_colors(reader, head[10], &head[11..], colors));
+    while at < text.len() && reader.count_part() {
+        let Some((block, size)) = gif_block(reader, &text[at..]) else {
+            break;
+        };
+        let label = reader.label();
+        nodes.push(Group::part(label, block).into());
+        at += size;
+    }
+    Some(rest(nodes, text, at))
+}
+
+/// Returns the size of the color table that a byte of flags states, in bytes.
+fn color_table(flags: u8) -> usize {
+    match flags & 0x80 {
+        0 => 0,
+        _ => 3 << ((flags & 7) + 1),
+    }
+}
+
+/// Makes a byte of flags, what stands between it and the color table that it states the size of, and
+/// the table: all of it and its upper halves are parts.
+fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> Vec<Node> {
+    let table = reader.label();
+    let encoding = Encoding::Colors(flags & !0x87);
+    let mut nodes = vec![reader.number(encoding, Meaning::Length(table), 0, &[flags])];
+    nodes.push(Node::fixed(between));
+    if colors.is_empty() {
+        return nodes;
+    }
+    let mut from = 6;
+    let mut halves = vec![Node::fixed(&colors[..from])];
+    while from < colors.len() {
+        let half = vec![Node::fixed(&colors[from..2 * from])];
+        halves.push(Group::part(reader.label(), half).into());
+        from *= 2;
+    }
+    let all = Group::part(reader.label(), halves).into();
+    nodes.push(Group::new(table, vec![all]).into());
+    nodes
+}
+
+/// Reads a block of GIF; returns its nodes and its size.
+fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
+    match *text.first()? {
+        0x3b => Some((vec![Node::fixed(&text[..1])], 1)),
+        0x21 => {
+            let mut nodes = vec![Node::fixed(text.get(..2)?)];
+            let end = gif_data(reader, text, 2, &mut nodes)?;
+            Some((nodes, end))
+        }
+        0x2c => gif_picture(reader, text),
+        _ => None,
+    }
+}
+
+/// Reads a picture of GIF: its place and size, its colors, and its compressed values.
+fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
+    let flags = *text.get(9)?;
+    let head = 10 + color_table(flags);
+    let mut nodes = vec![Node::fixed(&text[..1]), Node::payload(&text[1..9])];
+    let colors = text.get(10..head)?;
+    nodes.extend(gif_colors(reader, flags, &[], colors));
+    let mut closed = vec![Node::fixed(text.get(head..=head)?)];
+    let end = gif_data(reader, text, head + 1, &mut closed)?;
+    match Codec::Gif.unpack(&text[head..end]) {
+        Some(content) => {
+            let content = Group::new(reader.label(), vec![Node::payload(&content)]);
+            let packed = Packed {
+                closed,
+                packed: text[head..end].into(),
+                ..Packed::new(Codec::Gif, content)
+            };
+            nodes.push(Node::Packed(packed));
+        }
+        None => nodes.extend(closed),
+    }
+    Some((nodes, end))
+}
+
+/// Reads blocks of GIF, each behind its length, up to an empty one; returns the offset after it.
+fn gif_data(
+    reader: &mut Reader,
+    text: &[u8],
+    mut at: usize,
+    nodes: &mut Vec<Node>,
+) -> Option<usize> {
+    loop {
+        let size = usize::from(*text.get(at)?);
+        if size == 0 {
+            nodes.push(Node::fixed(&[0]));
+            return Some(at + 1);
+        }
+        let bytes = text
+            .get(at + 1..at + 1 + size)
+            .filter(|_| reader.count_part())?;
+        let label = reader.label();
+        let length = Meaning::Length(label);
+        let block = vec![
+            reader.number(Encoding::Little(1), length, 0, &text[at..=at]),
+            Group::new(label, vec![Node::payload(bytes)]).into(),
+        ];
+        let part = reader.label();
+        nodes.push(Group::part(part, block).into());
+        at += 1 + size;
+    }
+}
+
+/// Reads JPEG: segments of a marker, a length that counts itself, and data; bytes of the picture
+/// follow the start of a scan.
+pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = vec![Node::fixed(text.get(..2)?)];
+    let mut at = 2;
+    while at < text.len() && reader.count_part() {
+        let Some((segment, size)) = jpeg_segment(reader, &text[at..]) else {
+            break;
+        };
+        let label = reader.label();
+        nodes.push(Group::part(label, segment).into());
+        at += size;
+    }
+    Some(rest(nodes, text, at))
+}
+
+/// Reads a segment of JPEG; returns its nodes and its size.
+fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
+    let marker = *text.get(1).filter(|_| text[0] == 0xff)?;
+    if matches!(marker, 0xd0..=0xd9 | 0x01) {
+        return Some((vec![Node::fixed(&text[..2])], 2));
+    }
+    let length = usize::from(u16::from_be_bytes(*text.get(2..)?.first_chunk()?));
+    let data = text.get(4..2 + length)?;
+    let (counted, label) = (reader.label(), reader.label());
+    let inner = reader.payload(data);
+    let number = reader.number(Encoding::Big(2), Meaning::Length(counted), 0, &text[2..4]);
+    let counted_nodes = vec![number, Group::new(label, inner).into()];
+    let mut nodes = vec![
+        Node::fixed(&text[..2]),
+        Group::new(counted, counted_nodes).into(),
+    ];
+    let mut end = 2 + length;
+    if marker == 0xda {
+        // The picture ends at a marker that is neither a stuffed byte nor a restart.
+        let picture = &text[end..];
+        let markers = picture.windows(2);
+        let is_end = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7);
+        let size = markers
+            .into_iter()
+            .position(is_end)
+            .unwrap_or(picture.len());
+        if size > 0 {
+            nodes.push(Node::payload(&picture[..size]));
+        }
+        end += size;
+    }
+    Some((nodes, end))
+}
+
+/// Reads FLAC: blocks of metadata, each with a length, and frames.
+pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = vec![Node::fixed(text.get(..4)?)];
+    let mut at = 4;
+    while let Some(head) = text.get(at..at + 4).filter(|_| reader.count_part()) {
+        let (length, _) = Encoding::Big(3).read(&head[1..])?;
+        let end = at + 4 + usize::try_from(length).ok()?;
+        let Some(data) = text.get(at + 4..end) else {
+            break;
+        };
+        let label = reader.label();
+        let number = reader.number(Encoding::Big(3), Meaning::Length(label), 0, &head[1..]);
+        let payload = reader.payload(data);
+        let block = vec![
+            Node::fixed(&head[..1]),
+            number,
+            Group::new(label, payload).into(),
+        ];
+        let part = reader.label();
+        nodes.push(Group::part(part, block).into());
+        at = end;
+        if head[0] & 0x80 != 0 {
+            break;
+        }
+    }
+    while let Some((frame, size)) = text.get(at..).and_then(|text| flac_frame(reader, text)) {
+        nodes.push(frame);
+        at += size;
+    }
+    Some(rest(nodes, text, at))
+}
+
+/// Reads a frame of FLAC: a head with a checksum, samples, and a checksum of all; returns it with its
+/// size. The frame ends where its checksum agrees and the text ends or another frame begins.
+fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
+    let head = flac_head(text)?;
+    let is_end = |end: &usize| {
+        let next = &text[*end..];
+        next.is_empty() || next[0] == 0xff && flac_head(next).is_some()
+    };
+    let agrees = |end: &usize| {
+        let stated = [text[*end - 2], text[*end - 1]];
+        Sum::FlacFrame.of(&text[..*end - 2]) == u64::from(u16::from_be_bytes(stated))
+    };
+    let end = (head + 3..=text.len())
+        .filter(is_end)
+        .take(MOST_ENDS)
+        .find(agrees);
+    let end = end.filter(|_| reader.count_part())?;
+    let (whole, summed, start) = (reader.label(), reader.label(), reader.label());
+    let head_sum = Meaning::Check(Sum::FlacHead, start);
+    let sum = Meaning::Check(Sum::FlacFrame, summed);
+    let fields = vec![Node::fixed(&text[..2]), Node::payload(&text[2..head])];
+    let frame = vec![
+        Group::new(start, fields).into(),
+        reader.number(Encoding::Big(1), head_sum, 0, &text[head..=head]),
+        Node::payload(&text[head + 1..end - 2]),
+    ];
+    let nodes = vec![
+        Group::new(summed, frame).into(),
+        reader.number(Encoding::Big(2), sum, 0, &text[end - 2..end]),
+    ];
+    Some((Group::part(whole, nodes).into(), end))
+}
+
+/// Maximum number of places at which a frame of FLAC may end that are tried.
+const MOST_ENDS: usize = 16;
+
+/// Returns the size of the head of a frame of FLAC without its checksum; `None` if there is none, or
+/// the checksum is wrong.
+fn flac_head(text: &[u8]) -> Option<usize> {
+    let head = text
+        .first_chunk::<5>()
+        .filter(|head| head[0] == 0xff && head[1] & 0xfe == 0xf8)?;
+    let number = match head[4].leading_ones() {
+        0 => 1,
+        ones @ 2..=7 => ones as usize,
+        _ => return None,
+    };
+    let samples = match head[2] >> 4 {
+        6 => 1,
+        7 => 2,
+        _ => 0,
+    };
+    let rate = match head[2] & 0xf {
+        12 => 1,
+        13 | 14 => 2,
+        _ => 0,
+    };
+    let size = 4 + number + samples + rate;
+    let sum = u64::from(*text.get(size)?);
+    (Sum::FlacHead.of(&text[..size]) == sum).then_some(size)
+}
+
+/// Reads Ogg: pages of segments, whose sizes precede them, with a checksum.
+pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    while at < text.len() && reader.count_part() {
+        let Some((page, size)) = ogg_page(reader, &text[at..]) else {
+            break;
+        };
+        nodes.push(page);
+        at += size;
+    }
+    Some(rest(nodes, text, at))
+}
+
+/// Reads a page of Ogg; returns it with its size.
+fn ogg_page(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
+    let head = text.get(..27).filter(|head| head.starts_with(b"OggS"))?;
+    let count = usize::from(head[26]);
+    let sizes = text.get(27..27 + count)?;
+    let size: usize = sizes.iter().map(|size| usize::from(*size)).sum();
+    let end = 27 + count + size;
+    let data = text.get(27 + count..end)?;
+    let label = reader.label();
+    let sum = Meaning::Check(Sum::Ogg, label);
+    let segments = reader.label();
+    let mut nodes = vec![
+        Node::fixed(&head[..22]),
+        reader.number(Encoding::Little(4), sum, 0, &head[22..26]),
+        reader.number(
+            Encoding::Little(1),
+            Meaning::Count(segments),
+            0,
+            &head[26..],
+        ),
+    ];
+    // A segment is a part with its size in the table, so that both are deleted together.
+    let mut table = Vec::new();
+    let mut bodies = Vec::new();
+    let mut from = 0;
+    for size in sizes {
+        let (part, body, to) = (reader.label(), reader.label(), from + usize::from(*size));
+        let bytes = Node::payload(&data[from..to]);
+        let length = reader.number(Encoding::Little(1), Meaning::Length(body), 0, &[*size]);
+        table.push(Node::Group(Group {
+            part: crate::node::Part::With(part),
+            ..Group::new(reader.label(), vec![length])
+        }));
+        let inner = vec![Group::new(body, vec![bytes]).into()];
+        bodies.push(Node::Group(Group::part(part, inner)));
+        from = to;
+    }
+    nodes.push(Group::new(segments, table).into());
+    nodes.extend(bodies);
+    Some((Group::part(label, nodes).into(), end))
+}

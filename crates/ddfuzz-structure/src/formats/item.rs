@@ -1,0 +1,299 @@
+//! Formats of nested items without a signature: DER, CBOR, MessagePack and protobuf. A text is of
+//! such a format if all of it can be read.
+
+use crate::node::{Group, Meaning, Node};
+use crate::number::Encoding;
+use crate::number::MessagePackKind::{self, Array, Bytes, Map, Text};
+use crate::reader::Reader;
+
+/// Fewest parts of a text that is taken for CBOR, MessagePack or protobuf; shorter texts are of
+/// these formats by chance.
+const FEWEST: usize = 3;
+/// Greatest number of a field of protobuf that is believed in a text.
+const GREATEST_FIELD: u64 = 1 << 14;
+
+/// Nodes of an item, and its size in bytes.
+type Item = (Vec<Node>, usize);
+
+/// Appends a part made of an item, and returns the offset after it.
+fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> usize {
+    let label = reader.label();
+    nodes.push(Group::part(label, item.0).into());
+    at + item.1
+}
+
+/// Reads ASN.1 DER: one item with a tag and a length.
+pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let (nodes, size) = der_item(reader, text)?;
+    (size == text.len() && size > 4).then_some(nodes)
+}
+
+fn der_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let tag = *text.first()?;
+    let mut head = 1;
+    if tag & 0x1f == 0x1f {
+        head += text.get(1..)?.iter().position(|byte| byte & 0x80 == 0)? + 1;
+    }
+    let (length, width) = Encoding::Der.read(text.get(head..)?)?;
+    let start = head + width;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    let body = text.get(start..end)?;
+    let label = reader.label();
+    let number = &text[head..start];
+    let number = reader.number(Encoding::Der, Meaning::Length(label), 0, number);
+    let inner = reader.deeper(|reader| match tag {
+        _ if tag & 0x20 != 0 => der_items(reader, body),
+        // A string of bytes or bits may hold an item.
+        0x04 if body.first() == Some(&0x30) => der(reader, body),
+        0x03 if body.starts_with(&[0, 0x30]) => {
+            let nodes = der(reader, &body[1..])?;
+            Some([Node::fixed(&[0])].into_iter().chain(nodes).collect())
+        }
+        _ => None,
+    });
+    let inner = inner.unwrap_or_else(|| raw(body));
+    let nodes = vec![
+        Node::fixed(&text[..head]),
+        number,
+        Group::new(label, inner).into(),
+    ];
+    Some((nodes, end))
+}
+
+fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let item = der_item(reader, &text[at..]).filter(|_| reader.count_part())?;
+        at = part(reader, item, at, &mut nodes);
+    }
+    Some(nodes)
+}
+
+/// Makes a payload of bytes, or nothing of none.
+fn raw(bytes: &[u8]) -> Vec<Node> {
+    let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
+    payload.into_iter().collect()
+}
+
+/// Reads protobuf: fields, each with a number and a type; fields that can be read as messages are.
+pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let nodes = message(reader, text)?;
+    (count(&nodes) >= FEWEST).then_some(nodes)
+}
+
+fn message(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let item = field(reader, &text[at..]).filter(|_| reader.count_part())?;
+        at = part(reader, item, at, &mut nodes);
+    }
+    Some(nodes)
+}
+
+fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let (key, head) = Encoding::Varint.read(text)?;
+    if !(1..=GREATEST_FIELD).contains(&(key >> 3)) {
+        return None;
+    }
+    let fixed = |size: usize| Some((vec![Node::fixed(text.get(..head + size)?)], head + size));
+    match key & 7 {
+        0 => fixed(Encoding::Varint.read(&text[head..])?.1),
+        1 => fixed(8),
+        5 => fixed(4),
+        2 => {
+            let (length, width) = Encoding::Varint.read(&text[head..])?;
+            let start = head + width;
+            let end = start.checked_add(usize::try_from(length).ok()?)?;
+            let body = text.get(start..end)?;
+            let label = reader.label();
+            let number = reader.number(
+                Encoding::Varint,
+                Meaning::Length(label),
+                0,
+                &text[head..start],
+            );
+            let is_text = body.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            let inner = match is_text {
+                true => None,
+                false => reader.deeper(|reader| message(reader, body)),
+            };
+            let inner = inner.unwrap_or_else(|| raw(body));
+            let nodes = vec![
+                Node::fixed(&text[..head]),
+                number,
+                Group::new(label, inner).into(),
+            ];
+            Some((nodes, end))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the number of parts in nodes.
+fn count(nodes: &[Node]) -> usize {
+    let counts = nodes.iter().map(|node| match node {
+        Node::Group(group) => {
+            usize::from(group.part == crate::node::Part::Own) + count(&group.nodes)
+        }
+        _ => 0,
+    });
+    counts.sum()
+}
+
+/// Reads CBOR: one item, which is an array or a map.
+pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let (nodes, size) = cbor_item(reader, text)?;
+    (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
+}
+
+fn cbor_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let head = *text.first()?;
+    let major = head >> 5;
+    if head & 0x1f == 0x1f {
+        return cbor_until_break(reader, text, major);
+    }
+    let encoding = Encoding::Cbor(major);
+    let (number, width) = encoding.read(text)?;
+    let number = usize::try_from(number).ok();
+    match major {
+        2 | 3 => {
+            let end = width.checked_add(number?)?;
+            Some((counted_bytes(reader, encoding, text, width..end)?, end))
+        }
+        4 | 5 => {
+            let each = usize::from(major - 3);
+            items(reader, encoding, text, width, number?, each, cbor_item)
+        }
+        6 => {
+            let (nodes, size) = reader.deeper(|reader| cbor_item(reader, &text[width..]))?;
+            let tag = Node::fixed(&text[..width]);
+            Some(([tag].into_iter().chain(nodes).collect(), width + size))
+        }
+        _ => Some((vec![Node::fixed(&text[..width])], width)),
+    }
+}
+
+/// Reads an array, map or string of CBOR that ends at a break.
+fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item> {
+    let each = match major {
+        2..=4 => 1,
+        5 => 2,
+        _ => return None,
+    };
+    let mut nodes = vec![Node::fixed(&text[..1])];
+    let mut at = 1;
+    while *text.get(at)? != 0xff {
+        let item = group_of(reader, &text[at..], each, cbor_item)?;
+        at = part(reader, item, at, &mut nodes);
+    }
+    nodes.push(Node::fixed(&[0xff]));
+    Some((nodes, at + 1))
+}
+
+/// Makes the head and the bytes of a string whose length is stated by its head.
+fn counted_bytes(
+    reader: &mut Reader,
+    encoding: Encoding,
+    text: &[u8],
+    body: std::ops::Range<usize>,
+) -> Option<Vec<Node>> {
+    let bytes = text.get(body.clone())?;
+    let label = reader.label();
+    let number = reader.number(encoding, Meaning::Length(label), 0, &text[..body.start]);
+    Some(vec![number, Group::new(label, raw(bytes)).into()])
+}
+
+/// Reads `each` items as the nodes of one part.
+fn group_of(
+    reader: &mut Reader,
+    text: &[u8],
+    each: usize,
+    read: fn(&mut Reader, &[u8]) -> Option<Item>,
+) -> Option<Item> {
+    if !reader.count_part() {
+        return None;
+    }
+    let mut nodes = Vec::new();
+    let mut at = 0;
+    for _ in 0..each {
+        let rest = text.get(at..)?;
+        let (item, size) = reader.deeper(|reader| read(reader, rest))?;
+        nodes.extend(item);
+        at += size;
+    }
+    Some((nodes, at))
+}
+
+/// Reads an array or map after its head of `width` bytes: `count` parts of `each` items.
+fn items(
+    reader: &mut Reader,
+    encoding: Encoding,
+    text: &[u8],
+    width: usize,
+    count: usize,
+    each: usize,
+    read: fn(&mut Reader, &[u8]) -> Option<Item>,
+) -> Option<Item> {
+    let label = reader.label();
+    let head = reader.number(encoding, Meaning::Count(label), 0, &text[..width]);
+    let mut nodes = Vec::new();
+    let mut at = width;
+    for _ in 0..count {
+        let item = group_of(reader, text.get(at..)?, each, read)?;
+        at = part(reader, item, at, &mut nodes);
+    }
+    Some((vec![head, Group::new(label, nodes).into()], at))
+}
+
+/// Reads MessagePack: one item, which is an array or a map.
+pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let (nodes, size) = message_pack_item(reader, text)?;
+    (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
+}
+
+fn message_pack_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let read = |kind: MessagePackKind| {
+        let encoding = Encoding::MessagePack(kind);
+        let (number, width) = encoding.read(text)?;
+        Some((encoding, usize::try_from(number).ok()?, width))
+    };
+    for kind in [Text, Bytes] {
+        if let Some((encoding, length, width)) = read(kind) {
+            let end = width.checked_add(length)?;
+            return Some((counted_bytes(reader, encoding, text, width..end)?, end));
+        }
+    }
+    for (kind, each) in [(Array, 1), (Map, 2)] {
+        if let Some((encoding, count, width)) = read(kind) {
+            return items(
+                reader,
+                encoding,
+                text,
+                width,
+                count,
+                each,
+                message_pack_item,
+            );
+        }
+    }
+    let size = match *text.first()? {
+        0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 1,
+        0xcc | 0xd0 => 2,
+        0xcd | 0xd1 | 0xd4 => 3,
+        0xd5 => 4,
+        0xca | 0xce | 0xd2 => 5,
+        0xd6 => 6,
+        0xcb | 0xcf | 0xd3 => 9,
+        0xd7 => 10,
+        0xd8 => 18,
+        head @ 0xc7..=0xc9 => {
+            let width = 1usize << (head - 0xc7);
+            let (length, _) = Encoding::Big(width).read(text.get(1..)?)?;
+            usize::try_from(length).ok()?.checked_add(2 + width)?
+        }
+        _ => return None,
+    };
+    Some((vec![Node::fixed(text.get(..size)?)], size))
+}

@@ -1,0 +1,223 @@
+//! The formats that are known, and which of them a text has.
+
+mod archive;
+mod elf;
+mod font;
+mod image;
+mod item;
+mod table;
+mod tiff;
+
+use std::ops::Range;
+
+use crate::node::Node;
+use crate::reader::{Field, Reader};
+
+/// A file format: how it is recognized and read.
+pub struct Known {
+    /// Name of the format on command lines and in logs.
+    pub name: &'static str,
+    /// Bytes, each with an offset, that all files of the format have.
+    magic: &'static [(usize, &'static [u8])],
+    read: How,
+}
+
+/// How a format is read.
+enum How {
+    /// By a description.
+    Table(&'static [Field]),
+    /// By a function, because records refer to each other, or lengths are not stated by numbers.
+    Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
+}
+
+/// The formats that are recognized by their first bytes; more special ones come first.
+static KNOWN: &[Known] = &[
+    Known {
+        name: "png",
+        magic: &[(0, b"\x89PNG\r\n\x1a\n")],
+        read: How::Table(table::PNG),
+    },
+    Known {
+        name: "riff",
+        magic: &[(0, b"RIFF")],
+        read: How::Table(table::RIFF),
+    },
+    Known {
+        name: "iff",
+        magic: &[(0, b"FORM")],
+        read: How::Table(table::IFF),
+    },
+    Known {
+        name: "isobmff",
+        magic: &[(4, b"ftyp")],
+        read: How::Table(table::BOXES),
+    },
+    Known {
+        name: "pcap",
+        magic: &[(0, b"\xd4\xc3\xb2\xa1")],
+        read: How::Table(table::PCAP_LITTLE),
+    },
+    Known {
+        name: "pcap-be",
+        magic: &[(0, b"\xa1\xb2\xc3\xd4")],
+        read: How::Table(table::PCAP_BIG),
+    },
+    Known {
+        name: "midi",
+        magic: &[(0, b"MThd")],
+        read: How::Table(table::MIDI),
+    },
+    Known {
+        name: "wasm",
+        magic: &[(0, b"\0asm")],
+        read: How::Table(table::WASM),
+    },
+    Known {
+        name: "gzip",
+        magic: &[(0, b"\x1f\x8b\x08")],
+        read: How::Function(archive::gzip),
+    },
+    Known {
+        name: "zip",
+        magic: &[(0, b"PK\x03\x04")],
+        read: How::Function(archive::zip),
+    },
+    Known {
+        name: "tar",
+        magic: &[(257, b"ustar")],
+        read: How::Function(archive::tar),
+    },
+    Known {
+        name: "gif",
+        magic: &[(0, b"GIF8")],
+        read: How::Function(image::gif),
+    },
+    Known {
+        name: "jpeg",
+        magic: &[(0, b"\xff\xd8\xff")],
+        read: How::Function(image::jpeg),
+    },
+    Known {
+        name: "flac",
+        magic: &[(0, b"fLaC")],
+        read: How::Function(image::flac),
+    },
+    Known {
+        name: "ogg",
+        magic: &[(0, b"OggS")],
+        read: How::Function(image::ogg),
+    },
+    Known {
+        name: "elf",
+        magic: &[(0, b"\x7fELF")],
+        read: How::Function(elf::elf),
+    },
+    Known {
+        name: "sfnt",
+        magic: &[(0, b"\0\x01\0\0")],
+        read: How::Function(font::sfnt),
+    },
+    Known {
+        name: "sfnt-cff",
+        magic: &[(0, b"OTTO")],
+        read: How::Function(font::sfnt),
+    },
+    Known {
+        name: "sfnt-mac",
+        magic: &[(0, b"true")],
+        read: How::Function(font::sfnt),
+    },
+    Known {
+        name: "tiff",
+        magic: &[(0, b"II*\0")],
+        read: How::Function(tiff::tiff),
+    },
+    Known {
+        name: "tiff-be",
+        magic: &[(0, b"MM\0*")],
+        read: How::Function(tiff::tiff),
+    },
+    Known {
+        name: "zlib",
+        magic: &[],
+        read: How::Function(archive::zlib),
+    },
+];
+
+/// The formats of nested items without a signature; each must fit a whole text.
+static ITEMS: &[Known] = &[
+    Known {
+        name: "der",
+        magic: &[(0, b"\x30")],
+        read: How::Function(item::der),
+    },
+    Known {
+        name: "cbor",
+        magic: &[],
+        read: How::Function(item::cbor),
+    },
+    Known {
+        name: "messagepack",
+        magic: &[],
+        read: How::Function(item::message_pack),
+    },
+    Known {
+        name: "protobuf",
+        magic: &[],
+        read: How::Function(item::protobuf),
+    },
+];
+
+impl Known {
+    /// Returns the format of this name; `None` for an unknown name.
+    pub fn named(name: &str) -> Option<&'static Known> {
+        Known::all().find(|known| known.name == name)
+    }
+
+    /// Returns all formats, in the order in which they are tried.
+    pub fn all() -> impl Iterator<Item = &'static Known> {
+        KNOWN.iter().chain(ITEMS)
+    }
+
+    /// Takes a text apart; `None` if it is not of this format.
+    pub fn read(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+        let has = |(at, bytes): &(usize, &[u8])| {
+            let rest = text.get(*at..).unwrap_or_default();
+            rest.starts_with(bytes)
+        };
+        if !self.magic.iter().all(has) {
+            return None;
+        }
+        match self.read {
+            How::Table(fields) => reader.table(fields, text),
+            How::Function(read) => read(reader, text),
+        }
+    }
+}
+
+/// Makes nodes of the bytes from offset `from` on: regions in ascending order, and payloads of the
+/// bytes between them and behind the last. `None` if a region begins before the one before it ends.
+fn with_gaps(
+    text: &[u8],
+    mut from: usize,
+    regions: impl IntoIterator<Item = (Range<usize>, Node)>,
+) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    for (place, node) in regions {
+        let gap = text.get(from..place.start)?;
+        nodes.extend((!gap.is_empty()).then(|| Node::payload(gap)));
+        nodes.push(node);
+        from = place.end;
+    }
+    let rest = text.get(from..).unwrap_or_default();
+    nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+    Some(nodes)
+}
+
+/// Takes a payload apart that is a file of a format with a signature; `None` if it is not.
+pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
+    let signed = KNOWN.iter().filter(|known| !known.magic.is_empty());
+    signed
+        .into_iter()
+        .find_map(|known| known.read(reader, bytes))
+}

@@ -1,0 +1,127 @@
+//! Formats that are records one after the other, as descriptions.
+
+use crate::number::Encoding::{Big, Little, Varint};
+use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
+use crate::reader::Stated::{self, Count, Length};
+
+/// PNG: chunks of length, type, data, and a checksum of type and data.
+pub static PNG: &[Field] = &[Keep(8), Records(PNG_CHUNK)];
+
+static PNG_CHUNK: &[Field] = &[
+    Number(Big(4), Length(1), 0),
+    Span(0, &[Kind(4, &[(b"IDAT", PNG_PIECE)], PNG_DATA)]),
+    Number(Big(4), Stated::crc32(0), 0),
+];
+static PNG_DATA: &[Field] = &[Span(1, &[Body])];
+static PNG_PIECE: &[Field] = &[Piece, Span(1, &[Body])];
+
+/// RIFF (WAV, WebP, AVI): chunks of type, length and data; lists contain chunks.
+pub static RIFF: &[Field] = &[Keep(4), Number(Little(4), Length(0), 0), Span(0, RIFF_LIST)];
+
+static RIFF_LIST: &[Field] = &[Keep(4), Records(&RIFF_CHUNK)];
+static RIFF_CHUNK: [Field; 1] = [Kind(
+    4,
+    &[
+        (
+            b"LIST",
+            &[
+                Number(Little(4), Length(0), 0),
+                Span(0, RIFF_LIST),
+                Pad(0, 2),
+            ],
+        ),
+        (
+            b"RIFF",
+            &[
+                Number(Little(4), Length(0), 0),
+                Span(0, RIFF_LIST),
+                Pad(0, 2),
+            ],
+        ),
+    ],
+    &[Number(Little(4), Length(0), 0), Span(0, &[Body]), Pad(0, 2)],
+)];
+
+/// IFF (AIFF): as RIFF, with the other order of bytes.
+pub static IFF: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, IFF_LIST)];
+
+static IFF_LIST: &[Field] = &[Keep(4), Records(IFF_CHUNK)];
+static IFF_CHUNK: &[Field] = &[
+    Keep(4),
+    Number(Big(4), Length(0), 0),
+    Span(0, &[Body]),
+    Pad(0, 2),
+];
+
+/// ISO base media (MP4, HEIF, AVIF): boxes of length, type and data; the length counts the whole box.
+pub static BOXES: &[Field] = &[Records(&BOX)];
+
+static BOX: [Field; 1] = [Span(
+    0,
+    &[
+        Number(Big(4), Length(0), 0),
+        Kind(
+            4,
+            &[
+                (b"moov", BOXES),
+                (b"trak", BOXES),
+                (b"mdia", BOXES),
+                (b"minf", BOXES),
+                (b"stbl", BOXES),
+                (b"dinf", BOXES),
+                (b"edts", BOXES),
+                (b"udta", BOXES),
+                (b"mvex", BOXES),
+                (b"moof", BOXES),
+                (b"traf", BOXES),
+                (b"iprp", BOXES),
+                (b"ipco", BOXES),
+                (b"meta", &[Keep(4), Records(&BOX)]),
+                (b"dref", BOX_COUNTED),
+                (b"stsd", BOX_COUNTED),
+            ],
+            &[Body],
+        ),
+    ],
+)];
+static BOX_COUNTED: &[Field] = &[
+    Keep(4),
+    Number(Big(4), Count(1), 0),
+    Span(1, &[Records(&BOX)]),
+];
+
+/// PCAP: packets of a time, two lengths and data.
+pub static PCAP_LITTLE: &[Field] = &[Keep(24), Records(PACKET_LITTLE)];
+
+static PACKET_LITTLE: &[Field] = &[
+    Keep(8),
+    Number(Little(4), Length(0), 0),
+    Number(Little(4), Length(0), 0),
+    Span(0, &[Body]),
+];
+
+/// PCAP with the other order of bytes.
+pub static PCAP_BIG: &[Field] = &[Keep(24), Records(PACKET_BIG)];
+
+static PACKET_BIG: &[Field] = &[
+    Keep(8),
+    Number(Big(4), Length(0), 0),
+    Number(Big(4), Length(0), 0),
+    Span(0, &[Body]),
+];
+
+/// MIDI: a head with the number of tracks, and tracks of type, length and events.
+pub static MIDI: &[Field] = &[
+    Expect(b"MThd\0\0\0\x06"),
+    Keep(2),
+    Number(Big(2), Count(0), 0),
+    Keep(2),
+    Span(0, &[Records(MIDI_TRACK)]),
+];
+
+static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
+
+/// WebAssembly: sections of type, length and data.
+pub static WASM: &[Field] = &[Keep(8), Records(WASM_SECTION)];
+
+static WASM_SECTION: &[Field] = &[Keep(1), Number(Varint, Length(0), 0), Span(0, &[Body])];

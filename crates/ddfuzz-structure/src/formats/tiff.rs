@@ -1,0 +1,277 @@
+//! TIFF: directories of entries, whose values stand at offsets in the file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::with_gaps;
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Maximum number of directories; more are a loop.
+const MOST_DIRECTORIES: usize = 64;
+/// Size of an entry of a directory, in bytes.
+const ENTRY: usize = 12;
+/// Entries with the offsets of strips and of tiles, and the entries with their sizes.
+const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
+
+/// A region of the file that something refers to.
+struct Region {
+    end: usize,
+    label: Label,
+    part: Part,
+    /// The nodes of the region; `None` for bytes.
+    nodes: Option<Vec<Node>>,
+}
+
+struct Tiff<'a> {
+    text: &'a [u8],
+    big: bool,
+    root: Label,
+    regions: BTreeMap<usize, Region>,
+    /// The strips and tiles by the places of the numbers that state their sizes.
+    sized: BTreeMap<usize, Label>,
+}
+
+/// An entry of a directory.
+struct Entry {
+    at: usize,
+    tag: u64,
+    /// Size of a value, number of values, and where they stand.
+    width: usize,
+    values: Range<usize>,
+}
+
+/// Reads TIFF.
+pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut tiff = Tiff {
+        text,
+        big: text.first() == Some(&b'M'),
+        root: reader.label(),
+        regions: BTreeMap::new(),
+        sized: BTreeMap::new(),
+    };
+    let first = tiff.directories(reader)?;
+    let mut nodes = vec![Node::fixed(&text[..4]), tiff.offset(reader, first, 4)];
+    let root = tiff.root;
+    let regions = tiff.regions.into_iter().map(|(start, region)| {
+        let inner = region.nodes.unwrap_or_else(|| match start == region.end {
+            true => Vec::new(),
+            false => vec![Node::payload(&text[start..region.end])],
+        });
+        let group = Group {
+            part: region.part,
+            ..Group::new(region.label, inner)
+        };
+        (start..region.end, Node::Group(group))
+    });
+    nodes.extend(with_gaps(text, 8, regions)?);
+    Some(vec![Group::new(root, nodes).into()])
+}
+
+impl Tiff<'_> {
+    fn encoding(&self, width: usize) -> Encoding {
+        Encoding::fixed(self.big, width)
+    }
+
+    fn number(&self, at: usize, width: usize) -> Option<u64> {
+        self.encoding(width).read_at(self.text, at)
+    }
+
+    /// Makes the number at `at`, which is the offset of a region.
+    fn offset(&self, reader: &Reader, of: Label, at: usize) -> Node {
+        let meaning = Meaning::Offset(of, self.root);
+        reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
+    }
+
+    /// Reads the chain of directories, and what they refer to; returns the label of the first.
+    fn directories(&mut self, reader: &mut Reader) -> Option<Label> {
+        let first = reader.label();
+        let (mut pointer, mut label) = (4, first);
+        for index in 0..MOST_DIRECTORIES {
+            let at = usize::try_from(self.number(pointer, 4)?).ok();
+            let at = at.filter(|at| *at >= 8 && !self.regions.contains_key(at));
+            let next = reader.label();
+            match at.and_then(|at| self.directory(reader, at, [label, next])) {
+                Some(end) => (pointer, label) = (end, next),
+                None if index == 0 => return None,
+                None => break,
+            }
+            if self.number(pointer, 4).is_none() {
+                break;
+            }
+        }
+        Some(first)
+    }
+
+    /// Reads the directory at `at`, of the first of two labels; returns where the offset of the next
+    /// one, of the second label, stands.
+    fn directory(&mut self, reader: &mut Reader, at: usize, labels: [Label; 2]) -> Option<usize> {
+        let count = usize::try_from(self.number(at, 2)?).ok()?;
+        let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
+        let count_read = count.min(fits);
+        let entries: Vec<Entry> = (0..count_read)
+            .map_while(|index| self.entry(at + 2 + index * ENTRY))
+            .collect();
+        let end = at + 2 + entries.len() * ENTRY;
+        let list = reader.label();
+        let mut nodes = Vec::new();
+        for entry in &entries {
+            let part = reader.label();
+            let inner = self.entry_nodes(reader, entry, part, &entries);
+            if !reader.count_part() {
+                return None;
+            }
+            nodes.push(Node::Group(Group::part(part, inner)));
+        }
+        let count_node = reader.number(
+            self.encoding(2),
+            Meaning::Count(list),
+            0,
+            &self.text[at..at + 2],
+        );
+        let mut whole = vec![count_node, Group::new(list, nodes).into()];
+        let has_next = self.text.len() >= end + 4;
+        if has_next {
+            whole.push(self.offset(reader, labels[1], end));
+        }
+        let region = Region {
+            end: if has_next { end + 4 } else { end },
+            label: labels[0],
+            part: Part::No,
+            nodes: Some(whole),
+        };
+        self.regions.insert(at, region);
+        Some(end)
+    }
+
+    fn entry(&self, at: usize) -> Option<Entry> {
+        let tag = self.number(at, 2)?;
+        let width = match self.number(at + 2, 2)? {
+            1 | 2 | 6 | 7 => 1,
+            3 | 8 => 2,
+            4 | 9 | 11 | 13 => 4,
+            5 | 10 | 12 => 8,
+            _ => 1,
+        };
+        let count = usize::try_from(self.number(at + 4, 4)?).ok()?;
+        let size = count.checked_mul(width)?;
+        let start = match size {
+            0..=4 => at + 8,
+            _ => usize::try_from(self.number(at + 8, 4)?).ok()?,
+        };
+        Some(Entry {
+            at,
+            tag,
+            width,
+            values: start..start.saturating_add(size),
+        })
+    }
+
+    /// Makes the nodes of an entry, and the regions that it refers to.
+    fn entry_nodes(
+        &mut self,
+        reader: &mut Reader,
+        entry: &Entry,
+        part: Label,
+        entries: &[Entry],
+    ) -> Vec<Node> {
+        let whole = &self.text[entry.at..entry.at + ENTRY];
+        let is_inline = entry.values.start == entry.at + 8 && entry.values.len() <= 4;
+        if is_inline {
+            let values = self.values(reader, entry, part, entries);
+            let size = values.as_ref().map_or(0, |_| entry.values.len());
+            let mut nodes = vec![Node::fixed(&whole[..8])];
+            nodes.extend(values.unwrap_or_default());
+            nodes.push(Node::fixed(&whole[8 + size..]));
+            return nodes;
+        }
+        let stands = self.text.get(entry.values.clone()).is_some();
+        let is_free = stands && entry.values.start >= 8 && self.is_free(&entry.values);
+        if !is_free {
+            return vec![Node::fixed(whole)];
+        }
+        let label = reader.label();
+        let region = Region {
+            end: entry.values.end,
+            label,
+            part: Part::With(part),
+            nodes: None,
+        };
+        self.regions.insert(entry.values.start, region);
+        let inner = self.values(reader, entry, part, entries);
+        if let Some(region) = self.regions.get_mut(&entry.values.start) {
+            region.nodes = inner;
+        }
+        vec![
+            Node::fixed(&whole[..8]),
+            self.offset(reader, label, entry.at + 8),
+        ]
+    }
+
+    /// Makes the values of an entry that are offsets of strips or tiles, and regions of these; `None`
+    /// for another entry.
+    fn values(
+        &mut self,
+        reader: &mut Reader,
+        entry: &Entry,
+        part: Label,
+        entries: &[Entry],
+    ) -> Option<Vec<Node>> {
+        if !matches!(entry.width, 2 | 4) {
+            return None;
+        }
+        if PIECES.iter().any(|(_, sizes)| *sizes == entry.tag) {
+            return Some(self.sizes(reader, entry));
+        }
+        let (_, sizes) = PIECES.iter().find(|(offsets, _)| *offsets == entry.tag)?;
+        let sizes = entries.iter().find(|one| one.tag == *sizes)?;
+        let mut nodes = Vec::new();
+        for (index, at) in entry.values.clone().step_by(entry.width).enumerate() {
+            let raw = self.text.get(at..at + entry.width)?;
+            let start = usize::try_from(self.number(at, entry.width)?).ok()?;
+            let size_at = sizes.values.start + index * sizes.width;
+            let size = match size_at < sizes.values.end {
+                true => usize::try_from(self.number(size_at, sizes.width)?).ok()?,
+                false => 0,
+            };
+            let place = start..start.saturating_add(size).min(self.text.len());
+            if place.start < 8 || place.is_empty() || !self.is_free(&place) {
+                nodes.push(Node::fixed(raw));
+                continue;
+            }
+            let label = reader.label();
+            let region = Region {
+                end: place.end,
+                label,
+                part: Part::With(part),
+                nodes: None,
+            };
+            self.regions.insert(start, region);
+            self.sized.insert(size_at, label);
+            let meaning = Meaning::Offset(label, self.root);
+            nodes.push(reader.number(self.encoding(entry.width), meaning, 0, raw));
+        }
+        Some(nodes)
+    }
+
+    /// Makes the values of an entry that are sizes of strips or tiles.
+    fn sizes(&self, reader: &Reader, entry: &Entry) -> Vec<Node> {
+        let places = entry.values.clone().step_by(entry.width);
+        let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));
+        let numbers = places.map(|(at, raw)| match self.sized.get(&at) {
+            Some(of) => {
+                let encoding = self.encoding(entry.width);
+                reader.number(encoding, Meaning::Length(*of), 0, raw)
+            }
+            None => Node::fixed(raw),
+        });
+        numbers.collect()
+    }
+
+    /// Checks whether nothing refers to any byte of a place yet.
+    fn is_free(&self, place: &Range<usize>) -> bool {
+        let before = self.regions.range(..place.end).next_back();
+        before.is_none_or(|(_, region)| region.end <= place.start)
+    }
+}

@@ -1,0 +1,120 @@
+//! The structure of inputs: which structure a text has, and documents of it that the searches of
+//! `ddfuzz-delta` reduce.
+//!
+//! - In: a text, or a text and the name of a structure.
+//! - Out: a [`Structure`], whose format takes texts apart and puts them together again, with lengths,
+//!   counts, offsets and checksums that agree.
+//! - Central type: the tree of a file (`Node`, `Group`, `Number`), which is written by `render` and
+//!   edited by `Container`.
+//! - Reading order: `node.rs`, `number.rs`, `render.rs`, `container.rs`, `packed.rs`, `reader.rs`,
+//!   `formats/table.rs`, and the other formats.
+//!
+//! Nothing here reads files, runs anything, or depends on more than the text.
+
+mod container;
+mod formats;
+mod functions;
+mod grammar;
+mod language;
+mod library;
+mod node;
+mod number;
+mod packed;
+mod reader;
+mod render;
+mod sharing;
+
+pub use functions::{Function, functions};
+
+use std::sync::Arc;
+
+use ddfuzz_delta::{Document, Format, Structure};
+
+use crate::container::Container;
+use crate::formats::Known;
+use crate::grammar::TreeSitter;
+use crate::language::KnownLanguage;
+use crate::node::Group;
+use crate::reader::Reader;
+
+pub use crate::library::{GrammarError, is_library, load_grammar};
+
+/// Maximum size, in bytes, of files that are taken apart. In larger ones, putting a candidate
+/// together takes longer than most tests.
+const LARGEST: usize = 1 << 24;
+
+/// Number of bytes at the beginning of a text that show whether it is a text or binary.
+const SAMPLE: usize = 4096;
+
+/// A format that searches can use.
+struct KnownFormat(&'static Known);
+
+impl Format for KnownFormat {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>> {
+        let container = open(self.0, text)?;
+        Some(Arc::new(container))
+    }
+}
+
+/// Takes a text of a format apart.
+fn open(known: &Known, text: &[u8]) -> Option<Container> {
+    if text.len() > LARGEST {
+        return None;
+    }
+    let mut reader = Reader::default();
+    let nodes = known.read(&mut reader, text)?;
+    let label = reader.label();
+    Container::new(Group::new(label, nodes), text)
+}
+
+/// Returns the structure of a text, by its content.
+pub fn structure_of(text: &[u8]) -> Structure {
+    if is_text(text) {
+        let language = KnownLanguage::of(text).and_then(TreeSitter::new);
+        return language.map_or(Structure::Text, |grammar| {
+            Structure::Syntax(Arc::new(grammar))
+        });
+    }
+    let known = Known::all().find(|known| open(known, text).is_some());
+    known.map_or(Structure::Binary, |known| {
+        Structure::Format(Arc::new(KnownFormat(known)))
+    })
+}
+
+/// Returns the structure of this name; `None` for an unknown name.
+pub fn structure_named(name: &str) -> Option<Structure> {
+    match name {
+        Structure::TEXT => return Some(Structure::Text),
+        Structure::BINARY => return Some(Structure::Binary),
+        _ => {}
+    }
+    if let Some(language) = KnownLanguage::named(name) {
+        return Some(Structure::Syntax(Arc::new(TreeSitter::new(language)?)));
+    }
+    let known = Known::named(name)?;
+    Some(Structure::Format(Arc::new(KnownFormat(known))))
+}
+
+/// Returns the names of all structures.
+pub fn structure_names() -> impl Iterator<Item = &'static str> {
+    [Structure::TEXT, Structure::BINARY]
+        .into_iter()
+        .chain(KnownLanguage::all().map(KnownLanguage::name))
+        .chain(Known::all().map(|known| known.name))
+}
+
+/// Checks whether the beginning of an input is UTF-8 without control characters other than blanks.
+fn is_text(text: &[u8]) -> bool {
+    let sample = &text[..text.len().min(SAMPLE)];
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    let is_utf8 = match std::str::from_utf8(sample) {
+        Ok(_) => true,
+        // The sample may end within a character.
+        Err(error) => error.error_len().is_none(),
+    };
+    is_utf8 && !sample.iter().any(is_control)
+}

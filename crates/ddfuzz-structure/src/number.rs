@@ -1,0 +1,258 @@
+//! How files write numbers, and the checksums in them.
+
+use ddfuzz_delta::Checksum;
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// So many bytes, the least significant first.
+    Little(usize),
+    /// So many bytes, the most significant first.
+    Big(usize),
+    /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
+    /// (LEB128, as in protobuf and WebAssembly).
+    Varint,
+    /// A length of ASN.1 DER: one byte below 128, else the number of bytes and these.
+    Der,
+    /// The head of a CBOR item of this major type: 0 to 7 in the high three bits.
+    Cbor(u8),
+    /// The head of a MessagePack item.
+    MessagePack(MessagePackKind),
+    /// So many bytes of octal digits with a NUL or a blank at the end, as in tar.
+    Octal(usize),
+    /// The size of a color table of GIF, in three bits of a byte, with a bit for its presence; the
+    /// other bits are these.
+    Colors(u8),
+}
+
+/// The items of MessagePack that have a length or a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessagePackKind {
+    /// A text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// An array.
+    Array,
+    /// A map; its number counts pairs.
+    Map,
+}
+
+impl Encoding {
+    /// Returns the encoding of a number of `width` bytes, the most significant first if `is_big`.
+    pub fn fixed(is_big: bool, width: usize) -> Encoding {
+        match is_big {
+            true => Encoding::Big(width),
+            false => Encoding::Little(width),
+        }
+    }
+
+    /// Reads the number at the offset `at` of `text`; `None` as for [`read`](Encoding::read).
+    pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
+        let (number, _) = self.read(text.get(at..)?)?;
+        Some(number)
+    }
+
+    /// Writes a number. Bits beyond the width are lost.
+    pub fn write(self, number: u64) -> Vec<u8> {
+        match self {
+            Encoding::Little(width) => number.to_le_bytes()[..width.min(8)].to_vec(),
+            Encoding::Big(width) => number.to_be_bytes()[8 - width.min(8)..].to_vec(),
+            Encoding::Varint => varint(number),
+            Encoding::Der if number < 128 => vec![number as u8],
+            Encoding::Der => {
+                let bytes = number.to_be_bytes();
+                let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                let mut written = vec![0x80 | (bytes.len() - zeros) as u8];
+                written.extend_from_slice(&bytes[zeros..]);
+                written
+            }
+            Encoding::Cbor(major) => cbor(major, number),
+            Encoding::MessagePack(kind) => message_pack(kind, number),
+            Encoding::Colors(rest) => {
+                let size = u8::try_from((number.div_ceil(6)).next_power_of_two().ilog2());
+                let size = size.unwrap_or(7).min(7);
+                vec![rest | if number > 0 { 0x80 | size } else { 0 }]
+            }
+            Encoding::Octal(width) => {
+                let digits = width.saturating_sub(1);
+                let mut written = format!("{number:0digits$o}").into_bytes();
+                written.drain(..written.len().saturating_sub(digits));
+                written.resize(width, 0);
+                written
+            }
+        }
+    }
+
+    /// Reads a number at the beginning of `text`: the number, and its size in bytes. `None` if the
+    /// text is too short, the number has more than 64 bits, or its head is of another kind.
+    pub fn read(self, text: &[u8]) -> Option<(u64, usize)> {
+        let fold = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        match self {
+            Encoding::Little(width) => {
+                let bytes = text.get(..width)?;
+                Some((bytes.iter().rev().fold(0, fold), width))
+            }
+            Encoding::Big(width) => Some((text.get(..width)?.iter().fold(0, fold), width)),
+            Encoding::Varint => {
+                let size = text.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+                let bits = |number: u64, byte: &u8| number << 7 | u64::from(byte & 0x7f);
+                Some((text[..size].iter().rev().fold(0, bits), size))
+            }
+            Encoding::Der => match *text.first()? {
+                short @ 0..0x80 => Some((u64::from(short), 1)),
+                long => {
+                    let size = usize::from(long & 0x7f);
+                    let bytes = text.get(1..1 + size).filter(|_| (1..=8).contains(&size))?;
+                    Some((bytes.iter().fold(0, fold), 1 + size))
+                }
+            },
+            Encoding::Cbor(major) => {
+                let head = *text.first().filter(|head| *head >> 5 == major)?;
+                let size = match head & 0x1f {
+                    short @ 0..24 => return Some((u64::from(short), 1)),
+                    long @ 24..28 => 1usize << (long - 24),
+                    _ => return None,
+                };
+                Some((text.get(1..1 + size)?.iter().fold(0, fold), 1 + size))
+            }
+            Encoding::MessagePack(kind) => {
+                let head = *text.first()?;
+                let (mask, base, heads) = kind.heads();
+                if mask > 0 && head & !mask == base {
+                    return Some((u64::from(head & mask), 1));
+                }
+                let (_, width) = heads.iter().find(|(known, _)| *known == head)?;
+                Some((text.get(1..1 + width)?.iter().fold(0, fold), 1 + width))
+            }
+            Encoding::Colors(rest) => {
+                let flags = *text.first().filter(|flags| **flags & !0x87 == rest)?;
+                let size = if flags & 0x80 > 0 {
+                    6 << (flags & 7)
+                } else {
+                    0
+                };
+                Some((size, 1))
+            }
+            Encoding::Octal(width) => {
+                let bytes = text.get(..width)?;
+                let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
+                let digits = std::str::from_utf8(&bytes[..end]).ok()?;
+                Some((u64::from_str_radix(digits, 8).ok()?, width))
+            }
+        }
+    }
+}
+
+impl MessagePackKind {
+    /// The bits of a number in a short head, the other bits of that head (the bits are 0 if there
+    /// is no short head), and the long heads, each with the width of its number in bytes.
+    fn heads(self) -> (u8, u8, &'static [(u8, usize)]) {
+        match self {
+            MessagePackKind::Text => (0x1f, 0xa0, &[(0xd9, 1), (0xda, 2), (0xdb, 4)]),
+            MessagePackKind::Bytes => (0, 0, &[(0xc4, 1), (0xc5, 2), (0xc6, 4)]),
+            MessagePackKind::Array => (0x0f, 0x90, &[(0xdc, 2), (0xdd, 4)]),
+            MessagePackKind::Map => (0x0f, 0x80, &[(0xde, 2), (0xdf, 4)]),
+        }
+    }
+}
+
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut written = Vec::new();
+    while number > 0x7f {
+        written.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    written.push(number as u8);
+    written
+}
+
+fn cbor(major: u8, number: u64) -> Vec<u8> {
+    let head = major << 5;
+    let width = match number {
+        0..24 => return vec![head | number as u8],
+        24..0x100 => 1,
+        0x100..0x1_0000 => 2,
+        0x1_0000..0x1_0000_0000 => 4,
+        _ => 8usize,
+    };
+    let mut written = vec![head | (24 + width.ilog2() as u8)];
+    written.extend(Encoding::Big(width).write(number));
+    written
+}
+
+fn message_pack(kind: MessagePackKind, number: u64) -> Vec<u8> {
+    let (mask, base, heads) = kind.heads();
+    if mask > 0 && number <= u64::from(mask) {
+        return vec![base | number as u8];
+    }
+    let fits = |width: &usize| number >> (8 * width) == 0;
+    let long = heads.iter().find(|(_, width)| fits(width)).or(heads.last());
+    let (head, width) = long.copied().unwrap_or_default();
+    let mut written = vec![head];
+    written.extend(Encoding::Big(width).write(number));
+    written
+}
+
+/// A checksum of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sum {
+    /// A checksum that the searches know, too.
+    Known(Checksum),
+    /// The sum of big-endian words of 32 bits, filled up with zeros (OpenType).
+    Words,
+    /// The sum of all bytes, with blanks in place of the checksum itself (tar).
+    Bytes,
+    /// CRC-32 with polynomial 0x04c11db7, most significant bit first, initial value 0 (Ogg).
+    Ogg,
+    /// CRC-8 with polynomial 0x07, most significant bit first, initial value 0 (heads of FLAC).
+    FlacHead,
+    /// CRC-16 with polynomial 0x8005, most significant bit first, initial value 0 (frames of FLAC).
+    FlacFrame,
+}
+
+impl Sum {
+    /// CRC-32 as in zip, gzip and PNG.
+    pub const CRC32: Sum = Sum::Known(Checksum::Crc32);
+
+    /// Computes the checksum of `bytes`, in which the checksum itself, if the bytes contain it, has
+    /// the value of [`blank`](Sum::blank).
+    pub fn of(self, bytes: &[u8]) -> u64 {
+        match self {
+            Sum::Known(checksum) => checksum.of(bytes),
+            Sum::Words => {
+                let words = bytes.chunks(4).map(|word| {
+                    let mut filled = [0; 4];
+                    filled[..word.len()].copy_from_slice(word);
+                    u32::from_be_bytes(filled)
+                });
+                u64::from(words.fold(0, u32::wrapping_add))
+            }
+            Sum::Bytes => bytes.iter().map(|byte| u64::from(*byte)).sum(),
+            Sum::Ogg => crc(bytes, 32, 0x04c1_1db7),
+            Sum::FlacHead => crc(bytes, 8, 0x07),
+            Sum::FlacFrame => crc(bytes, 16, 0x8005),
+        }
+    }
+
+    /// Returns the byte that stands in place of the checksum's own bytes while it is computed.
+    pub fn blank(self) -> u8 {
+        match self {
+            Sum::Bytes => b' ',
+            _ => 0,
+        }
+    }
+}
+
+/// Computes a cyclic redundancy check of a width in bits, most significant bit first, initial value 0.
+fn crc(bytes: &[u8], width: u32, polynomial: u64) -> u64 {
+    let mask = u64::MAX >> (64 - width);
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u64::from(*byte) << (width - 8), |crc, _| {
+            match crc >> (width - 1) & 1 {
+                0 => crc << 1,
+                _ => (crc << 1 ^ polynomial) & mask,
+            }
+        })
+    })
+}

@@ -1,0 +1,184 @@
+//! Compressed nodes: deflate, as such and inside of zlib, and LZW as in GIF.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, ZlibDecoder};
+use flate2::write::{DeflateEncoder, ZlibEncoder};
+
+use weezl::{BitOrder, LzwStatus};
+
+use crate::node::{Group, Node};
+
+/// Maximum size of decompressed bytes: larger ones stay compressed.
+const LARGEST: u64 = 1 << 22;
+
+/// Maximum size of a block of deflate that is stored without compression.
+const BLOCK: usize = 0xffff;
+
+/// Size of contents, in bytes, above which compression is fast rather than good: candidates are
+/// compressed before each test.
+const QUICKLY: usize = 1 << 16;
+
+/// A compression method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// Deflate without a header (RFC 1951).
+    Deflate,
+    /// Deflate with the header and the checksum of zlib (RFC 1950).
+    Zlib,
+    /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
+    /// behind its length, and an empty block.
+    Gif,
+}
+
+/// A group of nodes whose bytes are compressed.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// The compression method.
+    pub codec: Codec,
+    /// The compressed nodes.
+    pub content: Group,
+    /// The bytes of the nodes.
+    pub bytes: Arc<[u8]>,
+    /// The compressed bytes.
+    pub packed: Arc<[u8]>,
+    /// The compressed bytes as nodes, which take the place of the content if it has to stay as it is.
+    pub closed: Vec<Node>,
+}
+
+impl Codec {
+    /// Decompresses `packed`; `None` if it is not compressed by this method, if other bytes follow,
+    /// or if the result is larger than 4 MiB.
+    pub fn unpack(self, packed: &[u8]) -> Option<Vec<u8>> {
+        let (content, used) = self.unpack_front(packed)?;
+        (used == packed.len()).then_some(content)
+    }
+
+    /// Decompresses the beginning of `packed`, and returns the size of the compressed beginning,
+    /// too.
+    pub fn unpack_front(self, packed: &[u8]) -> Option<(Vec<u8>, usize)> {
+        let mut content = Vec::new();
+        let used = match self {
+            Codec::Deflate => {
+                let mut decoder = DeflateDecoder::new(packed);
+                read(&mut decoder, &mut content)?;
+                decoder.total_in()
+            }
+            Codec::Zlib => {
+                let head = packed.first_chunk::<2>()?;
+                if head[0] & 0x0f != 8 || u16::from_be_bytes(*head) % 31 != 0 {
+                    return None;
+                }
+                let mut decoder = ZlibDecoder::new(packed);
+                read(&mut decoder, &mut content)?;
+                decoder.total_in()
+            }
+            Codec::Gif => return unpack_gif(packed),
+        };
+        Some((content, usize::try_from(used).ok()?))
+    }
+
+    /// Compresses `content` by this method, or stores it without compression if that is shorter and the
+    /// method allows it.
+    pub fn pack(self, content: &[u8]) -> Vec<u8> {
+        let level = match content.len() {
+            0..=QUICKLY => Compression::best(),
+            _ => Compression::fast(),
+        };
+        let compressed = match self {
+            Codec::Deflate => {
+                let mut encoder = DeflateEncoder::new(Vec::new(), level);
+                encoder.write_all(content).and_then(|()| encoder.finish())
+            }
+            Codec::Zlib => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), level);
+                encoder.write_all(content).and_then(|()| encoder.finish())
+            }
+            Codec::Gif => return pack_gif(content),
+        };
+        let stored = self.store(content);
+        match compressed {
+            Ok(compressed) if compressed.len() <= stored.len() => compressed,
+            _ => stored,
+        }
+    }
+
+    /// Writes `content` in stored blocks of deflate, which are not compressed.
+    fn store(self, content: &[u8]) -> Vec<u8> {
+        let mut stored = match self {
+            Codec::Deflate | Codec::Gif => Vec::new(),
+            Codec::Zlib => vec![0x78, 0x01],
+        };
+        let mut blocks = content.chunks(BLOCK).peekable();
+        if blocks.peek().is_none() {
+            stored.extend([1, 0, 0, 0xff, 0xff]);
+        }
+        while let Some(block) = blocks.next() {
+            let size = block.len() as u16;
+            stored.push(u8::from(blocks.peek().is_none()));
+            stored.extend(size.to_le_bytes());
+            stored.extend((!size).to_le_bytes());
+            stored.extend_from_slice(block);
+        }
+        if self == Codec::Zlib {
+            let sum = ddfuzz_delta::Checksum::Adler32.of(content) as u32;
+            stored.extend(sum.to_be_bytes());
+        }
+        stored
+    }
+}
+
+/// Reads all that a decoder has; `None` on an error, and if there is too much.
+fn read(decoder: &mut dyn Read, content: &mut Vec<u8>) -> Option<()> {
+    decoder.take(LARGEST + 1).read_to_end(content).ok()?;
+    (content.len() as u64 <= LARGEST).then_some(())
+}
+
+/// Widths of values in bits that GIF has.
+const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
+/// Size of the pieces, in bytes, in which LZW is decompressed.
+const PIECE: usize = 1 << 12;
+
+/// Decompresses LZW as in GIF, and returns the size of the compressed bytes with all blocks, too.
+fn unpack_gif(packed: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let width = *packed.first().filter(|width| GIF_WIDTHS.contains(width))?;
+    let (mut codes, mut at) = (Vec::new(), 1);
+    loop {
+        let size = usize::from(*packed.get(at)?);
+        codes.extend_from_slice(packed.get(at + 1..at + 1 + size)?);
+        at += 1 + size;
+        if size == 0 {
+            break;
+        }
+    }
+    let mut decoder = weezl::decode::Decoder::new(BitOrder::Lsb, width);
+    let (mut content, mut piece, mut used) = (Vec::new(), [0; PIECE], 0);
+    while content.len() as u64 <= LARGEST {
+        let decoded = decoder.decode_bytes(&codes[used..], &mut piece);
+        used += decoded.consumed_in;
+        content.extend_from_slice(&piece[..decoded.consumed_out]);
+        match decoded.status.ok()? {
+            LzwStatus::Done => return Some((content, at)),
+            LzwStatus::Ok => {}
+            LzwStatus::NoProgress => return None,
+        }
+    }
+    None
+}
+
+/// Compresses bytes by LZW as in GIF, with the least width that all values fit.
+fn pack_gif(content: &[u8]) -> Vec<u8> {
+    let most = content.iter().copied().max().unwrap_or_default();
+    let width = (8 - most.leading_zeros() as u8).clamp(*GIF_WIDTHS.start(), *GIF_WIDTHS.end());
+    let mut packed = vec![width];
+    let mut encoder = weezl::encode::Encoder::new(BitOrder::Lsb, width);
+    let codes = encoder.encode(content).unwrap_or_default();
+    for block in codes.chunks(0xff) {
+        packed.push(block.len() as u8);
+        packed.extend_from_slice(block);
+    }
+    packed.push(0);
+    packed
+}

@@ -1,0 +1,220 @@
+//! Puts the text of a tree together: first the sizes, then the bytes, then the numbers that depend on
+//! sizes and positions, and at last checksums, the inner ones first.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::node::{Group, Label, Meaning, Node, Number, Part};
+
+/// The text of a group, and where its numbers stand.
+pub struct Rendered {
+    /// The bytes of the group.
+    pub text: Vec<u8>,
+    /// The places of the numbers of the group in its text, in the order of the text.
+    pub numbers: Vec<Range<usize>>,
+}
+
+impl Rendered {
+    /// Returns the bytes of each number, in the order of the text.
+    pub fn numbers(&self) -> impl Iterator<Item = &[u8]> {
+        self.numbers.iter().map(|place| &self.text[place.clone()])
+    }
+}
+
+/// A group that was written: its place in the text, or its bytes if it was compressed.
+enum Span {
+    Place(Range<usize>),
+    Content(Arc<[u8]>),
+}
+
+#[derive(Default)]
+struct Renderer<'a> {
+    /// Size of each measured group in bytes.
+    sizes: HashMap<Label, usize>,
+    /// Number of parts in each measured group.
+    counts: HashMap<Label, u64>,
+    /// Number of parts before each part in the group around it.
+    indices: HashMap<Label, u64>,
+    spans: HashMap<Label, Span>,
+    text: Vec<u8>,
+    /// The numbers with the places of their bytes.
+    numbers: Vec<(&'a Number, Range<usize>)>,
+}
+
+/// Puts the text of `group` together.
+pub fn render(group: &Group) -> Rendered {
+    let mut renderer = Renderer::default();
+    renderer.measure(group);
+    renderer.write(group);
+    renderer.settle_numbers();
+    let places = renderer.numbers.into_iter().map(|(_, place)| place);
+    Rendered {
+        numbers: places.collect(),
+        text: renderer.text,
+    }
+}
+
+impl<'a> Renderer<'a> {
+    /// Records the sizes of a group and of all groups in it; returns the size of the group.
+    fn measure(&mut self, group: &Group) -> usize {
+        let mut size = 0;
+        let mut count = 0;
+        // Sizes of numbers and paddings may depend on groups behind them.
+        for node in &group.nodes {
+            match node {
+                Node::Fixed(bytes) | Node::Payload(bytes) => size += bytes.len(),
+                Node::Group(inner) => {
+                    size += self.measure(inner);
+                    self.indices.insert(inner.label, count);
+                    count += match inner.part {
+                        Part::No => self.counts.get(&inner.label).copied().unwrap_or_default(),
+                        Part::Own | Part::With(_) => 1,
+                    };
+                }
+                Node::Packed(packed) => {
+                    size += packed.packed.len();
+                    self.sizes.insert(packed.content.label, packed.bytes.len());
+                }
+                Node::Flags { .. } => size += 1,
+                Node::Number(_) | Node::Copy(_) | Node::Pad { .. } => {}
+            }
+        }
+        self.counts.insert(group.label, count);
+        for node in &group.nodes {
+            size += match node {
+                Node::Number(number) => self.number(number).len(),
+                Node::Copy(of) => self.size(*of),
+                Node::Pad { of, align } => padding(self.size(*of), *align),
+                _ => 0,
+            };
+        }
+        self.sizes.insert(group.label, size);
+        size
+    }
+
+    fn size(&self, label: Label) -> usize {
+        self.sizes.get(&label).copied().unwrap_or_default()
+    }
+
+    /// Returns the bytes of a number as far as sizes decide about them.
+    fn number(&self, number: &Number) -> Vec<u8> {
+        let stated = match number.meaning {
+            Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
+            Meaning::Count(of) => self.counts.get(&of).copied(),
+            Meaning::Index(..) | Meaning::Offset(..) | Meaning::Check(..) => None,
+        };
+        match stated {
+            Some(stated) => number
+                .encoding
+                .write(stated.wrapping_add_signed(number.bias)),
+            None => number.raw.to_vec(),
+        }
+    }
+
+    fn write(&mut self, group: &'a Group) {
+        let start = self.text.len();
+        for node in &group.nodes {
+            match node {
+                Node::Fixed(bytes) | Node::Payload(bytes) => self.text.extend_from_slice(bytes),
+                Node::Group(inner) => self.write(inner),
+                Node::Packed(packed) => {
+                    let content = Span::Content(packed.bytes.clone());
+                    self.spans.insert(packed.content.label, content);
+                    self.text.extend_from_slice(&packed.packed);
+                }
+                Node::Number(number) => {
+                    let at = self.text.len();
+                    let bytes = self.number(number);
+                    self.text.extend(bytes);
+                    self.numbers.push((number, at..self.text.len()));
+                }
+                Node::Flags { rest, bits } => {
+                    let present = bits.iter().filter(|(_, of)| self.sizes.contains_key(of));
+                    let byte = present.fold(*rest, |byte, (bit, _)| byte | bit);
+                    self.text.push(byte);
+                }
+                Node::Copy(of) => {
+                    if let Some(Span::Place(place)) = self.spans.get(of) {
+                        self.text.extend_from_within(place.clone());
+                    }
+                }
+                Node::Pad { of, align } => {
+                    let size = padding(self.size(*of), *align);
+                    self.text.resize(self.text.len() + size, 0);
+                }
+            }
+        }
+        let place = Span::Place(start..self.text.len());
+        self.spans.insert(group.label, place);
+    }
+
+    /// Writes the numbers that depend on the place of groups (lengths of groups around them, indices
+    /// and offsets), and then the checksums.
+    fn settle_numbers(&mut self) {
+        let mut checks = Vec::new();
+        for (number, place) in std::mem::take(&mut self.numbers) {
+            let stated = match number.meaning {
+                Meaning::Offset(of, from) => match (self.spans.get(&of), self.spans.get(&from)) {
+                    (Some(Span::Place(of)), Some(Span::Place(from))) => {
+                        Some((of.start as u64).wrapping_sub(from.start as u64))
+                    }
+                    _ => None,
+                },
+                Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
+                Meaning::Index(of) => self.indices.get(&of).copied(),
+                Meaning::Check(..) => {
+                    checks.push((number, place.clone()));
+                    None
+                }
+                Meaning::Count(_) => None,
+            };
+            if let Some(stated) = stated {
+                let bytes = number
+                    .encoding
+                    .write(stated.wrapping_add_signed(number.bias));
+                // A number around itself has a fixed width.
+                if bytes.len() == place.len() {
+                    self.text[place.clone()].copy_from_slice(&bytes);
+                }
+            }
+            self.numbers.push((number, place));
+        }
+        let scope = |number: &Number| match self.spans.get(&number.meaning.labels()[0]) {
+            Some(Span::Place(place)) => place.len(),
+            _ => 0,
+        };
+        checks.sort_by_key(|(number, _)| scope(number));
+        for (number, place) in checks {
+            self.check(number, place);
+        }
+    }
+
+    fn check(&mut self, number: &Number, place: Range<usize>) {
+        let Meaning::Check(sum, of) = number.meaning else {
+            return;
+        };
+        let stated = match self.spans.get(&of) {
+            Some(Span::Content(bytes)) => sum.of(bytes),
+            Some(Span::Place(scope)) => {
+                let scope = scope.clone();
+                if scope.contains(&place.start) {
+                    self.text[place.clone()].fill(sum.blank());
+                }
+                sum.of(&self.text[scope])
+            }
+            None => return,
+        };
+        let stated = number
+            .encoding
+            .write(stated.wrapping_add_signed(number.bias));
+        if stated.len() == place.len() {
+            self.text[place].copy_from_slice(&stated);
+        }
+    }
+}
+
+/// Returns the number of bytes that fill up `size` to a multiple of `align`.
+fn padding(size: usize, align: usize) -> usize {
+    size.next_multiple_of(align.max(1)) - size
+}

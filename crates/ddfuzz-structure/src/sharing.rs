@@ -1,0 +1,177 @@
+//! Regions of a file that offsets refer to, and references that share the bytes of one region.
+
+use std::sync::Arc;
+
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::render::render;
+
+/// The regions of a tree that numbers refer to by their offsets and that have no parts inside.
+pub struct Regions<'a> {
+    root: &'a Group,
+    regions: Vec<&'a Group>,
+}
+
+impl<'a> Regions<'a> {
+    /// Finds the regions of a tree, in the order of the text.
+    pub fn of(root: &'a Group) -> Regions<'a> {
+        let mut targets = Vec::new();
+        list_targets(root, &mut targets);
+        targets.sort_unstable();
+        let mut regions = Vec::new();
+        list_regions(root, &targets, &mut regions);
+        Regions { root, regions }
+    }
+
+    /// Returns the size of each region in bytes.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.regions.iter().map(|region| render(region).text.len())
+    }
+
+    /// Returns the tree without a region; the numbers that referred to it refer to the beginning of
+    /// another one instead, or to the place that their offsets count from. All that is stated about
+    /// the region itself stays as it is written. `None` if there is no such region, or if other bytes
+    /// depend on its content.
+    pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
+        let gone = self.regions.get(region)?;
+        let target = match with {
+            Some(with) => Some(self.regions.get(with)?.label),
+            None => None,
+        };
+        let mut inside = Vec::new();
+        list_labels(gone, &mut inside);
+        inside.sort_unstable();
+        let rendered = render(self.root);
+        let mut share = Share {
+            region: gone.label,
+            target,
+            inside,
+            numbers: rendered.numbers(),
+        };
+        share.group(self.root)
+    }
+}
+
+/// Appends the labels that numbers of a group refer to by offsets.
+fn list_targets(group: &Group, targets: &mut Vec<Label>) {
+    for node in &group.nodes {
+        match node {
+            Node::Group(inner) => list_targets(inner, targets),
+            Node::Number(number) => {
+                if let Meaning::Offset(of, _) = number.meaning {
+                    targets.push(of);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Appends the groups of these labels, which ascend, unless they have parts inside.
+fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
+    for node in &group.nodes {
+        let Node::Group(inner) = node else {
+            continue;
+        };
+        if targets.binary_search(&inner.label).is_ok() && !has_parts(inner) {
+            regions.push(inner);
+        } else {
+            list_regions(inner, targets, regions);
+        }
+    }
+}
+
+/// Checks whether parts, or compressed nodes, are inside of a group.
+fn has_parts(group: &Group) -> bool {
+    group.nodes.iter().any(|node| match node {
+        Node::Group(inner) => inner.part != Part::No || has_parts(inner),
+        Node::Packed(_) => true,
+        _ => false,
+    })
+}
+
+/// Appends the labels of a group and of all groups inside of it.
+fn list_labels(group: &Group, labels: &mut Vec<Label>) {
+    labels.push(group.label);
+    for node in &group.nodes {
+        if let Node::Group(inner) = node {
+            list_labels(inner, labels);
+        }
+    }
+}
+
+/// The removal of a region whose references get another target.
+struct Share<I> {
+    region: Label,
+    /// The region that the references get; `None` for the place that offsets count from.
+    target: Option<Label>,
+    /// Labels of the region and of all groups inside of it, ascending.
+    inside: Vec<Label>,
+    /// The bytes of the numbers of the tree, in order.
+    numbers: I,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
+    fn is_inside(&self, label: Label) -> bool {
+        self.inside.binary_search(&label).is_ok()
+    }
+
+    /// Returns a group without the region.
+    fn group(&mut self, group: &Group) -> Option<Group> {
+        let mut nodes = Vec::with_capacity(group.nodes.len());
+        for node in &group.nodes {
+            nodes.extend(self.node(node)?);
+        }
+        let part = match group.part {
+            Part::With(label) if label == self.region => Part::Own,
+            part => part,
+        };
+        Some(Group {
+            nodes,
+            part,
+            ..*group
+        })
+    }
+
+    /// Returns a node with other references, or nothing in place of the region; the outer `None` says
+    /// that bytes depend on the content of the region.
+    fn node(&mut self, node: &Node) -> Option<Option<Node>> {
+        Some(Some(match node {
+            Node::Group(inner) if inner.label == self.region => {
+                for _ in 0..count_numbers(inner) {
+                    self.numbers.next();
+                }
+                return Some(None);
+            }
+            Node::Group(inner) => Node::Group(self.group(inner)?),
+            Node::Number(number) => {
+                let bytes: Arc<[u8]> = self.numbers.next()?.into();
+                match number.meaning {
+                    Meaning::Offset(of, from) if of == self.region => {
+                        let mut number = number.clone();
+                        number.meaning = Meaning::Offset(self.target.unwrap_or(from), from);
+                        Node::Number(number)
+                    }
+                    meaning if meaning.labels().iter().any(|one| self.is_inside(*one)) => {
+                        Node::Fixed(bytes)
+                    }
+                    _ => node.clone(),
+                }
+            }
+            Node::Copy(of) | Node::Pad { of, .. } if self.is_inside(*of) => return None,
+            Node::Flags { bits, .. } if bits.iter().any(|(_, of)| self.is_inside(*of)) => {
+                return None;
+            }
+            other => other.clone(),
+        }))
+    }
+}
+
+/// Returns how many numbers a group has.
+fn count_numbers(group: &Group) -> usize {
+    let counts = group.nodes.iter().map(|node| match node {
+        Node::Group(inner) => count_numbers(inner),
+        Node::Number(_) => 1,
+        _ => 0,
+    });
+    counts.sum()
+}

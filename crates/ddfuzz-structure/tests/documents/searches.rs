@@ -1,0 +1,381 @@
+//! The search `full` with a structure: few tests to the smallest file, on damaged readers and random
+//! failures alike.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use ddfuzz_delta::{Full, Outcome, Search};
+use ddfuzz_structure::structure_of;
+use flate2::read::{DeflateDecoder, GzDecoder};
+
+use crate::objects::elf;
+use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, sfnt, zip};
+
+/// What a search came to.
+pub struct Reduced {
+    pub text: Vec<u8>,
+    /// Different texts that were tested, up to the first test of the pass `values`.
+    pub tests: usize,
+}
+
+/// Minimizes a text by its structure. With `copies`, the search is cloned now and then, and the clone
+/// must ask for the same.
+pub fn reduce(text: &[u8], fails: &dyn Fn(&[u8]) -> bool, copies: bool) -> Reduced {
+    let search = Full::structured(text, structure_of(text));
+    reduce_by(Box::new(search), text, fails, copies)
+}
+
+/// Minimizes a text by a search, as [`reduce`] does.
+pub fn reduce_by(
+    mut search: Box<dyn Search>,
+    text: &[u8],
+    fails: &dyn Fn(&[u8]) -> bool,
+    copies: bool,
+) -> Reduced {
+    let mut known = HashMap::from([(Vec::new(), Outcome::Pass)]);
+    let (mut best, mut candidate_text) = (text.to_vec(), Vec::new());
+    let (mut tests, mut asked, mut counts) = (0, 0, true);
+    assert!(fails(text));
+    while let Some(candidate) = search.next() {
+        candidate.write_into(text, &best, &mut candidate_text);
+        assert!(candidate_text.len() <= best.len(), "never longer");
+        counts &= candidate.rule.name() != "values";
+        asked += 1;
+        if copies && asked % 29 == 4 {
+            search = search.boxed();
+            assert_eq!(search.next().as_ref(), Some(&candidate));
+        }
+        let outcome = *known.entry(candidate_text.clone()).or_insert_with(|| {
+            tests += usize::from(counts);
+            match fails(&candidate_text) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            }
+        });
+        search.tell(outcome);
+        if outcome == Outcome::Fail {
+            best.clone_from(&candidate_text);
+        }
+        assert_eq!(search.best().len(), best.len(), "the positions left");
+        assert!(asked < 20_000, "it comes to an end");
+    }
+    Reduced { text: best, tests }
+}
+
+/// Checks whether no byte of a text can be deleted alone.
+fn is_1_minimal(text: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> bool {
+    (0..text.len()).all(|gone| {
+        let mut fewer = text.to_vec();
+        fewer.remove(gone);
+        !fails(&fewer)
+    })
+}
+
+/// The chunks of a PNG file whose lengths and checksums are right.
+fn chunks(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut rest = text.strip_prefix(b"\x89PNG\r\n\x1a\n")?;
+    let mut chunks = Vec::new();
+    while !rest.is_empty() {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (body, after) = after.split_at_checked(4 + u32::from_be_bytes(*length) as usize)?;
+        let (sum, after) = after.split_first_chunk::<4>()?;
+        (u32::from_be_bytes(*sum) == crc32(body)).then_some(())?;
+        chunks.push(body);
+        rest = after;
+    }
+    Some(chunks)
+}
+
+#[test]
+fn a_picture_is_reduced_to_the_chunks_that_matter() {
+    let fails = |text: &[u8]| {
+        chunks(text).is_some_and(|chunks| {
+            let has = |kind: &[u8]| chunks.iter().any(|chunk| chunk.starts_with(kind));
+            let comment = chunks.iter().find(|chunk| chunk.starts_with(b"tEXt"));
+            has(b"IHDR") && has(b"IEND") && comment.is_some_and(|text| text.ends_with(b"text"))
+        })
+    };
+    let reduced = reduce(&png(), &fails, false);
+    assert_eq!(reduced.text.len(), 8 + 12 + 12 + 16, "{:?}", reduced.text);
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 90, "{} tests", reduced.tests);
+}
+
+/// The content of the only member of a ZIP file whose numbers are right.
+fn members(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let end = text.len().checked_sub(22)?;
+    let number = |at: usize, width: usize| -> Option<usize> {
+        let bytes = text.get(at..at + width)?;
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | usize::from(*byte)),
+        )
+    };
+    text[end..].starts_with(b"PK\x05\x06").then_some(())?;
+    let mut entry = number(end + 16, 4)?;
+    let mut contents = Vec::new();
+    for _ in 0..number(end + 10, 2)? {
+        text.get(entry..)?
+            .starts_with(b"PK\x01\x02")
+            .then_some(())?;
+        let at = number(entry + 42, 4)?;
+        text.get(at..)?.starts_with(b"PK\x03\x04").then_some(())?;
+        let start = at + 30 + number(at + 26, 2)? + number(at + 28, 2)?;
+        let data = text.get(start..start.checked_add(number(entry + 20, 4)?)?)?;
+        let mut content = Vec::new();
+        match number(entry + 10, 2)? {
+            8 => drop(DeflateDecoder::new(data).read_to_end(&mut content).ok()?),
+            _ => content.extend(data),
+        }
+        (crc32(&content) as usize == number(entry + 16, 4)?).then_some(())?;
+        contents.push(content);
+        entry += 46 + number(entry + 28, 2)? + number(entry + 30, 2)? + number(entry + 32, 2)?;
+    }
+    (entry == end).then_some(contents)
+}
+
+#[test]
+fn an_archive_is_reduced_to_one_member() {
+    let names: Vec<String> = (0..20).map(|index| format!("folder/{index}.txt")).collect();
+    let texts: Vec<Vec<u8>> = (0..20u32)
+        .map(|index| {
+            let words = (0..60).map(|word| format!("word{} ", (word * 7 + index) % 23));
+            let mut text = words.collect::<String>().into_bytes();
+            if index == 13 {
+                text.splice(100..100, b"needle".iter().copied());
+            }
+            text
+        })
+        .collect();
+    let files = names
+        .iter()
+        .zip(&texts)
+        .map(|(name, text)| (&name[..], &text[..], true));
+    let archive = zip(&files.collect::<Vec<_>>());
+    let fails = |text: &[u8]| {
+        let has = |content: &Vec<u8>| content.windows(6).any(|bytes| bytes == b"needle");
+        members(text).is_some_and(|members| members.iter().any(has))
+    };
+    let reduced = reduce(&archive, &fails, false);
+    assert!(
+        reduced.text.len() <= 30 + 46 + 22 + 9,
+        "{}",
+        reduced.text.len()
+    );
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 250, "{} tests", reduced.tests);
+}
+
+#[test]
+fn a_compressed_text_is_reduced_as_a_text() {
+    let items = (0..200).map(|item| format!("{{\"key{item}\": [{item}, {{\"a\": null}}]}}"));
+    let text = format!("[{}]", items.collect::<Vec<_>>().join(", "));
+    let fails = |text: &[u8]| {
+        let mut read = String::new();
+        let is_whole = GzDecoder::new(text).read_to_string(&mut read).is_ok();
+        let opened = read.matches(['[', '{']).count();
+        is_whole && read.contains("\"key77\"") && opened == read.matches([']', '}']).count()
+    };
+    let reduced = reduce(&gzip(text.as_bytes()), &fails, false);
+    assert!(reduced.text.len() <= 10 + 8 + 11, "{:?}", reduced.text);
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 120, "{} tests", reduced.tests);
+}
+
+/// The names of the symbols of an ELF file of 64 bits in which all indices and offsets are right.
+fn symbol_names(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let number = |at: usize, width: usize| -> Option<usize> {
+        let bytes = text.get(at..at.checked_add(width)?)?;
+        let fold = |number: usize, byte: &u8| number << 8 | usize::from(*byte);
+        Some(bytes.iter().rev().fold(0, fold))
+    };
+    let section = |index: usize| -> Option<(usize, usize, usize, usize)> {
+        (index < number(60, 2)?).then_some(())?;
+        let at = number(40, 8)?.checked_add(index * 64)?;
+        Some((
+            number(at + 4, 4)?,
+            number(at + 24, 8)?,
+            number(at + 32, 8)?,
+            number(at + 40, 4)?,
+        ))
+    };
+    text.starts_with(b"\x7fELF\x02").then_some(())?;
+    let (kind, ..) = section(number(62, 2)?)?;
+    (kind == 3).then_some(())?;
+    let mut names = Vec::new();
+    for index in 0..number(60, 2)? {
+        let (kind, at, size, link) = section(index)?;
+        text.get(at..at.checked_add(size)?)?;
+        let (_, strings, all, _) = section(link)?;
+        for symbol in (at..at + size).step_by(24).filter(|_| kind == 2) {
+            let name = text.get(strings + number(symbol, 4)?..strings + all)?;
+            names.push(&name[..name.iter().position(|byte| *byte == 0)?]);
+        }
+    }
+    Some(names)
+}
+
+#[test]
+fn an_object_file_is_reduced_to_one_symbol() {
+    let fails =
+        |text: &[u8]| symbol_names(text).is_some_and(|names| names.contains(&&b"second"[..]));
+    let reduced = reduce(&elf(true), &fails, false);
+    // The head, the entries of two sections, a symbol, and its name.
+    assert!(
+        reduced.text.len() <= 64 + 2 * 64 + 24 + 7,
+        "{}",
+        reduced.text.len()
+    );
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 120, "{} tests", reduced.tests);
+}
+
+#[test]
+fn tables_whose_bytes_do_not_matter_share_others() {
+    // Both tables must be there in their sizes.
+    let fails = |text: &[u8]| {
+        let tables = text.get(12..).unwrap_or_default().chunks_exact(16);
+        let count = usize::from(text.get(5).copied().unwrap_or_default());
+        let has = |tag: &[u8], size: usize| {
+            tables.clone().take(count).any(|table| {
+                let number =
+                    |at: usize| u32::from_be_bytes(table[at..at + 4].try_into().expect("4"));
+                let (at, length) = (number(8) as usize, number(12) as usize);
+                table.starts_with(tag) && length == size && at + length <= text.len()
+            })
+        };
+        text.starts_with(b"\0\x01") && has(b"head", 54) && has(b"name", 12)
+    };
+    let reduced = reduce(&sfnt(), &fails, false);
+    assert!(
+        reduced.text.len() <= 12 + 2 * 16 + 10,
+        "{}",
+        reduced.text.len()
+    );
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 100, "{} tests", reduced.tests);
+}
+
+#[test]
+fn frames_of_sound_keep_their_checksums() {
+    let fails = |text: &[u8]| {
+        let frame = text.windows(2).rposition(|pair| pair == [0xff, 0xf8]);
+        let frame = frame.map_or(&text[..0], |at| &text[at..]);
+        text.starts_with(b"fLaC") && is_flac_frame(frame) && frame.windows(3).any(|it| it == b"amp")
+    };
+    // The frame that matters comes last.
+    let mut text = flac();
+    text.truncate(text.len() - 29);
+    let reduced = reduce(&text, &fails, false);
+    assert_eq!(reduced.text.len(), 4 + 7 + 3 + 2, "{:?}", reduced.text);
+    assert!(reduced.tests <= 100, "{} tests", reduced.tests);
+}
+
+/// The sizes and pixels of the pictures of a GIF file.
+fn pictures(text: &[u8]) -> Option<Vec<(usize, Vec<u8>)>> {
+    let table = |flags: u8| {
+        if flags & 0x80 > 0 {
+            6usize << (flags & 7)
+        } else {
+            0
+        }
+    };
+    text.starts_with(b"GIF89a").then_some(())?;
+    let mut at = 13 + table(*text.get(10)?);
+    let mut pictures = Vec::new();
+    while *text.get(at)? != 0x3b {
+        let is_picture = text[at] == 0x2c;
+        let head = text.get(at..at + if is_picture { 10 } else { 2 })?;
+        at += head.len();
+        let mut width = 0;
+        if is_picture {
+            at += table(head[9]);
+            width = *text.get(at)?;
+            at += 1;
+        }
+        let mut codes = Vec::new();
+        loop {
+            let size = usize::from(*text.get(at)?);
+            codes.extend(text.get(at + 1..at + 1 + size)?);
+            at += 1 + size;
+            if size == 0 {
+                break;
+            }
+        }
+        if is_picture {
+            (2..9).contains(&width).then_some(())?;
+            let mut decoder = weezl::decode::Decoder::new(weezl::BitOrder::Lsb, width);
+            let size = usize::from(head[5]) * usize::from(head[7]);
+            pictures.push((size, decoder.decode(&codes).ok()?));
+        }
+    }
+    Some(pictures)
+}
+
+#[test]
+fn a_picture_of_an_animation_is_reduced_to_few_pixels() {
+    let mut text = b"GIF89a\x20\0\x20\0\x85\0\0".to_vec();
+    text.extend((0..192u32).map(|at| (at * 7) as u8));
+    for picture in 0..4u8 {
+        text.extend(
+            b"\x21\xf9\x04\x08\0\0\0\0\x2c\0\0\0\0\x20\0\x20\0\x80\x01\x02\x03\x04\x05\x06",
+        );
+        let pixels: Vec<u8> = (0..1024u32)
+            .map(|at| (at * at / 5) as u8 % 60 + picture % 3)
+            .collect();
+        let codes = weezl::encode::Encoder::new(weezl::BitOrder::Lsb, 6).encode(&pixels);
+        text.push(6);
+        for block in codes.expect("codes").chunks(0xff) {
+            text.push(block.len() as u8);
+            text.extend(block);
+        }
+        text.push(0);
+    }
+    text.push(0x3b);
+    let fails = |text: &[u8]| {
+        let fails = |(size, pixels): &(usize, Vec<u8>)| *size > 0 && *size <= pixels.len();
+        pictures(text).is_some_and(|pictures| pictures.iter().all(fails) && pictures.len() > 1)
+    };
+    let reduced = reduce(&text, &fails, false);
+    // Two pictures of a pixel each, without colors.
+    assert!(
+        reduced.text.len() <= 13 + 2 * (10 + 5) + 1,
+        "{}",
+        reduced.text.len()
+    );
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 200, "{} tests", reduced.tests);
+}
+
+/// A failure by chance: texts fail by a hash of them.
+fn odd(seed: u64, whole: &[u8]) -> impl Fn(&[u8]) -> bool {
+    move |text| {
+        let hash = text.iter().fold(seed, |hash, byte| {
+            (hash ^ (u64::from(*byte) + 1))
+                .wrapping_mul(0x0100_0000_01b3)
+                .rotate_left(23)
+        });
+        text == whole || !text.is_empty() && hash >> 61 == 0
+    }
+}
+
+#[test]
+fn any_failure_ends_at_a_failing_1_minimal_text() {
+    for (name, sample) in samples::all() {
+        for seed in 0..2 {
+            let fails = odd(seed, &sample);
+            let plain = reduce(&sample, &fails, false);
+            assert!(fails(&plain.text), "{name}");
+            assert!(
+                plain.text.len() == 1 || is_1_minimal(&plain.text, &fails),
+                "{name}"
+            );
+            if seed == 0 {
+                let copied = reduce(&sample, &fails, true);
+                assert_eq!(copied.text, plain.text, "{name}");
+            }
+        }
+    }
+}

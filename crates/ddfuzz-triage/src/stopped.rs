@@ -1,0 +1,71 @@
+//! Class and keys of a crash at the signal of a thread that another tracer has stopped.
+
+use nix::unistd::Pid;
+
+use crate::capture::{describe, handles};
+use crate::class::class_and_keys;
+use crate::keys::DEPTH;
+use crate::messages::Diagnostics;
+use crate::modules::ModuleCache;
+use crate::snapshot::Event;
+use crate::snapshot_reader::{Cause, read};
+use crate::{Class, Key};
+
+/// Class and keys of a crash, and the faulting address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedCrash {
+    /// Class of the crash, such as `segv`.
+    pub class: Class,
+    /// Major key of the crash, which identifies the bug.
+    pub major: Key,
+    /// Address that the process accessed; `None` for a signal that the processor did not raise.
+    pub address: Option<u64>,
+}
+
+/// Classifies crashes of threads that the calling thread traces and has stopped at a signal. The
+/// messages that the process printed are not known here, so that classes and keys of crashes that
+/// only messages name differ from those of a [`Triager`](crate::Triager).
+pub struct StoppedClassifier {
+    cache: ModuleCache,
+}
+
+impl Default for StoppedClassifier {
+    fn default() -> StoppedClassifier {
+        StoppedClassifier {
+            cache: ModuleCache::new(Vec::new()),
+        }
+    }
+}
+
+impl StoppedClassifier {
+    /// Records the current executable of `process` as the target's own.
+    pub fn know_target(&mut self, process: Pid) {
+        self.cache.know_target(process);
+    }
+
+    /// Checks whether the target has a handler for `signal`.
+    pub fn is_handled(&self, tid: Pid, signal: i32) -> bool {
+        handles(tid, signal)
+    }
+
+    /// Returns the address of the fault that stopped a thread; `None` where the signal was sent.
+    pub fn fault_address(&self, tid: Pid) -> Option<u64> {
+        describe(tid).1
+    }
+
+    /// Classifies the crash of thread `tid`, which is about to receive `signal`.
+    pub fn classify(&mut self, tid: Pid, signal: i32) -> StoppedCrash {
+        let (code, address) = describe(tid);
+        let event = Event::Signal {
+            number: signal,
+            code,
+        };
+        let snapshot = read(tid, Cause { event, address }, &mut self.cache);
+        let named = class_and_keys(&snapshot, DEPTH, &Diagnostics::default());
+        StoppedCrash {
+            class: named.class,
+            major: named.keys.major,
+            address,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Files of known formats, as hostile as any input: what is opened gives its text again, and parts
+//! and payloads can be deleted. The first two bytes choose a part and a payload.
+#![no_main]
+
+use ddfuzz::delta::Structure;
+use ddfuzz::structure::{structure_named, structure_names};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, text)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    for name in structure_names() {
+        let Some(Structure::Format(format)) = structure_named(name) else {
+            continue;
+        };
+        let Some(document) = format.open(text) else {
+            continue;
+        };
+        assert_eq!(document.text(), text);
+        let fewer = document.without(&[usize::from(choice[0]) % document.parts().len()]);
+        let mut payloads = fewer.payloads();
+        let count = payloads.len().max(1);
+        if let Some(payload) = payloads.get_mut(usize::from(choice[1]) % count) {
+            *payload = payload[payload.len() / 2..].into();
+        }
+        fewer.with(&payloads).text();
+        document.opaque().text();
+        let regions = document.regions().len().max(1);
+        let with = choice[0].is_multiple_of(2).then_some(usize::from(choice[0]) % regions);
+        if let Some(shared) = document.sharing(usize::from(choice[1]) % regions, with) {
+            shared.text();
+        }
+        if let Some(repacked) = document.repacked() {
+            repacked.with(&repacked.payloads()).text();
+        }
+    }
+});

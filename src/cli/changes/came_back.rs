@@ -1,0 +1,143 @@
+//! Groups that come back: remembers in which commit of the program's repository each group was checked,
+//! and tells of a group that was fixed and fails again.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::changes::resolve;
+use crate::cli::Output;
+use crate::exec::{Program, Target};
+use crate::files::{Journal, OsText};
+use crate::report::text::shell_word;
+use crate::report::{CameBack, CheckResult, Status};
+
+/// Name of the file in the output directory that lists earlier checks.
+const CHECKS: &str = "checks.jsonl";
+
+/// What a check of a group has found in a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Checked {
+    /// Major key of the group, its first 12 hex digits.
+    major: String,
+    /// Whether the group was fixed.
+    fixed: bool,
+    /// Absolute path of the repository.
+    repository: OsText,
+    /// The commit that was checked out.
+    commit: String,
+}
+
+/// Notes the result of a check in the output directory `out`, if the program is below a git
+/// repository, and completes the groups of `result` that an earlier check found fixed and that fail
+/// again. Does nothing if the directory cannot be written.
+pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
+    let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
+    else {
+        return;
+    };
+    let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.clone());
+    let Some(top) = program
+        .ancestors()
+        .skip(1)
+        .find(|folder| folder.join(".git").exists())
+    else {
+        return;
+    };
+    let Ok(now) = resolve(top, "HEAD") else {
+        return;
+    };
+    let repository = OsText::from(top);
+    let mut last: HashMap<String, Checked> = HashMap::new();
+    let journal = Journal::open(&out.join(CHECKS), |_, checked: Checked| {
+        if checked.repository == repository {
+            last.insert(checked.major.clone(), checked);
+        }
+    });
+    let mut journal = match journal {
+        Ok(journal) => journal,
+        Err(error) => return output.detail(&format!("the check is not noted: {error}")),
+    };
+    let place = Place {
+        out,
+        top,
+        program: &program,
+        target,
+    };
+    for group in &mut result.groups {
+        let fixed = match group.status {
+            Status::Fixed => true,
+            Status::Same => false,
+            _ => continue,
+        };
+        let before = last.get(&group.major);
+        if let Some(before) = before.filter(|before| before.fixed && !fixed && before.commit != now)
+        {
+            // The range stays as it is until the group is fixed again.
+            group.came_back = Some(place.came_back(&group.major, &before.commit, &now));
+            continue;
+        }
+        if before.is_some_and(|before| before.fixed == fixed && before.commit == now) {
+            continue;
+        }
+        let checked = Checked {
+            major: group.major.clone(),
+            fixed,
+            repository: repository.clone(),
+            commit: now.clone(),
+        };
+        if let Err(error) = journal.add(&checked) {
+            output.detail(&format!("the check is not noted: {error}"));
+        }
+    }
+}
+
+/// What the command that finds a change names.
+struct Place<'a> {
+    /// The output directory.
+    out: &'a Path,
+    /// The top folder of the repository.
+    top: &'a Path,
+    /// The program.
+    program: &'a Path,
+    target: &'a Target,
+}
+
+impl Place<'_> {
+    /// Describes a group that was fixed in one commit and fails in another.
+    fn came_back(&self, major: &str, fixed: &str, now: &str) -> CameBack {
+        let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
+        let program = Path::new(".").join(inside).into_os_string();
+        let words = std::iter::once(program).chain(self.target.args.clone());
+        let words: Vec<String> = words.map(|word| shell_word(Path::new(&word))).collect();
+        CameBack {
+            fixed: fixed.to_owned(),
+            now: now.to_owned(),
+            command: format!(
+                "ddfuzz changes {fixed}..{now} --repo {} --group {major} -o {} -- {}",
+                shell_word(self.top),
+                shell_word(self.out),
+                words.join(" ")
+            ),
+        }
+    }
+}
+
+/// Prints in which range each group came back, and the command that finds the change.
+pub fn tell(result: &CheckResult, output: &Output) {
+    for (group, came_back) in result
+        .groups
+        .iter()
+        .filter_map(|group| Some((group, group.came_back.as_ref()?)))
+    {
+        let digits = |id: &str| id[..id.len().min(12)].to_owned();
+        output.say(&format!(
+            "the group {} came back: it was fixed in {} and fails again in {}",
+            group.major,
+            digits(&came_back.fixed),
+            digits(&came_back.now)
+        ));
+        output.suggest(&came_back.command);
+    }
+}

@@ -1,0 +1,138 @@
+//! Errors of a search as users see them: exit code, name, and what to do next.
+
+use std::io::ErrorKind;
+
+use crate::changes::ChangesError;
+use crate::cli::{Exit, Failure};
+
+/// Hint for a search that a full disk has stopped.
+pub(super) const FREE_SPACE: &str = "free some space, and continue with the same command";
+
+impl From<ChangesError> for Failure {
+    fn from(error: ChangesError) -> Failure {
+        if let Some((exit, kind, hint)) = of_versions(&error).or_else(|| of_tests(&error)) {
+            let message = match printed(&error) {
+                Some(output) if !output.is_empty() => format!("{error}\n{output}"),
+                _ => error.to_string(),
+            };
+            return Failure::new(exit, kind, message).hint(hint);
+        }
+        match error {
+            ChangesError::Exec(error) => error.into(),
+            ChangesError::Log(error) => error.into(),
+            ChangesError::File(error) => error.into(),
+            ChangesError::DiskFull { ref folder } => Failure::new(Exit::Usage, "disk-full", &error)
+                .hint(FREE_SPACE)
+                .path(folder),
+            ChangesError::Path {
+                ref path,
+                ref source,
+                ..
+            } => {
+                let failure = match source.kind() {
+                    ErrorKind::StorageFull => {
+                        Failure::new(Exit::Usage, "disk-full", &error).hint(FREE_SPACE)
+                    }
+                    _ => Failure::new(Exit::Usage, "file", &error)
+                        .hint("check the permissions, and continue with the same command"),
+                };
+                failure.path(path)
+            }
+            other => Failure::new(Exit::Internal, "system", other)
+                .hint("check the limits of this machine that the message names"),
+        }
+    }
+}
+
+/// Returns what build or test printed before an error.
+fn printed(error: &ChangesError) -> Option<&str> {
+    match error {
+        ChangesError::OldNotPassing { output, .. }
+        | ChangesError::NewNotFailing { output, .. }
+        | ChangesError::TestBroken { output, .. } => Some(output),
+        _ => None,
+    }
+}
+
+/// Returns exit code, name and hint of an error about the versions; `None` for other errors.
+fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
+    Some(match error {
+        ChangesError::NoGit => (Exit::Baseline, "no-git", "install git"),
+        ChangesError::NoRepository { .. } => (
+            Exit::Usage,
+            "no-repository",
+            "give a directory of the repository with --repo, or two directories instead of A..B",
+        ),
+        ChangesError::UnknownRevision { shallow: true, .. } => (
+            Exit::Usage,
+            "unknown-revision",
+            "the clone is shallow: `git fetch --unshallow` gets the whole history",
+        ),
+        ChangesError::UnknownRevision { .. } => (
+            Exit::Usage,
+            "unknown-revision",
+            "`git log --oneline` and `git tag` show the revisions",
+        ),
+        ChangesError::MissingObject { .. } => (
+            Exit::Usage,
+            "missing-object",
+            "the clone is partial: `git fetch --refetch --no-filter` gets all objects",
+        ),
+        ChangesError::Git { .. } => (Exit::Usage, "git", "see the message of git"),
+        ChangesError::NoChange => (
+            Exit::Usage,
+            "no-change",
+            "give the version that works first and the one that fails second",
+        ),
+        _ => return None,
+    })
+}
+
+/// Returns exit code, name and hint of an error about builds and tests; `None` for other errors.
+fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
+    Some(match error {
+        ChangesError::OldNotPassing { .. } => (
+            Exit::Baseline,
+            "old-not-passing",
+            "give an older version that works, or see why this one does not",
+        ),
+        ChangesError::NewNotFailing { .. } => (
+            Exit::Baseline,
+            "not-failing",
+            "the second version has to fail: check the order of the versions, and the test",
+        ),
+        ChangesError::Alternating { .. } => (
+            Exit::Baseline,
+            "alternating",
+            "make the test steady: let it run the program several times, and exit with 1 if one run fails",
+        ),
+        ChangesError::TestBroken { .. } => (
+            Exit::Baseline,
+            "test-broken",
+            "a status from 128 on ends the search: write `|| exit 1` if a signal is the failure, or give \
+             the program after `--`",
+        ),
+        ChangesError::StaleBuild { .. } => (
+            Exit::Baseline,
+            "stale-build",
+            "the build does not notice all changes: let it begin with a clean-up, as in \
+             --build 'make clean && make'",
+        ),
+        ChangesError::Interrupted { .. } => (
+            Exit::Interrupted,
+            "interrupted",
+            "continue with the same command",
+        ),
+        ChangesError::Pattern { .. } => (
+            Exit::Usage,
+            "usage",
+            "escape special characters with a backslash",
+        ),
+        ChangesError::Unfinished => (
+            Exit::Found,
+            "unfinished",
+            "finish the search with the same command first",
+        ),
+        _ => return None,
+    })
+}

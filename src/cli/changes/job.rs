@@ -1,0 +1,554 @@
+//! Runs one search: its output directory, log, workers and results.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::ChangesArgs;
+use super::failure::FREE_SPACE;
+use super::subject::{Subject, Versions, is_expected};
+use crate::changes::{
+    Budget, BuildCounts, ChangeRecord, ChangeSet, ChangesError, ChangesResult, Commit, Found, Goal,
+    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find,
+};
+use crate::cli::{Exit, Failure, Output, ui};
+use crate::exec::{Limits, Program, Target, Way};
+use crate::files::{Lock, OsText, atomic, folder, space};
+use crate::minimize::log::{KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord};
+use crate::triage::Class;
+
+/// Name of the search in logs.
+pub(super) const SEARCH: &str = "changes";
+
+/// The files of a search, in the folder `changes` of the output directory.
+pub(super) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    /// Returns the files of a search in the output directory `out`.
+    pub fn of(out: &Path) -> Result<Files, Failure> {
+        let out =
+            std::path::absolute(out).map_err(|error| Failure::file(out, "finding", &error))?;
+        Ok(Files {
+            folder: out.join("changes"),
+        })
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("log.jsonl")
+    }
+
+    fn named(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Returns the folder of worktrees and of the private repository, which exists only during a
+    /// search.
+    fn work(&self) -> PathBuf {
+        self.folder.join("work")
+    }
+
+    /// Creates the folder, and locks it. What a killed search has left is removed.
+    fn prepare(&self, output: &Output) -> Result<Lock, Failure> {
+        let out = self.folder.parent().unwrap_or(&self.folder);
+        let is_new = !out.exists();
+        folder::create_all(&self.folder)?;
+        let ignore = out.join(".gitignore");
+        if is_new && !ignore.exists() {
+            atomic::write(&ignore, b"*\n")?;
+        }
+        let lock = Lock::acquire(&self.named("lock")).map_err(|error| {
+            Failure::new(Exit::Usage, "locked", error)
+                .path(&self.folder)
+                .hint("another search uses this output directory: wait for it, or give another with -o")
+        })?;
+        if self.work().exists() {
+            output.detail("removing the worktrees of a search that was killed");
+            remove(&self.work())?;
+        }
+        std::fs::create_dir_all(self.work())
+            .map_err(|error| Failure::file(&self.work(), "creating", &error))?;
+        Ok(lock)
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if path.exists() => Err(Failure::file(path, "removing", &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the worktrees when the search ends, however it ends.
+struct CleanUp(PathBuf);
+
+impl Drop for CleanUp {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next call.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Least free space without which a failure is blamed on the disk, in bytes.
+const LEAST_SPACE: u64 = 1 << 16;
+
+/// Runs the search, and writes its results. A failure while the disk is full is blamed on that, because
+/// git and other commands do not always name it.
+pub(super) fn search(
+    args: &ChangesArgs,
+    subject: &Subject,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<ChangesResult, Failure> {
+    let files = Files::of(&args.out)?;
+    search_in(&files, args, subject, stop, output).map_err(|failure| {
+        let is_blamed = ["git", "file", "system", "log"].contains(&failure.kind());
+        let is_full = space::free(&files.folder).is_some_and(|free| free < LEAST_SPACE);
+        match is_blamed && is_full {
+            true => Failure::new(Exit::Usage, "disk-full", failure.message())
+                .path(&files.folder)
+                .hint(FREE_SPACE),
+            false => failure,
+        }
+    })
+}
+
+fn search_in(
+    files: &Files,
+    args: &ChangesArgs,
+    subject: &Subject,
+    stop: &Arc<AtomicBool>,
+    output: &Output,
+) -> Result<ChangesResult, Failure> {
+    let _lock = files.prepare(output)?;
+    let work = files.work();
+    let _clean_up = CleanUp(work.clone());
+    let Opened {
+        repository,
+        old,
+        new,
+        line,
+    } = open(args, subject, &work, output)?;
+    let recipe = subject.recipe(args, &repository, &new, output)?;
+    let mut workers = Workers::start(args.jobs as usize, &recipe, &repository, &work, stop)?;
+    let versions = (old.clone(), new.clone());
+    let log = files.log();
+    learn_failure(
+        args,
+        subject,
+        &recipe,
+        &repository,
+        (&old, &new),
+        &log,
+        &mut workers,
+    )?;
+    let mut start = start_line(args, subject, &recipe, (&old, &new), line.is_some());
+    start.size = ChangeSet::new(repository.compare(&old, &new)?).len() as u64;
+    let (past, writer) = open_log(files, start, args, output)?;
+    let stop = Arc::clone(stop);
+    let mut session = Session::new(
+        Arc::clone(&repository),
+        versions,
+        past,
+        Some(writer),
+        Some(workers),
+        stop,
+    );
+    session.limit(Budget {
+        tests: args.budget_tests,
+        time: args.budget_time,
+    });
+    show_progress(&mut session, output);
+    let goal = match args.difference {
+        true => Goal::Difference,
+        false => Goal::Cause,
+    };
+    let found = find(&mut session, goal, line.as_deref());
+    let found = found.map_err(|error| named_versions(error, subject, &old))?;
+    let has_history = !matches!(subject.versions, Versions::Directories { .. });
+    let changes = describe(&repository, &found, (&old, &new), has_history)?;
+    write_results(files, &repository, goal, &found, |patches| {
+        result_of(goal, &session, &found, changes, patches, files)
+    })
+}
+
+/// The opened versions of a search.
+struct Opened {
+    repository: Arc<Repository>,
+    /// Commits of both versions.
+    old: String,
+    new: String,
+    /// The commits from the old to the new version; `None` if the history is not searched.
+    line: Option<Vec<Commit>>,
+}
+
+/// Opens both versions in a private repository below `work`, and warns of what cannot be searched.
+fn open(
+    args: &ChangesArgs,
+    subject: &Subject,
+    work: &Path,
+    output: &Output,
+) -> Result<Opened, Failure> {
+    let (repository, old, new) = subject.versions.open(&work.join("repository"))?;
+    let line = match args.no_history {
+        true => None,
+        false => subject.versions.line(&repository, &old, &new)?,
+    };
+    warn(
+        subject,
+        args,
+        line.as_deref(),
+        &repository,
+        (&old, &new),
+        output,
+    )?;
+    let repository = Arc::new(repository);
+    Ok(Opened {
+        repository,
+        old,
+        new,
+        line,
+    })
+}
+
+/// Shows the progress of a search on a terminal.
+fn show_progress(session: &mut Session<'_>, output: &Output) {
+    let bar = ui::bar(output);
+    session.show_by(move |status| {
+        let best = match status.best {
+            0 => String::new(),
+            best => format!(", {best} changes are left"),
+        };
+        bar.set_message(format!("{}: {} tests{best}", status.rule, status.executed));
+    });
+}
+
+/// Makes the result of a search.
+fn result_of(
+    goal: Goal,
+    session: &Session<'_>,
+    found: &Found,
+    changes: Vec<ChangeRecord>,
+    patches: Patches,
+    files: &Files,
+) -> ChangesResult {
+    ChangesResult {
+        claim: found.end.claim,
+        changes,
+        goal: match goal {
+            Goal::Cause => "cause",
+            Goal::Difference => "difference",
+        },
+        tests: TestCounts {
+            executed: session.counts.executed,
+            unresolved: session.unresolved,
+            predicted: session.counts.predicted,
+            cached: session.counts.cached,
+            checks: session.counts.checks,
+        },
+        builds: BuildCounts {
+            run: session.workers.as_ref().map_or(0, |workers| workers.builds),
+            reused: session.reused,
+        },
+        found_despite_unbuildable: found.unbuildable_commits as u64,
+        removals: found.end.size,
+        removals_that_do_not_build: found.unbuildable as u64,
+        interference: found.interference,
+        budget_used_up: session.is_spent(),
+        cause: patches.cause.map(|path| OsText::from(&path)),
+        difference: patches.difference.map(|path| OsText::from(&path)),
+        applied: patches.applied.map(|path| OsText::from(&path)),
+        log: OsText::from(&files.log()),
+    }
+}
+
+/// Paths of the patches of a result.
+#[derive(Default)]
+struct Patches {
+    cause: Option<PathBuf>,
+    difference: Option<PathBuf>,
+    applied: Option<PathBuf>,
+}
+
+/// Writes the patches and the JSON of a result.
+fn write_results(
+    files: &Files,
+    repository: &Repository,
+    goal: Goal,
+    found: &Found,
+    result: impl FnOnce(Patches) -> ChangesResult,
+) -> Result<ChangesResult, Failure> {
+    let mut patches = Patches::default();
+    let write = |name: &str, bytes: &[u8]| -> Result<PathBuf, Failure> {
+        let path = files.named(name);
+        atomic::write(&path, bytes)?;
+        Ok(path)
+    };
+    for name in ["cause.patch", "difference.patch", "applied.patch"] {
+        // Of an earlier search that this one replaces.
+        let _ = std::fs::remove_file(files.named(name));
+    }
+    let patch = repository.patch(&found.passing, &found.failing)?;
+    match goal {
+        Goal::Cause => patches.cause = Some(write("cause.patch", &patch)?),
+        Goal::Difference => patches.difference = Some(write("difference.patch", &patch)?),
+    }
+    let before = match (goal, &found.in_history) {
+        (Goal::Difference, _) => Some(&found.passing),
+        (Goal::Cause, Some((before, after))) => {
+            let patch = repository.patch(before, after)?;
+            patches.difference = Some(write("difference.patch", &patch)?);
+            Some(before)
+        }
+        (Goal::Cause, None) => None,
+    };
+    if let Some(before) = before {
+        let patch = repository.patch(&found.old, before)?;
+        if !patch.is_empty() {
+            patches.applied = Some(write("applied.patch", &patch)?);
+        }
+    }
+    let result = result(patches);
+    let json = serde_json::to_vec_pretty(&result)
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
+    write("changes.json", &json)?;
+    Ok(result)
+}
+
+/// Replaces the ids of the two versions in an error by what the user has typed.
+fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesError {
+    let named = |shown: String| subject.versions.shown(shown == old);
+    match error {
+        ChangesError::OldNotPassing {
+            shown,
+            what,
+            output,
+        } => ChangesError::OldNotPassing {
+            shown: named(shown),
+            what,
+            output,
+        },
+        ChangesError::NewNotFailing {
+            shown,
+            what,
+            output,
+        } => ChangesError::NewNotFailing {
+            shown: named(shown),
+            what,
+            output,
+        },
+        ChangesError::Alternating { shown, outcomes } => ChangesError::Alternating {
+            shown: named(shown),
+            outcomes,
+        },
+        other => other,
+    }
+}
+
+/// Warns of a history that cannot be used, and of contents that git does not have.
+fn warn(
+    subject: &Subject,
+    args: &ChangesArgs,
+    line: Option<&[Commit]>,
+    repository: &Repository,
+    (old, new): (&str, &str),
+    output: &Output,
+) -> Result<(), Failure> {
+    let is_range = !matches!(subject.versions, Versions::Directories { .. });
+    if is_range && line.is_none() && !args.no_history {
+        let why = match subject.versions.are_shallow() {
+            true => "the clone is shallow (`git fetch --unshallow` gets the whole history)",
+            false => "the first version is not on the first-parent line of the second",
+        };
+        output.say(&format!("warning: {why}; all changes are searched at once"));
+    }
+    let changes = repository.compare(old, new)?;
+    let versions = changes
+        .iter()
+        .flat_map(|change| [&change.old, &change.new])
+        .flatten();
+    let (mut submodules, mut pointers) = (0, 0);
+    for version in versions {
+        if version.entry.mode == 0o160000 {
+            submodules += 1;
+        } else if crate::changes::is_lfs_pointer(&repository.content(&version.entry.content)?) {
+            pointers += 1;
+        }
+    }
+    if submodules > 0 {
+        output.say("warning: a submodule changes, and submodules are not checked out: their folders are empty");
+    }
+    if pointers > 0 {
+        output
+            .say("warning: files of Git LFS change: builds get their pointers, not their contents");
+    }
+    Ok(())
+}
+
+/// Returns the crash that an earlier call of this search has logged.
+fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::HeldFailure> {
+    if args.force || args.group.is_some() {
+        return None;
+    }
+    let start = Log::read_start(log)?;
+    let (key, changes) = (start.key?, start.changes?);
+    Some(crate::changes::HeldFailure {
+        class: key.class.to_string(),
+        major: key.major,
+        minor: key.minor,
+        stable: changes.stable.and_then(|key| key.parse().ok()),
+    })
+}
+
+/// Learns which crash the new version has, unless it is known, also from an earlier call that wrote
+/// the log `log`.
+fn learn_failure(
+    args: &ChangesArgs,
+    subject: &Subject,
+    recipe: &Recipe,
+    repository: &Repository,
+    (old, new): (&str, &str),
+    log: &Path,
+    workers: &mut Workers,
+) -> Result<(), Failure> {
+    let TestKind::Program { held, .. } = &recipe.test else {
+        return Ok(());
+    };
+    if let Some(logged) = logged_failure(log, args) {
+        let _ = held.set(logged);
+    }
+    if held.get().is_some() {
+        return Ok(());
+    }
+    // The first build is that of the old version, on which the result is built at the end.
+    workers.run(&Arc::new(repository.tree(old)?), false, Vec::new())?;
+    let tree = Arc::new(repository.tree(new)?);
+    let report = workers.run(&tree, false, Vec::new())?;
+    let shown = subject.versions.shown(false);
+    let Some(failure) = report.failure else {
+        let (what, output) = (report.what, report.output);
+        return Err(ChangesError::NewNotFailing {
+            shown,
+            what,
+            output,
+        }
+        .into());
+    };
+    if let Some(expect) = args
+        .expect
+        .as_deref()
+        .filter(|expect| !is_expected(expect, &failure))
+    {
+        let what = format!(
+            "its crash is {} {}, not {expect}",
+            failure.class,
+            failure.major.short()
+        );
+        return Err(ChangesError::NewNotFailing {
+            shown,
+            what,
+            output: String::new(),
+        }
+        .into());
+    }
+    let _ = held.set(failure);
+    Ok(())
+}
+
+/// Makes the first line of the log.
+fn start_line(
+    args: &ChangesArgs,
+    subject: &Subject,
+    recipe: &Recipe,
+    (old, new): (&str, &str),
+    history: bool,
+) -> StartLine {
+    let mut target = Target::new(Program::Path("/bin/sh".into()));
+    target.args = vec!["-c".into(), args.run.clone().unwrap_or_default().into()];
+    let mut key = None;
+    if let TestKind::Program {
+        program,
+        args,
+        held,
+        crash_exit,
+    } = &recipe.test
+    {
+        target = Target::new(Program::Path(PathBuf::from(program)));
+        (target.args, target.crash_exit) = (args.clone(), *crash_exit);
+        key = held.get().map(|held| KeyRecord {
+            class: Class(held.class.clone()),
+            major: held.major,
+            minor: held.minor,
+        });
+    }
+    (target.env, target.sandbox) = (recipe.env.clone(), recipe.sandbox);
+    let versions = format!("{old}..{new}");
+    let limits = Limits {
+        memory: recipe.memory,
+        ..Limits::with_cpu(recipe.test_time)
+    };
+    let record = subject.record(args, recipe, old, new, history);
+    StartLine {
+        input: subject.input.as_deref().map(OsText::from),
+        learn_limit: args.timeout.is_none(),
+        changes: Some(record),
+        ..StartLine::new(
+            versions.as_bytes(),
+            SEARCH,
+            TargetRecord::new(&target, Way::Command),
+            key,
+            limits,
+        )
+    }
+}
+
+/// The lines of an earlier call, with their numbers, and the writer that appends to them.
+type OpenLog = (Vec<(u64, Line)>, LogWriter);
+
+/// Creates the log, or continues that of an earlier call of the same search.
+fn open_log(
+    files: &Files,
+    start: StartLine,
+    args: &ChangesArgs,
+    output: &Output,
+) -> Result<OpenLog, Failure> {
+    let path = files.log();
+    if args.force && path.exists() {
+        std::fs::remove_file(&path).map_err(|error| Failure::file(&path, "removing", &error))?;
+    }
+    let logged = match path.exists() {
+        true => Some(Log::read(&path).map_err(|error| Failure::from(error).path(&path))?),
+        false => None,
+    };
+    let Some(log) = logged.filter(|log| log.start.is_some()) else {
+        let _ = std::fs::remove_file(&path);
+        let mut writer = LogWriter::create(&path)?;
+        writer.append(&Line::Start(Box::new(start)))?;
+        return Ok((Vec::new(), writer));
+    };
+    let same = log
+        .start
+        .as_ref()
+        .is_some_and(|logged| is_same_search(logged, &start));
+    if !same {
+        let message = format!("{} is the log of another search", path.display());
+        return Err(Failure::new(Exit::Usage, "exists", message)
+            .path(&path)
+            .hint("replace it with --force, or give another output directory with -o"));
+    }
+    output.detail(&format!(
+        "continuing {} after {} lines",
+        path.display(),
+        log.lines.len()
+    ));
+    Ok((log.lines, LogWriter::resume(&path)?))
+}
+
+/// Checks whether two first lines are of the same search; limits and the version of ddfuzz may differ.
+fn is_same_search(logged: &StartLine, start: &StartLine) -> bool {
+    logged.changes == start.changes
+        && logged.target.same_target(&start.target)
+        && logged.input_blake3 == start.input_blake3
+        && logged.key.as_ref().map(|key| &key.class) == start.key.as_ref().map(|key| &key.class)
+}

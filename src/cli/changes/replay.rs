@@ -1,0 +1,289 @@
+//! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build, and builds and
+//! tests again what the claim rests on.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+
+use super::subject::Versions;
+use crate::changes::search::config;
+use crate::changes::{
+    ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind, Workers, find,
+};
+use crate::cli::log::write_rebuilt;
+use crate::cli::{Exit, Failure, Output};
+use crate::delta::Outcome;
+use crate::files::OsText;
+use crate::minimize::log::{ChangesRecord, ContentHash, Log, StartLine};
+use crate::minimize::{Claim, Counts, Proved};
+use crate::report::size;
+
+/// A log of `ddfuzz changes` with the repository that its versions are in.
+struct Replay {
+    session: Session<'static>,
+    found: Result<Found, ChangesError>,
+    repository: Arc<Repository>,
+    work: tempfile::TempDir,
+}
+
+/// Opens the versions of a log, and feeds its lines to the search.
+fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Failure> {
+    let system = |error| Failure::new(Exit::Internal, "system", error);
+    let work = tempfile::tempdir().map_err(system)?;
+    let versions = match (&record.repository, &record.directories) {
+        (Some(folder), _) => Versions::Revisions {
+            folder: PathBuf::from(&folder.0),
+            old: record.old.clone(),
+            new: record.new.clone(),
+        },
+        (None, Some((old, new))) => Versions::Directories {
+            old: PathBuf::from(&old.0),
+            new: PathBuf::from(&new.0),
+        },
+        (None, None) => {
+            return Err(
+                Failure::usage("the log does not record where its versions are").path(path),
+            );
+        }
+    };
+    let (repository, old, new) = versions.open(&work.path().join("repository"))?;
+    if (&old, &new) != (&record.old, &record.new) {
+        let message = "the directories are not as they were when the log was written";
+        return Err(Failure::new(Exit::Found, "input", message).path(path));
+    }
+    let repository = Arc::new(repository);
+    let line = match record.history {
+        true => versions.line(&repository, &old, &new)?,
+        false => None,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut session = Session::new(
+        Arc::clone(&repository),
+        (old, new),
+        log.lines.clone(),
+        None,
+        None,
+        stop,
+    );
+    let goal = if record.difference {
+        Goal::Difference
+    } else {
+        Goal::Cause
+    };
+    let found = find(&mut session, goal, line.as_deref());
+    Ok(Replay {
+        session,
+        found,
+        repository,
+        work,
+    })
+}
+
+#[derive(Serialize)]
+struct Rebuilt {
+    holds: bool,
+    size: Option<u64>,
+    blake3: Option<ContentHash>,
+    claim: Option<Claim>,
+    proved: Option<Proved>,
+    tests: Counts,
+}
+
+/// Rebuilds the result of a log without any build; writes its patch to `out`.
+pub fn rebuild(
+    path: &Path,
+    log: &Log,
+    record: &ChangesRecord,
+    out: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let replay = replay(path, log, record)?;
+    let found = match replay.found {
+        Ok(found) => Some(found),
+        Err(ChangesError::Unfinished) => None,
+        Err(error) => return Err(Failure::from(error).path(path)),
+    };
+    if let (Some(out), Some(found)) = (out, &found) {
+        write_rebuilt(
+            out,
+            &replay.repository.patch(&found.passing, &found.failing)?,
+        )?;
+    }
+    let end = found.as_ref().map(|found| &found.end);
+    let rebuilt = Rebuilt {
+        holds: true,
+        size: end.map(|end| end.size),
+        blake3: end.map(|end| end.blake3),
+        claim: end.map(|end| end.claim),
+        proved: end.map(|end| end.proved),
+        tests: replay.session.counts,
+    };
+    let tests = size::counted(rebuilt.tests.executed, "test");
+    let text = match end {
+        Some(end) => {
+            let count = size::counted(end.size, "change");
+            format!(
+                "the log is consistent: {tests}, result {count}, {}",
+                end.claim
+            )
+        }
+        None => format!("the log is consistent: {tests}, unfinished"),
+    };
+    output.result(&text, &rebuilt);
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Proven {
+    holds: bool,
+    claim: Claim,
+    result: Option<Outcome>,
+    proved: Proved,
+}
+
+/// Builds and tests the result of a log again, and the result without each single change.
+pub fn verify(
+    path: &Path,
+    log: &Log,
+    start: &StartLine,
+    record: &ChangesRecord,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let mut replay = replay(path, log, record)?;
+    let found = replay
+        .found
+        .map_err(|error| Failure::from(error).path(path))?;
+    let recipe = recipe_of(path, start, record)?;
+    let stop = crate::cli::signals::stop_flag()?;
+    let work = replay.work.path();
+    let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
+    let result = workers.run(&found.failing, true, Vec::new())?.outcome;
+    let mut proved = Proved {
+        done: 0,
+        of: found.end.size,
+    };
+    let mut still = None;
+    for (at, (_, changes)) in found.kept.iter().enumerate() {
+        for unit in changes.ranges().flatten() {
+            let mut without = found.kept.clone();
+            without[at].1 = changes.minus(&config(&[unit]));
+            let tree = replay.session.compose_on(&found.passing, &without)?;
+            let fails = match tree {
+                Some(tree) => workers.run(&tree, false, Vec::new())?.outcome == Some(Outcome::Fail),
+                None => false,
+            };
+            match fails {
+                true => still = still.or(Some(unit)),
+                false => proved.done += 1,
+            }
+        }
+    }
+    let holds = result == Some(Outcome::Fail)
+        && (proved.done == proved.of || found.end.claim == Claim::BestSoFar);
+    let claim = found.end.claim;
+    output.result(
+        &verdict(claim, holds, still, result, proved),
+        &Proven {
+            holds,
+            claim,
+            result,
+            proved,
+        },
+    );
+    Ok(if holds { Exit::Done } else { Exit::Found })
+}
+
+/// Formats the verdict; `still` is a change without which the result still fails.
+fn verdict(
+    claim: Claim,
+    holds: bool,
+    still: Option<usize>,
+    result: Option<Outcome>,
+    proved: Proved,
+) -> String {
+    match (holds, still, result) {
+        (true, ..) => format!(
+            "{claim} is verified: the result fails, and without any single change it does not ({} of {} tested)",
+            proved.done, proved.of
+        ),
+        (false, Some(unit), _) => {
+            format!("{claim} is refuted: without change {unit} it still fails")
+        }
+        (false, None, Some(outcome)) => format!("{claim} is refuted: the result gives {outcome}"),
+        (false, None, None) => format!("{claim} is not verified: the result does not build"),
+    }
+}
+
+/// Reads the input of a log, and checks that it is still the same.
+fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
+    let Some(OsText(input)) = &start.input else {
+        return Ok(Vec::new());
+    };
+    let input = Path::new(input);
+    let bytes =
+        std::fs::read(input).map_err(|error| Failure::file(input, "reading the input", &error))?;
+    if record
+        .given
+        .as_ref()
+        .is_some_and(|hash| *hash != ContentHash::of(&bytes))
+    {
+        let message = format!("{} is not the input of this log", input.display());
+        return Err(Failure::new(Exit::Found, "input", message).path(input));
+    }
+    Ok(bytes)
+}
+
+/// Makes the recipe of a log.
+fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<Recipe, Failure> {
+    let target = &start.target;
+    let test = match &record.run {
+        Some(run) => TestKind::Command {
+            line: run.clone(),
+            expect: record
+                .expect
+                .as_deref()
+                .map(TestKind::pattern)
+                .transpose()?,
+        },
+        None => {
+            let key = start
+                .key
+                .as_ref()
+                .ok_or_else(|| Failure::usage("the log holds no crash").path(path))?;
+            let held = HeldFailure {
+                class: key.class.to_string(),
+                major: key.major,
+                minor: key.minor,
+                stable: record.stable.as_ref().and_then(|key| key.parse().ok()),
+            };
+            TestKind::Program {
+                program: target
+                    .program
+                    .clone()
+                    .map(|program| program.0)
+                    .unwrap_or_default(),
+                args: target.args.iter().map(|arg| arg.0.clone()).collect(),
+                held: Arc::new(OnceLock::from(held)),
+                crash_exit: target.crash_exit,
+            }
+        }
+    };
+    Ok(Recipe {
+        build: record.build.clone(),
+        test,
+        input: read_input(start, record)?,
+        sandbox: target.sandbox,
+        env: target
+            .env
+            .iter()
+            .map(|(name, value)| (name.0.clone(), value.0.clone()))
+            .collect(),
+        build_time: super::subject::BUILD_TIME,
+        test_time: start.limits.cpu,
+        keep_build_time: true,
+        keep_test_time: true,
+        memory: start.limits.memory,
+    })
+}

@@ -1,0 +1,344 @@
+//! What a search is about: the two versions, and how they are built and tested.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::ChangesArgs;
+use crate::changes::{
+    Commit, HeldFailure, Recipe, Repository, TestKind, default_build, is_shallow, resolve,
+};
+use crate::cli::export::named_group;
+use crate::cli::target::file_sandbox;
+use crate::cli::{Failure, Output};
+use crate::exec::Sandbox;
+use crate::minimize::log::{ChangesRecord, ContentHash, OsText};
+use crate::report::text::shell_word;
+
+/// Limits on the time of builds and tests until both versions were built and tested.
+pub(super) const BUILD_TIME: Duration = Duration::from_secs(3600);
+const TEST_TIME: Duration = Duration::from_secs(60);
+
+/// Where the versions are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Versions {
+    /// Two revisions of the repository that the folder belongs to.
+    Revisions {
+        folder: PathBuf,
+        old: String,
+        new: String,
+    },
+    /// Two directories.
+    Directories { old: PathBuf, new: PathBuf },
+}
+
+/// What a search is about.
+pub(super) struct Subject {
+    pub versions: Versions,
+    /// Path of the input; `None` without an input.
+    pub input: Option<PathBuf>,
+    pub input_bytes: Vec<u8>,
+    /// The program that crashes and its arguments; empty with `--run`.
+    pub program: Vec<OsString>,
+    /// The crash of a group.
+    pub held: Option<HeldFailure>,
+}
+
+impl Versions {
+    /// Reads the two versions from the words of the command line.
+    fn of(args: &ChangesArgs) -> Result<Versions, Failure> {
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|error| Failure::file(path, "finding", &error))
+        };
+        let folder = match &args.repo {
+            Some(repo) => absolute(repo)?,
+            None => absolute(Path::new("."))?,
+        };
+        match &args.versions[..] {
+            [old, new] => {
+                for directory in [old, new].map(Path::new) {
+                    if !directory.is_dir() {
+                        let message = format!("{} is not a directory", directory.display());
+                        return Err(Failure::usage(message)
+                            .path(directory)
+                            .hint("give two revisions as one word, A..B, or two directories"));
+                    }
+                }
+                Ok(Versions::Directories {
+                    old: absolute(old.as_ref())?,
+                    new: absolute(new.as_ref())?,
+                })
+            }
+            [range] => {
+                let text = range.to_string_lossy();
+                let hint = "give the version that works and the version that fails: A..B, such as \
+                            v1.0..HEAD, or two directories";
+                let (old, new) = match text.split_once("..") {
+                    Some((_, new)) if new.starts_with('.') => {
+                        let message = format!("{text} is not a range from one version to another");
+                        return Err(Failure::usage(message).hint(hint));
+                    }
+                    Some((old, new)) => (old, new),
+                    None => {
+                        return Err(
+                            Failure::usage(format!("{text} names one version only")).hint(hint)
+                        );
+                    }
+                };
+                let or_head = |revision: &str| {
+                    if revision.is_empty() {
+                        "HEAD"
+                    } else {
+                        revision
+                    }
+                    .to_owned()
+                };
+                Ok(Versions::Revisions {
+                    folder,
+                    old: or_head(old),
+                    new: or_head(new),
+                })
+            }
+            _ => Err(Failure::usage("more than two versions are given")),
+        }
+    }
+
+    /// Opens a private repository in `folder` that has both versions, and returns it with the ids of
+    /// their commits.
+    pub fn open(&self, folder: &Path) -> Result<(Repository, String, String), Failure> {
+        let opened = match self {
+            Versions::Revisions {
+                folder: source,
+                old,
+                new,
+            } => {
+                let (old, new) = (resolve(source, old)?, resolve(source, new)?);
+                (Repository::borrowing(source, folder)?, old, new)
+            }
+            Versions::Directories { old, new } => {
+                let repository = Repository::empty(folder, "sha1")?;
+                let old = repository.import(old, "old")?;
+                let new = repository.import(new, "new")?;
+                (repository, old, new)
+            }
+        };
+        Ok(opened)
+    }
+
+    /// Returns the commits from the old to the new version; `None` without a history.
+    pub fn line(
+        &self,
+        repository: &Repository,
+        old: &str,
+        new: &str,
+    ) -> Result<Option<Vec<Commit>>, Failure> {
+        match self {
+            Versions::Revisions { .. } => Ok(repository.line(old, new)?),
+            Versions::Directories { .. } => Ok(None),
+        }
+    }
+
+    /// Returns what messages say of a version whose commit is `id`.
+    pub fn shown(&self, is_old: bool) -> String {
+        match (self, is_old) {
+            (Versions::Revisions { old, .. }, true) => old.clone(),
+            (Versions::Revisions { new, .. }, false) => new.clone(),
+            (Versions::Directories { old, .. }, true) => old.display().to_string(),
+            (Versions::Directories { new, .. }, false) => new.display().to_string(),
+        }
+    }
+
+    /// Checks whether the history of the repository is cut off.
+    pub fn are_shallow(&self) -> bool {
+        matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))
+    }
+}
+
+impl Subject {
+    /// Reads what the command line says, and the group that it names.
+    pub fn of(args: &ChangesArgs, output: &Output) -> Result<Subject, Failure> {
+        let versions = Versions::of(args)?;
+        let mut subject = Subject {
+            versions,
+            input: None,
+            input_bytes: Vec::new(),
+            program: args.program.clone(),
+            held: None,
+        };
+        let input = match &args.group {
+            Some(group) => Some(subject.read_group(group, args, output)?),
+            None => args.input.clone(),
+        };
+        if let Some(input) = input {
+            let path = std::path::absolute(&input)
+                .map_err(|error| Failure::file(&input, "finding", &error))?;
+            let read = std::fs::read(&path);
+            subject.input_bytes =
+                read.map_err(|error| Failure::file(&input, "reading the input", &error))?;
+            subject.input = Some(path);
+        }
+        Ok(subject)
+    }
+
+    /// Takes the crash of a group, and its program unless one is given. Returns the reproducer.
+    fn read_group(
+        &mut self,
+        group: &Path,
+        args: &ChangesArgs,
+        output: &Output,
+    ) -> Result<PathBuf, Failure> {
+        let (entry, target) = named_group(group, &args.out)?;
+        self.held = Some(HeldFailure::from(&entry.crash));
+        if self.held.as_ref().is_some_and(|held| held.stable.is_none()) {
+            output.say("warning: the crash of the group has no names of functions: each crash of its class counts");
+        }
+        if self.program.is_empty() {
+            let target = target.ok_or_else(|| no_program(None))?;
+            let crate::exec::Program::Path(program) = &target.program else {
+                return Err(no_program(None));
+            };
+            let inside = match &self.versions {
+                Versions::Revisions { folder, .. } => {
+                    let top = folder
+                        .ancestors()
+                        .find(|folder| folder.join(".git").exists());
+                    let program =
+                        std::fs::canonicalize(program).unwrap_or_else(|_| program.clone());
+                    let top = top.and_then(|top| std::fs::canonicalize(top).ok());
+                    top.and_then(|top| program.strip_prefix(top).ok().map(Path::to_owned))
+                }
+                Versions::Directories { .. } => None,
+            };
+            let inside = inside.ok_or_else(|| no_program(Some(program)))?;
+            let program = Path::new(".").join(inside).into_os_string();
+            output.say(&format!(
+                "program: {}, as the group records it",
+                shell_word(Path::new(&program))
+            ));
+            self.program = std::iter::once(program)
+                .chain(target.args.clone())
+                .collect();
+        }
+        Ok(entry.reproducer())
+    }
+
+    /// Makes the recipe for the versions of `repository`; says which build is used if none is given.
+    pub fn recipe(
+        &self,
+        args: &ChangesArgs,
+        repository: &Repository,
+        new: &str,
+        output: &Output,
+    ) -> Result<Recipe, Failure> {
+        let sandbox = match args.sandbox {
+            true => {
+                file_sandbox(output, "builds that write to files", "omit --sandbox")?;
+                Sandbox::On
+            }
+            false => Sandbox::Off,
+        };
+        let build = match (&args.build, &args.run) {
+            (Some(build), _) => Some(build.clone()),
+            (None, Some(_)) => None,
+            (None, None) => match default_build(&repository.tree(new)?) {
+                Some(build) => {
+                    output.say(&format!("build: {build}"));
+                    Some(build.to_owned())
+                }
+                None => {
+                    let message = "no file of the version says how the program is built";
+                    return Err(Failure::usage(message).hint(
+                        "give the command with --build; --build true if nothing has to be built",
+                    ));
+                }
+            },
+        };
+        let test = match &args.run {
+            Some(run) => TestKind::Command {
+                line: run.clone(),
+                expect: args.expect.as_deref().map(TestKind::pattern).transpose()?,
+            },
+            None => TestKind::Program {
+                program: self.program[0].clone(),
+                args: self.program[1..].to_vec(),
+                held: Arc::new(self.held.clone().map_or_else(OnceLock::new, OnceLock::from)),
+                crash_exit: args.crash_exit,
+            },
+        };
+        Ok(Recipe {
+            build,
+            test,
+            input: self.input_bytes.clone(),
+            sandbox,
+            env: args.env.clone(),
+            build_time: args.build_timeout.unwrap_or(BUILD_TIME),
+            test_time: args.timeout.unwrap_or(TEST_TIME),
+            keep_build_time: args.build_timeout.is_some(),
+            keep_test_time: args.timeout.is_some(),
+            memory: args.memory.unwrap_or_else(crate::changes::machine_memory),
+        })
+    }
+
+    /// Makes the record of the search for its log.
+    pub fn record(
+        &self,
+        args: &ChangesArgs,
+        recipe: &Recipe,
+        old: &str,
+        new: &str,
+        history: bool,
+    ) -> ChangesRecord {
+        let (repository, directories) = match &self.versions {
+            Versions::Revisions { folder, .. } => (Some(OsText::from(folder)), None),
+            Versions::Directories { old, new } => {
+                (None, Some((OsText::from(old), OsText::from(new))))
+            }
+        };
+        let stable = match &recipe.test {
+            TestKind::Program { held, .. } => held.get().and_then(|held| held.stable),
+            TestKind::Command { .. } => None,
+        };
+        ChangesRecord {
+            difference: args.difference,
+            repository,
+            directories,
+            old: old.to_owned(),
+            new: new.to_owned(),
+            history,
+            build: recipe.build.clone(),
+            run: args.run.clone(),
+            expect: args.expect.clone(),
+            stable: stable.map(|key| key.to_string()),
+            given: self
+                .input
+                .as_ref()
+                .map(|_| ContentHash::of(&self.input_bytes)),
+        }
+    }
+}
+
+fn no_program(program: Option<&Path>) -> Failure {
+    let message = match program {
+        Some(program) => format!(
+            "the recorded program {} is in no version of the repository",
+            program.display()
+        ),
+        None => "the group does not record a program that can be built".to_owned(),
+    };
+    Failure::usage(message)
+        .hint("give the program after `--`, by its path in the version after the build")
+}
+
+/// Checks whether an expected failure of a program names this crash: its class, or the first digits
+/// of its stable or major key.
+pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
+    let digits = expect
+        .strip_prefix("stable:")
+        .unwrap_or(expect)
+        .to_ascii_lowercase();
+    let begins = |key: String| digits.len() >= 4 && key.starts_with(&digits);
+    failure.class == expect
+        || failure.stable.is_some_and(|key| begins(key.to_string()))
+        || begins(failure.major.to_string())
+}

@@ -1,0 +1,62 @@
+//! The files of an explanation: JSON, HTML and text, beside the reproducer.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::Failure;
+use crate::explain::{Explanation, page, story};
+use crate::files::atomic;
+
+/// Where the files of an explanation are written.
+pub(super) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    /// Chooses the directory `folder`, and checks that no file there is overwritten that ddfuzz has
+    /// not written, unless `force` is set.
+    pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
+        if !folder.is_dir() {
+            let message = format!("{} is not a directory", folder.display());
+            return Err(Failure::usage(message)
+                .path(folder)
+                .hint_where_missing(folder));
+        }
+        let files = Files {
+            folder: folder.to_owned(),
+        };
+        let is_own = std::fs::read(files.page()).is_ok_and(|text| page::is_own(&text));
+        let mut others = files.all().into_iter();
+        if let Some(other) = others.find(|file| file.exists())
+            && !is_own
+            && !force
+        {
+            return Err(Failure::exists(
+                &other,
+                "overwrite it with --force, or give another directory with -o",
+            ));
+        }
+        Ok(files)
+    }
+
+    fn all(&self) -> [PathBuf; 3] {
+        ["json", "html", "txt"].map(|ending| self.folder.join(format!("explanation.{ending}")))
+    }
+
+    /// Returns the path of the HTML page.
+    pub fn page(&self) -> PathBuf {
+        self.folder.join("explanation.html")
+    }
+
+    /// Writes all files. The page, by which a later call recognizes them, comes first.
+    pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
+        let [json, html, txt] = self.all();
+        let text = serde_json::to_string_pretty(explanation);
+        let text = text.map_err(|error| Failure::unwritten(&json, error))? + "\n";
+        let write = |file: &Path, text: &str| {
+            atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+        };
+        write(&html, &page::html(explanation))?;
+        write(&json, &text)?;
+        write(&txt, &story::text(explanation))
+    }
+}

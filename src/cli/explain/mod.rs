@@ -1,0 +1,378 @@
+//! `ddfuzz explain`: why an input fails. Options, and which two runs are compared.
+
+mod files;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::export::group::{self, ChosenGroup};
+use super::results::read_input;
+use super::target::TargetArgs;
+use super::{Exit, Failure, Output, signals, values};
+use crate::delta::Outcome;
+use crate::exec::Target;
+use crate::explain::{
+    self, ExplainError, Explanation, Pattern, Request, SliceGoal, engine::EngineError, story,
+};
+use crate::minimize::log::{Line, Log};
+use crate::store::Reader;
+use files::Files;
+
+/// Explain why an input fails: which variables carried the failure from the input to the crash,
+/// and which statements wrote them
+///
+/// The program is run on the failing input and on a passing one that hardly differs. At points that
+/// both runs go through, variables of the passing run are set to their values in the failing run,
+/// and it runs on: what makes it fail is a cause. Needs debug information (-g) on x86-64.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  ddfuzz explain ddfuzz-out 3fa4\n  ddfuzz explain crash.txt good.txt -- ./program @@\n  ddfuzz explain --failing-args '11 14' --passing-args '9 8 7' --wrong 'Output: 0' -- ./sample\n\n\
+    Where no explanation is possible the reason is given, and what is certain; the exit code is 0."
+)]
+pub struct ExplainArgs {
+    /// An output directory and a group in it (hex digits of its major key) [default: all groups of
+    /// crashes]; or the failing input and a passing one [default: one that hardly differs is
+    /// searched for]
+    #[arg(value_name = "OUT [GROUP] | FAILING [PASSING]", num_args = 0..=2)]
+    inputs: Vec<PathBuf>,
+    /// The failure is a wrong output: stdout matches this regular expression
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    wrong: Option<Pattern>,
+    /// Arguments that the program gets in the failing run, separated by blanks
+    #[arg(
+        long,
+        value_name = "ARGS",
+        requires = "passing_args",
+        allow_hyphen_values = true
+    )]
+    failing_args: Option<OsString>,
+    /// Arguments that the program gets in the passing run
+    #[arg(
+        long,
+        value_name = "ARGS",
+        requires = "failing_args",
+        allow_hyphen_values = true
+    )]
+    passing_args: Option<OsString>,
+    /// Also search for the statement executions that alone reproduce the failure, or the output of a
+    /// run that does not fail: a critical slice
+    #[arg(long)]
+    slice: bool,
+    /// Search for the statement executions that alone reproduce the lines of the output that match
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    slice_on: Option<Pattern>,
+    /// Also list the points at which states were compared: the tests there, and what mattered
+    #[arg(long)]
+    points: bool,
+    /// Compare registers and words of memory instead of variables, for programs that are optimized
+    /// or have no debug information
+    #[arg(long)]
+    raw: bool,
+    /// Maximum time for one explanation
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
+    budget_time: Duration,
+    /// Directory for explanation.json, explanation.html and explanation.txt [default: that of the
+    /// reproducer or of FAILING]
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Overwrite files of these names that ddfuzz has not written
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|error| error.to_string())
+}
+
+/// The explanations of several groups.
+#[derive(Serialize)]
+struct Explained {
+    groups: Vec<ExplainedGroup>,
+}
+
+#[derive(Serialize)]
+struct ExplainedGroup {
+    major: String,
+    #[serde(flatten)]
+    explanation: Explanation,
+}
+
+pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
+    args.target.check_given("explain", &args.inputs)?;
+    // A second signal ends ddfuzz at once, and all traced processes with it.
+    let _stop = signals::stop_flag()?;
+    match args.inputs.first() {
+        Some(out) if out.join("ddfuzz.json").is_file() => args.explain_directory(out, output),
+        Some(failing) => args.explain_input(failing, output),
+        None if args.failing_args.is_some() => {
+            let request = args.request(args.target.target()?, Vec::new(), None);
+            args.explain_one(&request, args.out.as_deref(), output)
+        }
+        None => Err(Failure::usage("nothing to explain is given").hint(
+            "give an output directory, a failing input, or --failing-args and --passing-args",
+        )),
+    }
+}
+
+impl ExplainArgs {
+    fn explain_input(&self, failing: &Path, output: &Output) -> Result<Exit, Failure> {
+        let bytes = read_input(failing)?;
+        let passing = self
+            .inputs
+            .get(1)
+            .map(|path| read_input(path))
+            .transpose()?;
+        let target = self.target.target()?;
+        self.target.warn_of_relative(&target, output);
+        let request = self.request(target, bytes, passing);
+        let folder = failing
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = self.out.as_deref().or(folder).unwrap_or(Path::new("."));
+        self.explain_one(&request, Some(folder), output)
+    }
+
+    fn explain_one(
+        &self,
+        request: &Request,
+        folder: Option<&Path>,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let files = folder
+            .map(|folder| Files::choose(folder, self.force))
+            .transpose()?;
+        let explanation = explain::explain(request).map_err(failure)?;
+        if let Some(files) = files {
+            files.write(&explanation)?;
+            output.detail(&format!("written: {}", files.page().display()));
+        }
+        output.result(&self.text(&explanation), &explanation);
+        Ok(Exit::Done)
+    }
+
+    fn text(&self, explanation: &Explanation) -> String {
+        match self.points {
+            true => story::text(explanation) + &story::points(explanation),
+            false => story::text(explanation),
+        }
+    }
+
+    fn explain_directory(&self, out: &Path, output: &Output) -> Result<Exit, Failure> {
+        let (reader, chosen) = match self.inputs.get(1) {
+            Some(name) => {
+                let (reader, chosen) = group::find(name, out)?;
+                (reader, vec![chosen])
+            }
+            None => {
+                let reader = Reader::open(out)?;
+                let all = group::all(&reader)?;
+                (reader, all)
+            }
+        };
+        if chosen.is_empty() {
+            let message = format!("{} has no group of crashes", out.display());
+            return Err(Failure::usage(message)
+                .path(out)
+                .hint("`ddfuzz show` lists the groups"));
+        }
+        let mut groups = Vec::new();
+        for one in &chosen {
+            let explanation = self.explain_group(&reader, one)?;
+            groups.push(ExplainedGroup {
+                major: one.major(),
+                explanation,
+            });
+        }
+        let texts: Vec<String> = groups
+            .iter()
+            .map(|group| self.text(&group.explanation))
+            .collect();
+        let text = texts.join("\n");
+        match &groups[..] {
+            [only] => output.result(&text, &only.explanation),
+            _ => output.result(&text, &Explained { groups }),
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Explains the reproducer of a group, and writes the explanation beside it.
+    fn explain_group(&self, reader: &Reader, chosen: &ChosenGroup) -> Result<Explanation, Failure> {
+        let target = match self.target.is_named() {
+            true => self.target.target()?,
+            false => chosen.target(reader)?,
+        };
+        let entry = chosen.entry();
+        let failing = entry.reproducer_bytes()?;
+        let files = Files::choose(self.out.as_deref().unwrap_or(&entry.folder), self.force)?;
+        let mut request = self.request(target, failing, None);
+        request.others = passing_of_log(&entry.log());
+        let explanation = explain::explain(&request).map_err(failure)?;
+        files.write(&explanation)?;
+        Ok(explanation)
+    }
+
+    fn request(&self, target: Target, failing: Vec<u8>, passing: Option<Vec<u8>>) -> Request {
+        let with = |args: &Option<OsString>| {
+            let mut target = target.clone();
+            let words = args.as_deref().map(words).unwrap_or_default();
+            target.args.extend(words);
+            target
+        };
+        let (passing_target, failing_target) = match self.failing_args.is_some() {
+            true => explain::equally_long(with(&self.passing_args), with(&self.failing_args)),
+            false => (target.clone(), target),
+        };
+        let same_input = self.failing_args.is_some().then(|| failing.clone());
+        Request {
+            passing_target,
+            failing_target,
+            failing,
+            passing: passing.or(same_input),
+            others: Vec::new(),
+            wrong: self.wrong.clone(),
+            slice: match &self.slice_on {
+                Some(regex) => Some(SliceGoal::Lines(regex.clone())),
+                None => self.slice.then_some(SliceGoal::Run),
+            },
+            raw: self.raw,
+            budget: self.budget_time,
+        }
+    }
+}
+
+/// Time for one explanation of `--explain`.
+const BUDGET: Duration = Duration::from_secs(30);
+
+/// Explains the groups of crashes in an output directory that have no explanation of their present
+/// reproducer, for `--explain`; ends early when `stop` is set. A group that cannot be explained is
+/// told, and the others go on.
+pub(in crate::cli) fn explain_new(
+    out: &Path,
+    stop: &AtomicBool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let reader = Reader::open(out)?;
+    for chosen in group::all(&reader)? {
+        let entry = chosen.entry();
+        if stop.load(Ordering::Relaxed) {
+            output.say("interrupted: `ddfuzz explain` explains the other groups");
+            break;
+        }
+        if is_newer(&entry.folder.join("explanation.txt"), &entry.reproducer()) {
+            continue;
+        }
+        let explained = || {
+            let files = Files::choose(&entry.folder, false)?;
+            let target = chosen.target(&reader)?;
+            let request = Request {
+                passing_target: target.clone(),
+                failing_target: target,
+                failing: entry.reproducer_bytes()?,
+                passing: None,
+                others: passing_of_log(&entry.log()),
+                wrong: None,
+                slice: None,
+                raw: false,
+                budget: BUDGET,
+            };
+            files.write(&explain::explain(&request).map_err(failure)?)
+        };
+        match explained() {
+            Ok(()) => output.detail(&format!("group {} is explained", chosen.major())),
+            Err(error) => output.say(&format!(
+                "group {} is not explained: {}",
+                chosen.major(),
+                error.message()
+            )),
+        }
+    }
+    Ok(())
+}
+
+fn is_newer(file: &Path, than: &Path) -> bool {
+    let changed = |file: &Path| file.metadata().and_then(|facts| facts.modified()).ok();
+    match (changed(file), changed(than)) {
+        (Some(file), Some(than)) => file >= than,
+        _ => false,
+    }
+}
+
+/// Largest number of passing inputs that are taken from a minimization log.
+const LOGGED: usize = 8;
+
+/// Returns inputs that passed in a minimization: the last ones in its log, which are closest to the
+/// result. Empty if there is no log.
+fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
+    let Ok(log) = Log::read(log) else {
+        return Vec::new();
+    };
+    let lines = log.lines.iter().rev();
+    let passed = lines.filter_map(|(_, line)| match line {
+        Line::Test(test) if test.outcome == Outcome::Pass => test.input.as_ref(),
+        _ => None,
+    });
+    passed.take(LOGGED).map(|input| input.0.clone()).collect()
+}
+
+/// Splits a text at blanks; quotes keep words together.
+fn words(text: &OsStr) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    for byte in text.as_bytes() {
+        match (*byte, quote) {
+            (byte, Some(open)) if byte == open => quote = None,
+            (b'\'' | b'"', None) => {
+                quote = Some(*byte);
+                word.get_or_insert_default();
+            }
+            (b' ' | b'\t' | b'\n', None) => words.extend(word.take()),
+            (byte, _) => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    words
+        .into_iter()
+        .map(|word| OsStr::from_bytes(&word).to_owned())
+        .collect()
+}
+
+fn failure(error: ExplainError) -> Failure {
+    let text = error.to_string();
+    match error {
+        ExplainError::Engine(EngineError::Exec(error)) => error.into(),
+        ExplainError::NotFailing(_) => Failure::new(Exit::Baseline, "not-failing", text).hint(
+            "give an input on which the program crashes, or say by --wrong which output is wrong, or \
+             by --crash-exit which exit status is a failure",
+        ),
+        ExplainError::NotPassing(_) => Failure::new(Exit::Baseline, "not-passing", text)
+            .hint("give a passing input on which the program ends by itself, without the failure"),
+        ExplainError::Engine(_) | ExplainError::Gone => {
+            Failure::new(Exit::Internal, "system", text)
+                .hint("check that this machine allows ptrace: `ddfuzz doctor`")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_split_at_blanks_outside_of_quotes() {
+        let split = |text: &str| -> Vec<String> {
+            let words = words(text.as_ref()).into_iter();
+            words.map(|word| word.into_string().unwrap()).collect()
+        };
+        assert_eq!(split("11 14"), ["11", "14"]);
+        assert_eq!(split(" a 'b c'  \"\" d\"e f\" "), ["a", "b c", "", "de f"]);
+        assert!(split("").is_empty());
+    }
+}

@@ -1,0 +1,241 @@
+//! `ddfuzz report`: the campaign of an output directory as one HTML page, as JSON, or one group as
+//! the text of an issue; and `--html`, by which other commands keep the page current.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::export;
+use super::reports::{HTML, MARKDOWN, check_reports, write_report};
+use super::results::{absolute, is_standard};
+use super::{Exit, Failure, Output};
+use crate::files::atomic;
+use crate::report::page::{
+    PAGE, TargetKnowledge, campaign_page, campaign_report, group_report, issue, schema,
+};
+use crate::store::{Entry, Reader};
+
+/// Show the campaign of an output directory as one HTML page
+///
+/// The page loads nothing and needs no script: overview, all groups, and for each group message,
+/// stack, source, the minimized input beside the one found, and how to reproduce it.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  ddfuzz report ddfuzz-out\n  ddfuzz report ddfuzz-out -o page.html\n  \
+                  ddfuzz report ddfuzz-out --markdown 3fa4 > issue.md\n  \
+                  ddfuzz report ddfuzz-out --json"
+)]
+pub struct PageArgs {
+    /// Output directory
+    #[arg(required_unless_present = "schema")]
+    out: Option<PathBuf>,
+    /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any other
+    /// is not [default: OUT/report.html]
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of -o.
+    /// GROUP is 4 or more hex digits of its major key, or a path to its folder
+    #[arg(long, value_name = "GROUP", conflicts_with = "json")]
+    markdown: Option<PathBuf>,
+    /// Print the JSON schema of --json
+    #[arg(long, conflicts_with_all = ["out", "file", "markdown"])]
+    schema: bool,
+}
+
+pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
+    let Some(out) = &args.out else {
+        let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+        output.print(&text);
+        return Ok(Exit::Done);
+    };
+    if let Some(group) = &args.markdown {
+        return markdown(&args, group, out, output);
+    }
+    let reader = Reader::open(out)?;
+    if output.json {
+        let report = campaign_report(&reader, &OfTargets(&reader))?;
+        output.result("", &report);
+        if args.file.is_none() {
+            return Ok(Exit::Done);
+        }
+    }
+    let file = args.file.clone().unwrap_or_else(|| out.join(PAGE));
+    let output = &check_reports(&[(&Some(file.clone()), HTML)], output)?;
+    let text = page_text(&reader, &file)?;
+    write_report(&Some(file.clone()), || text)?;
+    if !is_standard(&file) {
+        output.say(&format!("wrote {}", file.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the text of an issue on one group.
+fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Result<Exit, Failure> {
+    let file = args.file.clone().unwrap_or_else(|| PathBuf::from("-"));
+    check_reports(&[(&Some(file.clone()), MARKDOWN)], output)?;
+    let (reader, chosen) = export::group::find(group, out)?;
+    let id = &chosen.entry().id;
+    let Some(report) = group_report(&reader, id, &OfTargets(&reader))? else {
+        let message = format!("the group {} is no longer there", id.major());
+        return Err(Failure::usage(message).path(out));
+    };
+    let reproducer = chosen.reproducer()?.input;
+    write_report(&Some(file), || issue(&report, &reproducer))?;
+    Ok(Exit::Done)
+}
+
+/// What the targets of an output directory, and the projects that they were built in, tell of its
+/// groups.
+struct OfTargets<'a>(&'a Reader);
+
+impl TargetKnowledge for OfTargets<'_> {
+    fn cargo(&self, entry: &Entry) -> Option<String> {
+        export::cargo_command(self.0, entry)
+    }
+
+    fn test(&self, entry: &Entry) -> Option<(String, String)> {
+        export::regression_test(self.0, entry)
+    }
+}
+
+/// Makes the page of an output directory as it will lie at `file`.
+fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
+    let whole = match is_standard(file) {
+        true => absolute(Path::new(PAGE)),
+        false => absolute(file),
+    };
+    let folder = whole.parent().unwrap_or(Path::new("/"));
+    Ok(campaign_page(reader, folder, &OfTargets(reader))?)
+}
+
+/// Option `--html` of commands that fill an output directory.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct HtmlArgs {
+    /// Keep an HTML page of the results current while the command runs: at FILE, or report.html in
+    /// the output directory. It is always whole, and takes at most 1 % of the time
+    #[arg(
+        help_heading = "Reports for people", hide_short_help = true, long, value_name = "FILE",
+        num_args = 0..=1, require_equals = true
+    )]
+    html: Option<Option<PathBuf>>,
+}
+
+impl HtmlArgs {
+    pub fn is_asked(&self) -> bool {
+        self.html.is_some()
+    }
+
+    /// Returns the path of the page; `None` if no page is asked for.
+    fn file(&self, out: &Path) -> Option<PathBuf> {
+        let file = self.html.as_ref()?;
+        Some(file.clone().unwrap_or_else(|| out.join(PAGE)))
+    }
+
+    /// Checks, before anything is run, that the page would not overwrite another file.
+    ///
+    /// # Errors
+    /// When the file exists and was not written by ddfuzz, or its directory is missing.
+    pub fn check(&self, out: &Path, output: &Output) -> Result<(), Failure> {
+        let Some(file) = self.file(out) else {
+            return Ok(());
+        };
+        if is_standard(&file) {
+            return Err(
+                Failure::usage("a page that is kept current cannot go to stdout")
+                    .hint("give a file, or use `ddfuzz report OUT -o -` afterwards"),
+            );
+        }
+        // The output directory may not be there yet.
+        if matches!(self.html, Some(None)) && !out.exists() {
+            return Ok(());
+        }
+        check_reports(&[(&Some(file), HTML)], output).map(drop)
+    }
+
+    /// Begins to keep the page of the output directory `out` current, if one is asked for.
+    pub fn keep(&self, out: &Path) -> Option<KeptPage> {
+        Some(KeptPage::begin(&self.file(out)?, out))
+    }
+}
+
+/// Shortest time until the first version of a page, and until the next attempt after one that could
+/// not be made, because the output directory was not there yet.
+const FIRST: Duration = Duration::from_millis(500);
+/// Shortest time between two versions of a page.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Pause after a version of the page, as a multiple of the time that writing it took: one hundredth
+/// of the time is for the page.
+const SHARE: u32 = 99;
+
+/// A page that a thread writes again and again, until it is told to stop.
+pub struct KeptPage {
+    file: PathBuf,
+    out: PathBuf,
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeptPage {
+    fn begin(file: &Path, out: &Path) -> KeptPage {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let (told, place, root) = (Arc::clone(&stop), file.to_owned(), out.to_owned());
+        let thread = std::thread::Builder::new().name("page".to_owned());
+        let thread = thread.spawn(move || {
+            let mut pause = FIRST;
+            while !is_stopped(&told, pause) {
+                let began = Instant::now();
+                // What fails now may succeed later; the last version says what is wrong.
+                let least = write_page(&place, &root).map_or(FIRST, |()| PAUSE);
+                pause = least.max(began.elapsed() * SHARE);
+            }
+        });
+        KeptPage {
+            file: file.to_owned(),
+            out: out.to_owned(),
+            stop,
+            // Without a thread there is the last version only.
+            thread: thread.ok(),
+        }
+    }
+
+    /// Stops the thread, and writes the last version of the page.
+    ///
+    /// # Errors
+    /// When the output directory cannot be read, or the page not be written.
+    pub fn finish(mut self, output: &Output) -> Result<(), Failure> {
+        self.stop();
+        write_page(&self.file, &self.out)?;
+        output.say(&format!("page: {}", self.file.display()));
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        let (stop, changed) = &*self.stop;
+        *stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for KeptPage {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Waits for `pause`, and returns early with `true` if the page is no longer to be written.
+fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
+    let (stop, changed) = stop;
+    let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = changed.wait_timeout_while(stopped, pause, |stopped| !*stopped);
+    *waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn write_page(file: &Path, out: &Path) -> Result<(), Failure> {
+    let text = page_text(&Reader::open(out)?, file)?;
+    atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+}

@@ -1,0 +1,257 @@
+//! What is wrong with a call is said, with what to do next.
+
+use std::path::{Path, PathBuf};
+
+use crate::repositories::{Commit, create, files, git};
+use crate::{changes, failure, places, result};
+
+/// A repository of two versions: `value` is 1, then 2.
+fn two_versions(folder: &Path) -> PathBuf {
+    let version = |value: &str| files(&[("value", value), ("other", "same\n")]);
+    let commits = [
+        Commit::new("one", version("1\n")),
+        Commit::new("two", version("2\n")),
+    ];
+    create(&folder.join("repository"), &commits)
+}
+
+const TEST: &str = "! grep -q 2 value";
+
+#[track_caller]
+fn assert_fails(words: &[&str], code: i32, kind: &str, says: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    two_versions(folder.path());
+    assert_fails_in(folder.path(), words, code, kind, says);
+}
+
+#[track_caller]
+fn assert_fails_in(folder: &Path, words: &[&str], code: i32, kind: &str, says: &[&str]) {
+    let (found, found_kind, message) = failure(&mut changes(folder, words));
+    assert_eq!((found, found_kind.as_str()), (code, kind), "{message}");
+    for part in says {
+        assert!(message.contains(part), "{part:?} is not in {message}");
+    }
+    assert!(
+        !folder.join("out/changes/work").exists(),
+        "worktrees are left"
+    );
+}
+
+#[test]
+fn versions_that_are_not_there_are_named() {
+    let repo = ["--repo", "repository", "--run", TEST];
+    let with = |range: &'static str| [&[range][..], &repo].concat();
+    assert_fails(
+        &with("A..nowhere"),
+        2,
+        "unknown-revision",
+        &["nowhere", "git tag"],
+    );
+    assert_fails(&with("A"), 2, "usage", &["A..B"]);
+    assert_fails(&with("A...B"), 2, "usage", &["A..B"]);
+    assert_fails(&with("A..A"), 2, "no-change", &["same files"]);
+    assert_fails(
+        &["A..B", "--repo", ".", "--run", TEST],
+        2,
+        "no-repository",
+        &["--repo"],
+    );
+    assert_fails(
+        &["repository", "nowhere", "--run", TEST],
+        2,
+        "usage",
+        &["nowhere", "not a directory"],
+    );
+}
+
+#[test]
+fn a_first_version_that_fails_and_a_second_that_passes_are_told_with_the_output() {
+    let repo = ["--repo", "repository"];
+    let with =
+        |range: &'static str, test: &'static str| [&[range][..], &repo, &["--run", test]].concat();
+    assert_fails(
+        &with("B..A", TEST),
+        3,
+        "old-not-passing",
+        &["old version B", "exit 1"],
+    );
+    assert_fails(
+        &with("A..B", "echo fine"),
+        3,
+        "not-failing",
+        &["new version B", "exit 0", "fine"],
+    );
+    assert_fails(
+        &with("A..B", "exit 125"),
+        3,
+        "old-not-passing",
+        &["exit 125"],
+    );
+    assert_fails(
+        &with("A..B", "kill -SEGV $$"),
+        3,
+        "test-broken",
+        &["|| exit 1"],
+    );
+    assert_fails(&with("A..B", "exit 200"), 3, "test-broken", &["exit 200"]);
+}
+
+#[test]
+fn a_test_that_alternates_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    two_versions(folder.path());
+    let count = folder.path().join("count");
+    let test = format!("echo >>{0}; [ $(wc -l <{0}) -ne 2 ]", count.display());
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    assert_fails_in(
+        folder.path(),
+        &words,
+        3,
+        "alternating",
+        &["PASS, FAIL, PASS", "steady"],
+    );
+}
+
+#[test]
+fn a_build_that_is_unknown_fails_or_never_ends_is_told() {
+    let repo = ["A..B", "--repo", "repository"];
+    let with = |words: &[&'static str]| [&repo[..], words].concat();
+    assert_fails(&with(&["--", "./program"]), 2, "usage", &["--build"]);
+    let broken = with(&["--build", "echo no compiler; false", "--run", TEST]);
+    assert_fails(
+        &broken,
+        3,
+        "old-not-passing",
+        &["the build ended with exit 1", "no compiler"],
+    );
+    let endless = with(&[
+        "--build",
+        "sleep 1000",
+        "--build-timeout",
+        "300ms",
+        "--run",
+        TEST,
+    ]);
+    assert_fails(
+        &endless,
+        3,
+        "old-not-passing",
+        &["the build ended with timeout"],
+    );
+    let missing = with(&["--build", "true", "--", "./program"]);
+    assert_fails(&missing, 3, "not-failing", &["no program ./program"]);
+    assert_fails(
+        &with(&["--run", TEST, "--expect", "("]),
+        2,
+        "usage",
+        &["--expect"],
+    );
+}
+
+#[test]
+fn a_failure_with_another_output_is_unresolved() {
+    let folder = tempfile::tempdir().unwrap();
+    two_versions(folder.path());
+    let test = "grep -q 2 value && echo wrong value && exit 1 || exit 0";
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        test,
+        "--expect",
+        "wrong v.lue",
+    ];
+    assert_eq!(
+        places(&result(&mut changes(folder.path(), &words))),
+        ["value:1"]
+    );
+    let other = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        test,
+        "--expect",
+        "overflow",
+        "--force",
+    ];
+    assert_fails_in(
+        folder.path(),
+        &other,
+        3,
+        "not-failing",
+        &["does not match --expect"],
+    );
+}
+
+#[test]
+fn a_dirty_tree_does_not_matter_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = two_versions(folder.path());
+    std::fs::write(repository.join("value"), "7\n").unwrap();
+    std::fs::write(repository.join("untracked"), "u\n").unwrap();
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", TEST],
+    ));
+    assert_eq!(places(&found), ["value:1"]);
+    assert_eq!(std::fs::read(repository.join("value")).unwrap(), b"7\n");
+    assert_eq!(
+        git(&repository, &["status", "--short"]),
+        "M value\n?? untracked"
+    );
+}
+
+#[test]
+fn a_shallow_clone_is_searched_without_its_history_or_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = |value: &str| files(&[("value", value)]);
+    let commits: Vec<Commit> = (0..6)
+        .map(|at| Commit::new("c", version(&format!("{at}\n"))))
+        .collect();
+    create(&folder.path().join("whole"), &commits);
+    let clone = format!("file://{}", folder.path().join("whole").display());
+    git(
+        folder.path(),
+        &["clone", "--quiet", "--depth", "3", &clone, "repository"],
+    );
+    let test = "! grep -q 5 value";
+    let words = ["HEAD~2..HEAD", "--repo", "repository", "--run", test];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(places(&found), ["value:1"]);
+    let words = ["HEAD~4..HEAD", "--repo", "repository", "--run", test];
+    assert_fails_in(
+        folder.path(),
+        &words,
+        2,
+        "unknown-revision",
+        &["--unshallow"],
+    );
+}
+
+#[test]
+fn two_searches_do_not_use_one_output_directory_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    two_versions(folder.path());
+    let held = folder.path().join("held");
+    let test = format!(
+        "touch {0}; while [ -e {0} ]; do sleep 0.02; done; {TEST}",
+        held.display()
+    );
+    let mut first = changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", &test],
+    );
+    let mut first = first.stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !held.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = failure(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", TEST],
+    ));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!((second.0, second.1.as_str()), (2, "locked"), "{}", second.2);
+}

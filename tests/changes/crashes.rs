@@ -1,0 +1,180 @@
+//! The crash of a program, and the group of an output directory, as the failure.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::repositories::{Commit, Files, create, files, git};
+use crate::{changes, needs, output, places, result};
+
+const MAKEFILE: &str = "prog: main.c parse.c\n\tcc -g -O0 -o prog main.c parse.c\n";
+const MAIN: &str = "#include <stdio.h>\nint parse(const char *text);\nint main(void)\n{\n    char line[64] = \"\";\n    \
+    if (!fgets(line, sizeof line, stdin))\n        return 0;\n    return parse(line);\n}\n";
+
+/// A version of a parser: `limit` is the length above which it writes to an invalid place.
+fn version(limit: usize, extra: &str) -> Files {
+    let parse = format!(
+        "#include <string.h>\n#include <stdlib.h>\n\nint parse(const char *text)\n{{\n    \
+         volatile int *place = 0;\n    if (strlen(text) > {limit})\n        *place = 1;\n    return 0;\n}}\n\n\
+         int unused(void)\n{{\n    return {};\n}}\n",
+        extra.len()
+    );
+    files(&[
+        ("Makefile", MAKEFILE),
+        ("main.c", MAIN),
+        ("parse.c", &parse),
+        ("notes", extra),
+    ])
+}
+
+fn history() -> Vec<Commit> {
+    vec![
+        Commit::new("begin", version(60, "")),
+        Commit::new("notes", version(60, "a\n")),
+        Commit::new("lower the limit", version(3, "ab\n")),
+        Commit::new("more notes", version(3, "abc\n")),
+    ]
+}
+
+fn ddfuzz(at: &Path, words: &[&str]) -> std::process::Output {
+    output(
+        Command::new(env!("CARGO_BIN_EXE_ddfuzz"))
+            .current_dir(at)
+            .args(words),
+    )
+}
+
+fn has_tools() -> bool {
+    needs::program("cc").is_some() && needs::program("make").is_some()
+}
+
+#[test]
+fn the_change_that_brought_a_crash_is_found_by_the_crash() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &history());
+    std::fs::write(folder.path().join("input"), "long enough\n").unwrap();
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--input",
+        "input",
+        "--expect",
+        "segv",
+        "--",
+        "./prog",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(places(&found), ["parse.c:7"]);
+    assert_eq!(
+        found["changes"][0]["commits"][0]["subject"],
+        "lower the limit"
+    );
+    let log = ddfuzz(folder.path(), &["log", "verify", "out/changes/log.jsonl"]);
+    assert!(log.status.success(), "{log:?}");
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--input",
+        "input",
+        "--expect",
+        "abrt",
+        "--force",
+        "--",
+        "./prog",
+    ];
+    let other = crate::failure(&mut changes(folder.path(), &words));
+    assert_eq!((other.0, other.1.as_str()), (3, "not-failing"));
+}
+
+/// Builds the version that is checked out, and triages an input with it into `groups`.
+fn triaged(at: &Path, repository: &Path) -> String {
+    make(repository);
+    std::fs::write(at.join("crash"), "long enough\n").unwrap();
+    let program = repository.join("prog");
+    let done = ddfuzz(
+        at,
+        &[
+            "triage",
+            "crash",
+            "-o",
+            "groups",
+            "--json",
+            "--",
+            program.to_str().unwrap(),
+        ],
+    );
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    report["groups"][0]["major"].as_str().unwrap().to_owned()
+}
+
+fn make(repository: &Path) {
+    let made = output(Command::new("make").arg("-B").current_dir(repository));
+    assert!(made.status.success(), "{made:?}");
+}
+
+#[test]
+fn a_group_of_an_output_directory_leads_to_the_lines_that_brought_it() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let repository = create(&at.join("repository"), &history());
+    let major = triaged(at, &repository);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+    command.current_dir(at).args([
+        "changes",
+        "--json",
+        "-o",
+        "groups",
+        "A..B",
+        "--repo",
+        "repository",
+    ]);
+    let found = result(command.args(["--group", &major[..8]]));
+    assert_eq!(places(&found), ["parse.c:7"]);
+    assert!(at.join("groups/changes/cause.patch").exists());
+    let shown = ddfuzz(at, &["show", "groups"]);
+    assert!(shown.status.success(), "{shown:?}");
+}
+
+#[test]
+fn check_says_in_which_range_a_group_came_back() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let repository = create(&at.join("repository"), &history());
+    triaged(at, &repository);
+    let check = |revision: &str| -> Value {
+        git(&repository, &["checkout", "--quiet", revision]);
+        make(&repository);
+        serde_json::from_slice(&ddfuzz(at, &["check", "groups", "--json"]).stdout).unwrap()
+    };
+    assert_eq!(check("B")["groups"][0]["status"], "same");
+    assert_eq!(check("A")["groups"][0]["status"], "fixed");
+    let again = check("B");
+    let back = &again["groups"][0]["came_back"];
+    assert_eq!(
+        back["fixed"],
+        git(&repository, &["rev-parse", "A"]).as_str()
+    );
+    assert_eq!(back["now"], git(&repository, &["rev-parse", "B"]).as_str());
+    // The command that it prints finds the change.
+    let command = back["command"].as_str().unwrap();
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let found = ddfuzz(at, &words);
+    let text = String::from_utf8_lossy(&found.stdout);
+    assert!(
+        found.status.success() && text.contains("parse.c:7"),
+        "{text}"
+    );
+    assert!(text.lines().count() <= 15, "{text}");
+}

@@ -1,0 +1,214 @@
+//! Histories that are no line of commits that build.
+
+use crate::repositories::{Commit, Files, create, files};
+use crate::{changes, executed, places, result};
+
+/// A version with these values, one a file.
+fn values(values: &[(&str, &str)]) -> Files {
+    let mut all = files(&[("a", "0\n"), ("b", "0\n"), ("c", "0\n")]);
+    for (name, value) in values {
+        all.insert(name.as_bytes().to_vec(), (*value).into());
+    }
+    all
+}
+
+#[test]
+fn a_commit_inside_a_merged_branch_is_found_by_its_own_lines() {
+    let mut commits = vec![
+        Commit::new("begin", values(&[])),
+        Commit::new("main 1", values(&[("a", "1\n")])),
+        Commit::new("branch 1", values(&[("b", "1\n")])),
+        Commit::new("branch 2", values(&[("b", "bad\n")])),
+        Commit::new("branch 3", values(&[("b", "bad\n"), ("c", "1\n")])),
+        Commit::new(
+            "merge",
+            values(&[("a", "1\n"), ("b", "bad\n"), ("c", "1\n")]),
+        ),
+        Commit::new(
+            "main 2",
+            values(&[("a", "2\n"), ("b", "bad\n"), ("c", "1\n")]),
+        ),
+    ];
+    commits[2].parents = vec![0];
+    commits[5].parents = vec![1, 4];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", "! grep bad b"],
+    ));
+    assert_eq!(places(&found), ["b:1"]);
+    assert_eq!(found["changes"][0]["commits"][0]["subject"], "branch 2");
+}
+
+#[test]
+fn a_line_that_two_commits_changed_is_one_change_and_its_absence_is_tested() {
+    let commits = [
+        Commit::new("begin", values(&[])),
+        Commit::new("harmless", values(&[("a", "1\n")])),
+        Commit::new("culprit", values(&[("a", "bad\n")])),
+        Commit::new("other", values(&[("a", "bad\n"), ("c", "1\n")])),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", "! grep bad a"],
+    ));
+    assert_eq!(places(&found), ["a:1"]);
+    assert_eq!(found["changes"][0]["commits"][0]["subject"], "culprit");
+    assert_eq!(found["claim"], "1-minimal");
+    assert_eq!(found["interference"], false);
+}
+
+#[test]
+fn a_failure_that_only_a_merge_brings_is_found_in_the_merge() {
+    let mut commits = vec![
+        Commit::new("begin", values(&[])),
+        Commit::new("main", values(&[("a", "bad\n")])),
+        Commit::new("branch", values(&[("b", "bad\n"), ("c", "1\n")])),
+        Commit::new(
+            "merge",
+            values(&[("a", "bad\n"), ("b", "bad\n"), ("c", "1\n")]),
+        ),
+    ];
+    commits[2].parents = vec![0];
+    commits[3].parents = vec![1, 2];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let test = "! { grep bad a && grep bad b; }";
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", test],
+    ));
+    assert_eq!(places(&found), ["a:1", "b:1"]);
+    assert_eq!(found["interference"], true);
+}
+
+#[test]
+fn commits_that_cannot_be_tested_widen_the_answer_and_are_told() {
+    let mut commits = vec![Commit::new("begin", values(&[]))];
+    for at in 1..=12 {
+        let value = if at >= 6 { "bad\n" } else { "0\n" };
+        let broken = if (5..=7).contains(&at) {
+            "broken\n"
+        } else {
+            "0\n"
+        };
+        commits.push(Commit::new(
+            &format!("c{at}"),
+            values(&[("a", value), ("b", broken), ("c", &format!("{at}\n"))]),
+        ));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let test = "grep -q broken b && exit 125; ! grep bad a";
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", test],
+    ));
+    assert_eq!(places(&found), ["a:1"]);
+    assert_eq!(found["found_despite_unbuildable"], 3);
+    assert_eq!(found["claim"], "1-minimal");
+}
+
+#[test]
+fn a_history_of_which_no_commit_can_be_tested_is_searched_at_once() {
+    let mut commits = vec![Commit::new("begin", values(&[]))];
+    for at in 1..=30 {
+        let value = if at >= 17 { "bad\n" } else { "0\n" };
+        let broken = if at < 30 { "broken\n" } else { "0\n" };
+        commits.push(Commit::new(
+            "c",
+            values(&[("a", value), ("b", broken), ("c", &format!("{at}\n"))]),
+        ));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let test = "grep -q broken b && exit 125; ! grep bad a";
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", test],
+    ));
+    assert_eq!(places(&found), ["a:1"]);
+    assert!(executed(&found) <= 20, "{found}");
+}
+
+#[test]
+fn a_partner_whose_lines_moved_since_is_merged() {
+    let numbered = |from: u32| -> String {
+        (from..from + 40)
+            .map(|line| format!("line {line}\n"))
+            .collect()
+    };
+    let mut text = numbered(0);
+    let mut commits = vec![Commit::new("begin", values(&[("a", &text)]))];
+    let mut then = |subject: &str, change: &dyn Fn(&str) -> String| {
+        text = change(&text);
+        commits.push(Commit::new(subject, values(&[("a", &text)])));
+    };
+    then("first cause", &|text| text.replace("line 20\n", "first\n"));
+    for at in 0..5 {
+        then("noise", &|text| format!("new {at}\n{text}"));
+    }
+    then("second cause", &|text| {
+        text.replace("line 33\n", "second\n")
+    });
+    then("noise", &|text| format!("last\n{text}"));
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let test = "! { grep -q first a && grep -q second a; }";
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", test],
+    ));
+    assert_eq!(places(&found), ["a:27", "a:40"]);
+    let old: Vec<u64> = (0..2)
+        .map(|at| found["changes"][at]["old"][0].as_u64().unwrap())
+        .collect();
+    assert_eq!(old, [21, 34]);
+    let subject = |at: usize| {
+        found["changes"][at]["commits"][0]["subject"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!([subject(0), subject(1)], ["first cause", "second cause"]);
+}
+
+#[test]
+fn a_difference_is_told_apart_from_a_cause() {
+    let commits = [
+        Commit::new("begin", values(&[])),
+        Commit::new("first", values(&[("a", "bad\n")])),
+        Commit::new("second", values(&[("a", "bad\n"), ("b", "bad\n")])),
+        Commit::new(
+            "third",
+            values(&[("a", "bad\n"), ("b", "bad\n"), ("c", "1\n")]),
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let repository = create(&folder.path().join("repository"), &commits);
+    let test = "! { grep bad a && grep bad b; }";
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        test,
+        "--difference",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(
+        (places(&found), &found["goal"]),
+        (vec!["b:1".to_owned()], &"difference".into())
+    );
+    assert_eq!(found["claim"], "1-minimal-difference");
+    assert!(found["cause"].is_null());
+    // Both patches, one after the other, make the first version fail.
+    crate::repositories::git(&repository, &["checkout", "--quiet", "A"]);
+    for name in ["applied", "difference"] {
+        crate::repositories::git(&repository, &["apply", found[name].as_str().unwrap()]);
+    }
+    assert_eq!(std::fs::read(repository.join("b")).unwrap(), b"bad\n");
+}

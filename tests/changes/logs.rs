@@ -1,0 +1,191 @@
+//! The log: resumed after a kill, replayed, verified; the same whatever the number of workers.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::repositories::{create, settings};
+use crate::{changes, output, places, result};
+
+/// The lines of a log without what measures time.
+fn lines(log: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let line = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line.as_object_mut().unwrap().remove("us");
+        if let Some(tests) = line.get_mut("tests").and_then(Value::as_object_mut) {
+            tests.remove("speculative");
+        }
+        line
+    };
+    text.lines().map(line).collect()
+}
+
+fn log_command(at: &Path, words: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+    output(command.current_dir(at).arg("log").args(words))
+}
+
+#[test]
+fn a_log_that_is_cut_anywhere_is_resumed_to_the_same_log() {
+    let case = settings(5, 17, 61, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &case.commits);
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    result(&mut changes(at, &words));
+    let log = at.join("out/changes/log.jsonl");
+    let (whole, text) = (lines(&log), std::fs::read(&log).unwrap());
+    let patch = std::fs::read(at.join("out/changes/cause.patch")).unwrap();
+    for part in [0, 1, 3, 5, 7] {
+        std::fs::write(&log, &text[..text.len() * part / 8]).unwrap();
+        std::fs::remove_file(at.join("out/changes/cause.patch")).unwrap();
+        let found = result(&mut changes(at, &words));
+        assert_eq!(lines(&log), whole, "cut at {part}/8");
+        assert_eq!(
+            std::fs::read(at.join("out/changes/cause.patch")).unwrap(),
+            patch
+        );
+        assert_eq!(places(&found).len(), 2);
+    }
+}
+
+#[test]
+fn the_number_of_workers_changes_neither_log_nor_result() {
+    let case = settings(6, 12, 70, 2);
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &case.commits);
+    let mut logs = Vec::new();
+    for jobs in ["1", "3"] {
+        let words = [
+            "A..B",
+            "--repo",
+            "repository",
+            "--run",
+            &case.test,
+            "--jobs",
+            jobs,
+            "--force",
+            "--no-history",
+        ];
+        result(&mut changes(folder.path(), &words));
+        logs.push(lines(&folder.path().join("out/changes/log.jsonl")));
+    }
+    assert_eq!(logs[0], logs[1]);
+}
+
+#[test]
+fn a_log_is_replayed_without_a_build_and_verified_by_builds() {
+    let case = settings(7, 10, 40, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &case.commits);
+    result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &case.test],
+    ));
+    let log = "out/changes/log.jsonl";
+    let replayed = log_command(at, &["replay", log, "-o", "rebuilt.patch"]);
+    assert!(replayed.status.success(), "{replayed:?}");
+    let cause = std::fs::read(at.join("out/changes/cause.patch")).unwrap();
+    assert_eq!(std::fs::read(at.join("rebuilt.patch")).unwrap(), cause);
+    let verified = log_command(at, &["verify", log]);
+    assert!(verified.status.success(), "{verified:?}");
+    // A log whose outcomes were changed is not that of the same search.
+    let text = std::fs::read_to_string(at.join(log)).unwrap();
+    let at_first_pass = text
+        .find("\"outcome\":\"PASS\",\"source\":\"run\"")
+        .unwrap();
+    let mut forged = text.clone();
+    forged.replace_range(at_first_pass..at_first_pass + 16, "\"outcome\":\"FAIL\"");
+    std::fs::write(at.join(log), forged).unwrap();
+    let replayed = log_command(at, &["replay", log]);
+    assert_eq!(replayed.status.code(), Some(1), "{replayed:?}");
+}
+
+#[test]
+fn a_finished_search_is_shown_again_without_a_test_and_another_one_does_not_replace_it() {
+    let case = settings(8, 4, 20, 1);
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &case.commits);
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    let first = result(&mut changes(folder.path(), &words));
+    let again = result(&mut changes(folder.path(), &words));
+    assert_eq!(first["changes"], again["changes"]);
+    assert_eq!(again["builds"]["run"], 0);
+    let other = crate::failure(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", "false"],
+    ));
+    assert_eq!((other.0, other.1.as_str()), (2, "exists"));
+    assert!(other.2.contains("--force"), "{}", other.2);
+}
+
+#[test]
+fn a_budget_ends_the_search_with_what_it_has_and_a_larger_one_goes_on_to_the_same_result() {
+    let case = settings(14, 21, 66, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &case.commits);
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    let other = tempfile::tempdir().unwrap();
+    create(&other.path().join("repository"), &case.commits);
+    let whole = result(&mut changes(other.path(), &words));
+    let tests = crate::executed(&whole);
+    let mut counts = Vec::new();
+    // A test takes longer than this time, so that the first is the last.
+    let found = result(changes(at, &words).args(["--budget-time", "1ms"]));
+    assert_eq!(
+        (crate::executed(&found), &found["budget_used_up"]),
+        (1, &Value::Bool(true))
+    );
+    assert_eq!(found["claim"], "best-so-far");
+    for budget in ["1", "3", "9"] {
+        let found = result(changes(at, &words).args(["--budget-tests", budget]));
+        assert_eq!(found["claim"], "best-so-far", "{budget}");
+        assert_eq!(found["budget_used_up"], true, "{budget}");
+        assert_eq!(found["found_despite_unbuildable"], 0, "{budget}");
+        assert_eq!(crate::executed(&found).to_string(), budget);
+        counts.push(places(&found).len());
+        let _ = std::fs::remove_file(at.join("rebuilt"));
+        let replayed = log_command(at, &["replay", "out/changes/log.jsonl", "-o", "rebuilt"]);
+        assert!(replayed.status.success(), "{replayed:?}");
+        let cause = std::fs::read(at.join("out/changes/cause.patch")).unwrap();
+        assert_eq!(std::fs::read(at.join("rebuilt")).unwrap(), cause);
+        let verified = log_command(at, &["verify", "out/changes/log.jsonl"]);
+        assert!(verified.status.success(), "{verified:?}");
+    }
+    assert!(
+        counts.windows(2).all(|pair| pair[0] >= pair[1]),
+        "{counts:?}"
+    );
+    let end = result(&mut changes(at, &words));
+    assert_eq!(end["changes"], whole["changes"]);
+    assert_eq!(
+        (end["claim"].as_str(), crate::executed(&end)),
+        (Some("1-minimal"), tests)
+    );
+    assert_eq!(end["budget_used_up"], false);
+    let replayed = log_command(at, &["replay", "out/changes/log.jsonl"]);
+    assert!(replayed.status.success(), "{replayed:?}");
+}
+
+#[test]
+fn a_log_is_shown_in_changes() {
+    let case = settings(15, 1, 30, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &case.commits);
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    result(&mut changes(at, &words));
+    let shown = log_command(at, &["show", "out/changes/log.jsonl", "--svg", "curve.svg"]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.contains("30 → 1 change"), "{text}");
+    assert!(!text.contains("byte"), "{text}");
+    assert!(
+        std::fs::read_to_string(at.join("curve.svg"))
+            .unwrap()
+            .contains("changes")
+    );
+}

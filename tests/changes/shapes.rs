@@ -1,0 +1,229 @@
+//! Changes that are no lines of a text, and texts that are none.
+
+use crate::repositories::{Commit, File, Files, create, files, git};
+use crate::{changes, result};
+
+/// Searches between two versions, without a history, and returns the changes as `KIND FILE`; checks
+/// that the patch makes the first version fail.
+fn found(old: Files, new: Files, test: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = create(
+        &folder.path().join("repository"),
+        &[Commit::new("one", old), Commit::new("two", new)],
+    );
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", test],
+    ));
+    assert_eq!(found["claim"], "1-minimal");
+    git(&repository, &["checkout", "--quiet", "A"]);
+    git(&repository, &["apply", found["cause"].as_str().unwrap()]);
+    let tested = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(test)
+        .current_dir(&repository)
+        .output()
+        .unwrap();
+    assert!(
+        !tested.status.success(),
+        "the patch does not make it fail: {tested:?}"
+    );
+    let changes = found["changes"].as_array().unwrap().iter();
+    let shown = |change: &serde_json::Value| {
+        format!(
+            "{} {}",
+            change["kind"].as_str().unwrap(),
+            change["file"].as_str().unwrap_or("?")
+        )
+    };
+    changes.map(shown).collect()
+}
+
+fn with(base: &Files, more: &[(&[u8], File)]) -> Files {
+    let mut all = base.clone();
+    all.extend(
+        more.iter()
+            .map(|(path, file)| (path.to_vec(), file.clone())),
+    );
+    all
+}
+
+fn base() -> Files {
+    files(&[
+        ("keep", "1\n2\n3\n"),
+        ("gone", "x\n"),
+        ("noise", "1\n"),
+        ("dir/file", "y\n"),
+    ])
+}
+
+#[test]
+fn new_deleted_and_renamed_files_are_one_change_each() {
+    let noise: (&[u8], File) = (b"noise", "2\n".into());
+    let new = with(&base(), &[(b"new/one", "n\n".into()), noise.clone()]);
+    assert_eq!(
+        found(base(), new, "! test -e new/one"),
+        ["new file new/one"]
+    );
+    let mut new = with(&base(), std::slice::from_ref(&noise));
+    new.remove(&b"gone"[..]);
+    assert_eq!(found(base(), new, "test -e gone"), ["deleted file gone"]);
+    let mut new = with(&base(), &[noise, (b"moved", "1\n2\n3\n".into())]);
+    new.remove(&b"keep"[..]);
+    assert_eq!(found(base(), new, "test -e keep"), ["renamed file moved"]);
+}
+
+#[test]
+fn modes_links_and_binaries_are_one_change_each() {
+    let noise: (&[u8], File) = (b"noise", "2\n".into());
+    let script = with(
+        &base(),
+        &[
+            (b"keep", File::Script(b"1\n2\n3\n".to_vec())),
+            noise.clone(),
+        ],
+    );
+    assert_eq!(found(base(), script, "! test -x keep"), ["mode keep"]);
+    let old = with(&base(), &[(b"link", File::Link("keep"))]);
+    let new = with(&old, &[(b"link", File::Link("nowhere")), noise.clone()]);
+    assert_eq!(found(old, new, "test -e link"), ["binary link"]);
+    let new = with(&base(), &[(b"keep", File::Link("noise")), noise.clone()]);
+    assert_eq!(found(base(), new, "! test -L keep"), ["type keep"]);
+    let old = with(
+        &base(),
+        &[(b"data", File::Text(b"\0\x01good\xff\n".to_vec()))],
+    );
+    let new = with(
+        &old,
+        &[(b"data", File::Text(b"\0\x01wrong\xfe\n".to_vec())), noise],
+    );
+    assert_eq!(found(old, new, "! grep -aq wrong data"), ["binary data"]);
+}
+
+#[test]
+fn a_file_that_becomes_a_directory_is_one_change_with_the_files_in_it() {
+    let mut new = with(
+        &base(),
+        &[(b"gone/inside", "i\n".into()), (b"noise", "2\n".into())],
+    );
+    new.remove(&b"gone"[..]);
+    assert_eq!(
+        found(base(), new, "! test -d gone"),
+        ["deleted file gone", "new file gone/inside"]
+    );
+    let mut new = with(&base(), &[(b"dir", "now a file\n".into())]);
+    new.remove(&b"dir/file"[..]);
+    assert_eq!(
+        found(base(), new, "test -d dir"),
+        ["new file dir", "deleted file dir/file"]
+    );
+}
+
+#[test]
+fn two_files_that_change_places_are_one_change() {
+    let long = |word: &str| -> File { word.repeat(200).as_str().into() };
+    let old = with(
+        &base(),
+        &[(b"left", long("left\n")), (b"right", long("right\n"))],
+    );
+    let new = with(
+        &base(),
+        &[(b"left", long("right\n")), (b"right", long("left\n"))],
+    );
+    let changes = found(old, new, "grep -q left left");
+    assert!(!changes.is_empty());
+}
+
+#[test]
+fn lines_with_carriage_returns_without_an_end_and_with_any_bytes_are_kept() {
+    let old = with(
+        &base(),
+        &[(
+            b"text",
+            File::Text(b"a\r\nb\r\nc\r\n\xe4\xf6\r\nend".to_vec()),
+        )],
+    );
+    let new = with(
+        &base(),
+        &[(
+            b"text",
+            File::Text(b"a\r\nB\r\nc\r\n\xfc\xdf\r\nend\r\n".to_vec()),
+        )],
+    );
+    let test = "! LC_ALL=C grep -q \"$(printf '^B\\r$')\" text";
+    assert_eq!(found(old.clone(), new.clone(), test), ["hunk text"]);
+    let test = "! LC_ALL=C grep -q \"$(printf '^\\374\\337\\r$')\" text";
+    assert_eq!(found(old, new, test), ["hunk text"]);
+}
+
+#[test]
+fn names_of_files_need_not_be_utf_8() {
+    let odd: &[u8] = b"sub dir/\"odd\"\\\xff\n.conf";
+    let old = with(&base(), &[(odd, "1\n2\n3\n".into())]);
+    let new = with(
+        &base(),
+        &[(odd, "1\nbad\n3\n".into()), (b"noise", "2\n".into())],
+    );
+    let changes = found(old, new, "! grep -rq bad 'sub dir'");
+    assert_eq!(changes.len(), 1);
+    assert!(changes[0].starts_with("hunk "), "{changes:?}");
+}
+
+#[test]
+fn submodules_and_pointers_of_lfs_are_warned_of() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n";
+    let one = File::Submodule("1111111111111111111111111111111111111111");
+    let two = File::Submodule("2222222222222222222222222222222222222222");
+    let old = with(
+        &base(),
+        &[(b"module", one), (b"large", "version 0\n".into())],
+    );
+    let new = with(
+        &old,
+        &[
+            (b"module", two),
+            (b"large", pointer.into()),
+            (b"noise", "bad\n".into()),
+        ],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    create(
+        &folder.path().join("repository"),
+        &[Commit::new("one", old), Commit::new("two", new)],
+    );
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        "test -d module && ! grep bad noise",
+    ];
+    let done = crate::output(&mut changes(folder.path(), &words));
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{error}");
+    assert!(
+        error.contains("submodule") && error.contains("LFS"),
+        "{error}"
+    );
+}
+
+#[test]
+fn two_directories_are_compared_without_a_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value) in [("old", "good"), ("new", "bad")] {
+        let sub = folder.path().join(name).join("sub");
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::write(sub.join("value"), format!("a\n{value}\n")).unwrap();
+        std::fs::write(sub.join("other"), format!("{name}\n")).unwrap();
+        std::os::unix::fs::symlink("other", sub.join("link")).unwrap();
+    }
+    let words = [
+        "old",
+        "new",
+        "--run",
+        "test -L sub/link && ! grep bad sub/value",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["sub/value:2"]);
+    assert_eq!(found["changes"][0]["commits"].as_array().unwrap().len(), 0);
+}

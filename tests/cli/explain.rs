@@ -1,0 +1,174 @@
+//! `ddfuzz explain`.
+#![cfg(target_arch = "x86_64")]
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::ddfuzz::{Desk, compiled};
+
+const RECS: &str = "crates/ddfuzz-explain/tests/programs/recs.c";
+
+/// A directory with a program, an input on which it fails, and one on which it passes.
+fn recs() -> Desk {
+    let desk = Desk::new();
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(RECS);
+    let mut compiler = Command::new("cc");
+    compiled::run(
+        compiler
+            .args(["-g", "-O0"])
+            .arg(source)
+            .arg("-o")
+            .arg(desk.file("recs")),
+    );
+    desk.write("bad", "+a\n+b\n-b\n+c\n");
+    desk.write("good", "+a\n+b\n-a\n+c\n");
+    desk
+}
+
+#[test]
+fn an_explanation_is_printed_and_written_beside_the_input() {
+    let desk = recs();
+    let said = desk.call("explain bad good -- ./recs @@").exits(0);
+    assert!(said.out.lines().count() <= 12, "{said:?}");
+    assert!(
+        said.out.contains("l->tail = NULL instead of a struct node"),
+        "{said:?}"
+    );
+    assert!(desk.read("explanation.txt").len() > 100);
+    let page = String::from_utf8(desk.read("explanation.html")).unwrap();
+    assert!(page.contains("<svg") && !page.contains("<script"), "{page}");
+    let record = desk
+        .call("explain bad good --json -- ./recs @@")
+        .exits(0)
+        .json();
+    assert_eq!(record["refused"], json!(null));
+    assert_eq!(record["crash"]["class"], "segv");
+    assert_eq!(record["crash"]["function"], "append");
+    assert_eq!(record["input"]["difference"][0]["at"], json!([7, 8]));
+    assert_eq!(record["slice"], json!(null));
+    let chain = record["chain"].as_array().unwrap();
+    assert_eq!(chain[0]["writer"], "input");
+    let last = chain.last().unwrap();
+    assert_eq!(
+        (&last["variable"], &last["confidence"]),
+        (&json!("l->tail"), &json!("confirmed"))
+    );
+    assert_eq!(last["writer"]["function"], "drop");
+    assert_eq!(
+        (&last["failing"], &last["type"]),
+        (&json!("NULL"), &json!("struct node *"))
+    );
+    for key in ["failing", "passing", "matching", "used", "skipped"] {
+        assert!(record["points"][key].is_u64(), "{key}");
+    }
+    assert!(record["tests"].as_u64().unwrap() > 10 && record["wall_ms"].is_u64());
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_group_is_explained_beside_its_reproducer() {
+    let desk = recs();
+    desk.call("triage bad -o out --minimize -- ./recs @@");
+    let record = desk.call("explain out --json").exits(0).json();
+    assert_eq!(record["crash"]["class"], "segv");
+    let found = Command::new("find")
+        .arg(desk.file("out"))
+        .args(["-name", "explanation.*"])
+        .output();
+    let found = String::from_utf8(found.unwrap().stdout).unwrap();
+    assert_eq!(found.lines().count(), 3, "{found}");
+    desk.call("explain out ffff").exits(2);
+}
+
+#[test]
+fn triage_explains_and_reports_show_it() {
+    let desk = recs();
+    let call =
+        "triage bad -o out --minimize --explain --markdown t.md --sarif t.sarif -- ./recs @@";
+    let said = desk.call(call).exits(1);
+    let text = "recs: SIGSEGV in append, recs.c:26";
+    assert!(said.out.contains(text), "{said:?}");
+    let shown = desk.call("show out --json").exits(0).json();
+    let major = shown["groups"][0]["major"].as_str().unwrap().to_owned();
+    let explanation = shown["groups"][0]["explanation"].as_str().unwrap();
+    assert!(explanation.starts_with(text), "{explanation}");
+    let files = desk
+        .command("find")
+        .args(["out", "-name", "explanation.txt"])
+        .output();
+    let file = String::from_utf8(files.unwrap().stdout).unwrap();
+    let story = String::from_utf8(desk.read(file.trim())).unwrap();
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = squeezed(story.lines().next().unwrap());
+    assert_eq!(explanation.lines().next(), Some(first.as_str()));
+    let in_full = desk.call(&format!("show out {major} --markdown s.md --sarif s.sarif"));
+    assert!(in_full.exits(0).out.contains(&first));
+    for report in ["s.md", "t.md", "s.sarif", "t.sarif"] {
+        let text = String::from_utf8(desk.read(report)).unwrap();
+        assert!(text.contains("recs: SIGSEGV in append"), "{report}: {text}");
+    }
+}
+
+#[test]
+fn points_and_raw_words_are_shown_when_asked_for() {
+    let desk = recs();
+    let said = desk.call("explain bad good --points -- ./recs @@").exits(0);
+    assert!(said.out.contains("States were compared at"), "{said:?}");
+    assert!(
+        said.out
+            .lines()
+            .any(|line| line.contains("differ") && line.contains("l->tail"))
+    );
+    let record = desk
+        .call("explain bad good --raw --json -- ./recs @@")
+        .exits(0)
+        .json();
+    assert_eq!(record["refused"], json!(null));
+    let chain = record["chain"].as_array().unwrap();
+    assert!(!chain.is_empty());
+    for link in chain {
+        let name = link["variable"].as_str().unwrap();
+        let is_raw = ["stack ", "data[", "register", "heap block"];
+        assert!(is_raw.iter().any(|start| name.starts_with(start)), "{name}");
+    }
+    // A stripped program has no functions to stop at.
+    compiled::run(Command::new("strip").arg(desk.file("recs")));
+    let record = desk
+        .call("explain bad good --json -- ./recs @@")
+        .exits(0)
+        .json();
+    let reason = record["refused"]["reason"].as_str().unwrap();
+    assert_eq!(reason, "the program has no debug information");
+}
+
+#[test]
+fn run_explains_what_it_has_found() {
+    let desk = recs();
+    std::fs::create_dir(desk.file("seeds")).unwrap();
+    desk.write("seeds/bad", "+a\n+b\n-b\n+c\n");
+    let call =
+        "run --runs 20 --seeds seeds --seed 1 --jobs 1 --plain --explain --json -- ./recs @@";
+    let record = desk.call(call).exits(1).json();
+    let groups = record["groups"].as_array().unwrap();
+    let explained = groups
+        .iter()
+        .filter(|group| group["explanation"].is_string());
+    assert!(explained.count() > 0, "{record}");
+}
+
+#[test]
+fn files_of_the_user_are_not_overwritten_and_usage_is_explained() {
+    let desk = recs();
+    desk.write("explanation.txt", "mine");
+    let error = desk.call("explain bad good --json -- ./recs @@").exits(2);
+    assert_eq!(error.json()["error"]["kind"], "exists");
+    assert_eq!(desk.read("explanation.txt"), b"mine");
+    let error = desk
+        .call("explain good bad --json -o tmp -- ./recs @@")
+        .exits(3);
+    assert_eq!(error.json()["error"]["kind"], "not-failing");
+    desk.call("explain").exits(2);
+    let error = desk.call("explain bad --wrong ( -- ./recs @@").exits(2);
+    assert!(error.err.contains("wrong"), "{error:?}");
+}

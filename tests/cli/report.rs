@@ -1,0 +1,160 @@
+//! `ddfuzz report` and `--html`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ddfuzz::Desk;
+
+/// A directory with a small campaign in `out`, whose page is kept current.
+fn campaign() -> Desk {
+    let desk = Desk::new();
+    let words = "run --json --target ul --runs 400 --max-len 2000 --seed 7 -o out --html";
+    desk.call(words).exits(1);
+    desk
+}
+
+fn ranges<'a>(bytes: &'a [u8], ranges: &Value) -> Vec<&'a [u8]> {
+    let ranges = ranges.as_array().unwrap().iter();
+    let at = |number: &Value| number.as_u64().unwrap() as usize;
+    ranges
+        .map(|range| &bytes[at(&range[0])..at(&range[1])])
+        .collect()
+}
+
+#[test]
+fn the_page_of_a_campaign_and_the_data_behind_it() {
+    let desk = campaign();
+    let page = String::from_utf8(desk.read("out/report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(
+        page.contains("kept in the minimized input") && page.contains("1-minimal"),
+        "{page}"
+    );
+    let report = desk.call("report out --json").exits(0).json();
+    let group = &report["groups"][0];
+    assert_eq!(group["size_after"], 517);
+    assert!(page.contains(&format!(
+        "id=\"crash-{}\"",
+        group["major"].as_str().unwrap()
+    )));
+    // The ranges of the log are the bytes of the files.
+    let original = std::fs::read(group["original"].as_str().unwrap()).unwrap();
+    let minimized = std::fs::read(group["file"].as_str().unwrap()).unwrap();
+    let kept = ranges(&original, &group["kept"]).concat();
+    let written = ranges(&minimized, &group["replaced"]).concat();
+    assert_eq!(kept.len() + written.len(), minimized.len());
+    assert_ne!(report["stats"].as_array().unwrap().len(), 0);
+    let commands = group["commands"].as_array().unwrap();
+    assert_eq!(commands[0]["name"], "shell");
+    // It is typed in the output directory.
+    let shown = std::process::Command::new("sh")
+        .args(["-c", commands[0]["command"].as_str().unwrap()])
+        .current_dir(desk.file("out"))
+        .output()
+        .unwrap();
+    assert_eq!(shown.status.code(), Some(128 + libc::SIGSEGV), "{shown:?}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_page_is_written_where_it_is_wanted_and_over_no_other_file() {
+    let desk = campaign();
+    desk.call("report out -o page.html").exits(0);
+    desk.call("report out -o page.html").exits(0);
+    let said = desk.call("report out -o -").exits(0);
+    assert!(said.out.contains("<!-- ddfuzz -->"));
+    desk.write("mine.html", "mine");
+    desk.call("report out -o mine.html").exits(2);
+    assert_eq!(desk.read("mine.html"), b"mine");
+    desk.write("out/report.html", "mine");
+    desk.call("report out").exits(2);
+    desk.call("run --target ul --runs 4 --resume -o out --html")
+        .exits(2);
+    assert_eq!(desk.read("out/report.html"), b"mine");
+    desk.call("report nowhere").exits(2);
+}
+
+#[test]
+fn a_group_becomes_the_text_of_an_issue() {
+    let desk = campaign();
+    let report = desk.call("report out --json").exits(0).json();
+    let major = report["groups"][0]["major"].as_str().unwrap();
+    let said = desk
+        .call(&format!("report out --markdown {}", &major[..6]))
+        .exits(0);
+    assert!(said.out.starts_with("<!-- ddfuzz -->\n# "), "{said:?}");
+    for part in ["**Stack**", "1-minimal", "base64 -d", "reproduce.sh"] {
+        assert!(said.out.contains(part), "{part} in {said:?}");
+    }
+    desk.call(&format!("report out --markdown {major} -o issue.md"))
+        .exits(0);
+    assert_eq!(desk.read("issue.md"), said.out.as_bytes());
+    desk.call("report out --markdown 0000000").exits(2);
+}
+
+#[test]
+fn triage_has_a_page_and_refuses_one_without_a_directory() {
+    let desk = Desk::new();
+    desk.write("crash", vec![b't'; 3]);
+    desk.call("triage crash -o out --html --target crtplot")
+        .exits(1);
+    let page = String::from_utf8(desk.read("out/report.html")).unwrap();
+    assert!(page.contains("1 group of crashes"), "{page}");
+    desk.call("triage crash --html --target crtplot").exits(2);
+    desk.call("triage crash -o new --html=page.html --target crtplot")
+        .exits(1);
+    assert!(desk.file("page.html").is_file() && !desk.file("new/report.html").exists());
+}
+
+/// Checks that a page is there to its last closing tag.
+fn is_whole(page: &[u8]) {
+    let page = String::from_utf8(page.to_vec()).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>\n<!-- ddfuzz -->"),
+        "{page}"
+    );
+    assert!(page.ends_with("</body>\n</html>\n"), "{page}");
+    for name in ["section", "main", "table", "pre"] {
+        let ends = page.matches(&format!("</{name}>")).count();
+        let starts = page.matches(&format!("<{name}>")).count();
+        let starts = starts + page.matches(&format!("<{name} ")).count();
+        assert_eq!(starts, ends, "{name} in {page}");
+    }
+}
+
+#[test]
+fn a_page_is_whole_at_each_moment_and_after_a_kill() {
+    let desk = Desk::new();
+    let page = || std::fs::read(desk.file("out/report.html"));
+    let run = "run --target ul --max-len 2000 --time 90s --seed 7 -o out --html --resume";
+    for readings in [1, 30, 90] {
+        let mut child = desk.start(run);
+        let mut read = 0;
+        while read < readings {
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "the campaign has ended"
+            );
+            if let Ok(page) = page() {
+                is_whole(&page);
+                read += 1;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        is_whole(&page().unwrap());
+    }
+    // The page is replaced by this call at a moment that is not known.
+    for moment in 0..12 {
+        let mut child = desk.start("report out");
+        std::thread::sleep(Duration::from_millis(7 * moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        is_whole(&page().unwrap());
+    }
+    desk.call("report out").exits(0);
+    is_whole(&page().unwrap());
+    desk.is_left_clean();
+}

@@ -1,0 +1,281 @@
+//! The way `snapshot`: whatever a run changes, the next run is as that of a new process.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Traceable, Way, Written, start};
+
+use crate::filters::list::FILTERS;
+use crate::kinds::of_all_kinds;
+use crate::needs;
+use crate::programs::{Compiled, compile, patient, running, target};
+
+/// How a run ended, and length and hash of what it wrote to stdout and stderr.
+type Outcome = (Ended, [Written; 2]);
+
+/// Runs a target by one process that puts back what each run changes, and says what a run wrote.
+struct Runner {
+    executor: Box<dyn Executor>,
+}
+
+impl Runner {
+    fn start(target: &Target) -> Runner {
+        let started = start(target, Some(Way::Snapshot), Freshness::Shared);
+        let mut executor = started.unwrap_or_else(|error| panic!("{error}")).executor;
+        executor.report_output(true).unwrap();
+        Runner { executor }
+    }
+
+    fn run(&mut self, input: &[u8]) -> Outcome {
+        let ended = self.executor.run(input).unwrap().ended;
+        (ended, self.executor.written().unwrap())
+    }
+}
+
+/// Runs a target by a new process.
+fn by_command(target: &Traceable, input: &[u8]) -> Outcome {
+    let mut run = target.start(input, false).unwrap();
+    run.release().unwrap();
+    let ended = run.wait().unwrap();
+    let (stdout, stderr) = run.written().unwrap();
+    (ended, [stdout, stderr])
+}
+
+/// Kinds of changes that must be put back. The runs of all others may be refused.
+const PUT_BACK: &[&str] = &[
+    "static",
+    "thread_local",
+    "large",
+    "heap",
+    "free",
+    "stack",
+    "break",
+    "map",
+    "map_file",
+    "map_shared",
+    "open",
+    "close_stdin",
+    "close_all",
+    "dup",
+    "close_on_exec",
+    "status_flags",
+    "offset",
+    "stream",
+    "sendfile",
+    "handler",
+    "mask",
+    "signal_stack",
+    "mode_mask",
+    "clock",
+    "random",
+    "errno",
+    "environment",
+    "locale",
+    "rand",
+    "tokens",
+    "options",
+    "at_exit",
+    "quick_exit",
+    "exit_now",
+    "library",
+    "iconv",
+    "unfinished",
+    "rounding",
+    "exceptions",
+    "vectors",
+    "direction",
+    "raw",
+    "new_code",
+];
+
+/// Kinds of which a run is not the same in each process, or takes its time.
+const OTHERS: &[&str] = &["loop", "eat", "orphan", "library_data", "peek"];
+
+fn changing(program: &Compiled, kind: &str) -> Target {
+    let mut target = target(program);
+    target.args = vec![kind.into()];
+    target
+}
+
+/// The names of all kinds, as the program lists them.
+fn kinds(program: &Compiled) -> Vec<String> {
+    let listed = std::process::Command::new(&program.path)
+        .arg("list")
+        .output();
+    let text = String::from_utf8(listed.unwrap().stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn whatever_a_run_changes_the_next_one_is_that_of_a_new_process() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let kinds = kinds(&program);
+    assert!(kinds.len() >= 100, "{}", kinds.len());
+    let known: BTreeSet<&str> = kinds.iter().map(String::as_str).collect();
+    assert!(PUT_BACK.iter().all(|kind| known.contains(kind)));
+    for kind in kinds.iter().filter(|kind| !OTHERS.contains(&kind.as_str())) {
+        let target = changing(&program, kind);
+        let command = Traceable::listening(&target, Way::Command).unwrap();
+        let inputs: [&[u8]; 2] = [b"abc", b"bcde"];
+        let expected = inputs.map(|input| by_command(&command, input));
+        let mut runner = Runner::start(&target);
+        for which in [0, 1, 1, 0, 0, 1] {
+            let outcome = runner.run(inputs[which]);
+            assert_eq!(outcome, expected[which], "{kind}, input {which}");
+        }
+        let refusals = runner.executor.refusals();
+        if PUT_BACK.contains(&kind.as_str()) {
+            assert_eq!(refusals, [], "{kind}");
+        }
+    }
+    assert_eq!(running(&program.path), 0);
+}
+
+/// A prime number, greater than any number of inputs.
+const PRIME: usize = 1_000_003;
+
+/// Inputs of each filter: a few, or as many as the variable `DDFUZZ_TEST_INPUTS` says.
+fn inputs_of_each() -> u64 {
+    let more = std::env::var("DDFUZZ_TEST_INPUTS");
+    more.map_or(8, |count| count.parse().expect("a number of inputs"))
+}
+
+/// Runs the inputs forward, backward, and in a third order.
+fn compare(what: &str, target: &Target, inputs: &[Vec<u8>]) -> u64 {
+    let command = Traceable::listening(target, Way::Command).unwrap();
+    let expected: Vec<Outcome> = inputs
+        .iter()
+        .map(|input| by_command(&command, input))
+        .collect();
+    let mut runner = Runner::start(target);
+    let count = inputs.len();
+    let shuffled = (0..count).map(|index| index * PRIME % count);
+    for index in (0..count).chain((0..count).rev()).chain(shuffled) {
+        let outcome = runner.run(&inputs[index]);
+        let input = String::from_utf8_lossy(&inputs[index]);
+        assert_eq!(outcome, expected[index], "{what}, input {index} {input:?}");
+    }
+    let refused = runner.executor.refusals();
+    refused.iter().map(|(_, count)| count).sum()
+}
+
+#[test]
+fn installed_filters_end_and_write_alike_in_any_order() {
+    let mut made = 0;
+    for (number, (name, args)) in FILTERS.iter().enumerate() {
+        let Some(path) = needs::program(name) else {
+            continue;
+        };
+        let mut target = patient(Program::Path(path));
+        target.limits.cpu = Duration::from_secs(10);
+        target.args = args.iter().map(Into::into).collect();
+        let inputs: Vec<_> = of_all_kinds(number as u64 * 12, inputs_of_each()).collect();
+        let refused = compare(&format!("{name} {args:?}"), &target, &inputs);
+        made += u64::from(refused == 0);
+    }
+    assert!(made >= 40, "only {made} filters were run without a refusal");
+}
+
+fn begin(program: &Compiled, kind: &str, way: Way) -> Box<dyn Executor> {
+    let started = start(&changing(program, kind), Some(way), Freshness::Shared);
+    started.unwrap_or_else(|error| panic!("{error}")).executor
+}
+
+#[test]
+fn runs_over_their_limits_end_as_those_of_new_processes() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    for (kind, over) in [("loop", Ended::Timeout), ("eat", Ended::OutOfMemory)] {
+        let mut executor = begin(&program, kind, Way::Snapshot);
+        for (input, ended) in [
+            (&b"abc"[..], Ended::Exit(1)),
+            (b"bcde", over),
+            (b"abcd", Ended::Exit(0)),
+        ] {
+            assert_eq!(executor.run(input).unwrap().ended, ended, "{kind}");
+        }
+    }
+    assert_eq!(running(&program.path), 0);
+}
+
+/// Runs all inputs, as many at once as the executor takes; returns how they end, and how many
+/// requests that took.
+fn run_all(executor: &mut dyn Executor, inputs: &[&[u8]]) -> (Vec<Ended>, usize) {
+    let (mut ends, mut requests) = (Vec::new(), 0);
+    while ends.len() < inputs.len() {
+        let runs = executor.run_some(&inputs[ends.len()..]).unwrap();
+        ends.extend(runs.iter().map(|run| run.ended));
+        requests += 1;
+    }
+    (ends, requests)
+}
+
+#[test]
+fn many_inputs_at_once_end_as_each_of_them_alone() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "crash_half", Way::Snapshot);
+    let cases: [(&[u8], Ended); 5] = [
+        (b"a", Ended::Exit(1)),
+        (b"", Ended::Exit(0)),
+        (b"abcd", Ended::Exit(0)),
+        (b"acd", Ended::Exit(1)),
+        (b"b", Ended::Signal(libc::SIGSEGV)),
+    ];
+    // Eight runs end well, and one crashes.
+    let some: Vec<_> = [0, 1, 2, 3, 2, 1, 0, 0, 4].map(|case| cases[case]).into();
+    let all = some.iter().cycle().take(450);
+    let inputs: Vec<&[u8]> = all.clone().map(|(input, _)| *input).collect();
+    let (ends, requests) = run_all(executor.as_mut(), &inputs);
+    assert!(ends.iter().eq(all.map(|(_, ended)| ended)));
+    assert!(requests < 150, "{requests} requests");
+    assert_eq!(executor.freshness(), Freshness::Shared);
+}
+
+#[test]
+fn a_process_that_refuses_most_runs_is_given_up() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "create", Way::Snapshot);
+    for _ in 0..140 {
+        assert_eq!(executor.run(b"abc").unwrap().ended, Ended::Exit(1));
+    }
+    assert_eq!(executor.freshness(), Freshness::Fresh);
+    let refusals = executor.refusals();
+    let (reason, count) = refusals.first().unwrap();
+    assert_eq!(reason.to_string(), "open of a file to write");
+    assert!((128..140).contains(count), "{count}");
+}
+
+#[test]
+fn a_difference_ends_the_trust_and_corrects_earlier_runs() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "peek", Way::Snapshot);
+    // At first there is nothing to see.
+    while executor.run_some(&[b"a", b"a"]).unwrap().len() < 2 {}
+    let wrong = executor.run(b"bc").unwrap().ended;
+    assert_eq!(wrong, Ended::Exit(7), "the program sees no difference");
+    let inputs = vec![&b"b"[..]; 1200];
+    let (ends, _) = run_all(executor.as_mut(), &inputs);
+    assert_eq!(executor.freshness(), Freshness::Fresh);
+    assert_eq!(ends.last(), Some(&Ended::Exit(8)));
+    let corrected = executor.corrected();
+    let first = corrected
+        .first()
+        .map(|(input, run)| (&input[..], run.ended));
+    assert_eq!(first, Some((&b"bc"[..], Ended::Exit(8))));
+    let count = |ended| ends.iter().filter(|end| **end == ended).count();
+    assert_eq!(corrected.len(), count(Ended::Exit(7)) + 1);
+    assert_eq!(executor.corrected(), []);
+}
+
+#[test]
+fn a_kernel_that_cannot_watch_calls_is_a_named_error() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let at_main = compile("at_main", &["-shared", "-fPIC"]);
+    let mut target = changing(&program, "static");
+    target.env = vec![
+        ("LD_PRELOAD".into(), at_main.path.clone().into()),
+        ("AT_MAIN".into(), "1".into()),
+    ];
+    let started = start(&target, Some(Way::Snapshot), Freshness::Shared);
+    let error = started.err().unwrap().to_string();
+    assert!(error.contains("cannot be stopped"), "{error}");
+}
