@@ -120,15 +120,17 @@ pub fn check_reports(
     }
 }
 
+/// Whether a report begins with the mark of its kind, so that ddfuzz has written it.
+pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
+    let begin = &report[..report.len().min(within)];
+    String::from_utf8_lossy(begin).contains(mark)
+}
+
 /// Checks that a report file does not exist, is empty, or contains the text `mark`, by which ddfuzz
 /// recognizes its own reports, within its first `within` bytes.
-fn may_be_written(file: &Path, (mark, within): Mark) -> Result<(), Failure> {
-    let is_ours = |bytes: &[u8]| {
-        let begin = &bytes[..bytes.len().min(within)];
-        bytes.is_empty() || String::from_utf8_lossy(begin).contains(mark)
-    };
+fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     match std::fs::read(file) {
-        Ok(bytes) if is_ours(&bytes) => Ok(()),
+        Ok(bytes) if bytes.is_empty() || begins_with(&bytes, mark) => Ok(()),
         Ok(_) => {
             let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)

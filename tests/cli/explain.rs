@@ -37,7 +37,19 @@ fn an_explanation_is_printed_and_written_beside_the_input() {
     );
     assert!(desk.read("explanation.txt").len() > 100);
     let page = String::from_utf8(desk.read("explanation.html")).unwrap();
-    assert!(page.contains("<svg") && !page.contains("<script"), "{page}");
+    // The head is that of all reports, without their script.
+    assert!(page.contains("<meta name=\"viewport\"") && page.contains("prefers-color-scheme"));
+    assert!(page.contains("default-src 'none'; style-src") && !page.contains("<script"));
+    assert!(
+        page.contains("<svg") && page.contains("<span class=\"at\">"),
+        "{page}"
+    );
+    for (part, count) in [("<h1>", 1), ("<figure>", 2), ("TITLE", 0)] {
+        assert_eq!(page.matches(part).count(), count, "{part} {page}");
+    }
+    let wide = page.matches("<table>").count();
+    let scrolled = page.matches("<div class=\"scroll\"").count();
+    assert_eq!(scrolled, wide, "{page}");
     let record = desk
         .call("explain bad good --json -- ./recs @@")
         .exits(0)

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use ddfuzz_model::files::escaped_markup as escaped;
+
 use crate::delta::{Change, Differences};
 use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin};
-use crate::page::escaped;
 use crate::types::Types;
 
 /// Largest number of objects that are drawn on one side.

@@ -19,7 +19,6 @@ mod experiments;
 mod explain;
 pub mod graph;
 pub mod matching;
-pub mod page;
 mod passing;
 mod places;
 pub mod report;

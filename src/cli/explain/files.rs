@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
-use crate::explain::{Explanation, page, story};
+use crate::cli::reports;
+use crate::explain::{Explanation, story};
 use crate::files::atomic;
+
+use super::page;
 
 /// Where the files of an explanation are written.
 pub(super) struct Files {
@@ -24,7 +27,8 @@ impl Files {
         let files = Files {
             folder: folder.to_owned(),
         };
-        let is_own = std::fs::read(files.page()).is_ok_and(|text| page::is_own(&text));
+        let is_own = std::fs::read(files.page())
+            .is_ok_and(|text| reports::begins_with(&text, reports::HTML));
         let mut others = files.all().into_iter();
         if let Some(other) = others.find(|file| file.exists())
             && !is_own

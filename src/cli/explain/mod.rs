@@ -1,6 +1,7 @@
 //! `ddfuzz explain`: why an input fails. Options, and which two runs are compared.
 
 mod files;
+mod page;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -14,6 +14,24 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
+/// Escapes [printable](printable()) text for HTML and SVG, in an element or a quoted attribute.
+pub fn escaped_markup(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in printable(text).chars() {
+        match character {
+            '&' => shown.push_str("&amp;"),
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '"' => shown.push_str("&quot;"),
+            '\'' => shown.push_str("&#39;"),
+            // XML 1.0 does not allow them.
+            '\u{fffe}' | '\u{ffff}' => shown.push('?'),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
 /// Returns whether a character is a control character, changes the writing direction, or has no
 /// width.
 fn is_invisible(character: char) -> bool {

@@ -1,10 +1,10 @@
 //! HTML pages: their head, sortable tables, and escaping. A page is one file that loads nothing and
 //! is read without its script, which only sorts and filters tables.
 
+use ddfuzz_model::files::escaped_markup as escaped;
 use maud::{Markup, PreEscaped, html};
 
 use super::size;
-use super::text::{entity, printable};
 
 /// Start of every HTML page, with a policy that makes browsers load nothing and run no script but
 /// [`SCRIPT`]. Its second line is a comment that marks the file as written by ddfuzz, so that a
@@ -25,6 +25,16 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
     // The title comes last: nothing in it is replaced.
     let head = head.replace("SCRIPT", SCRIPT);
     head.replacen("TITLE", &escaped(title), 1) + &body.0 + END
+}
+
+/// Makes a page without a script, which no browser would run there. `style` is added to the style of
+/// all pages, `body` is the content of the body.
+pub fn page_without_script(title: &str, style: &str, body: &str) -> String {
+    let head = HEAD.replace(" script-src 'SCRIPT-HASH';", "");
+    let head = head.replace("<script>SCRIPT</script>\n", "");
+    let head = head.replace("</style>", &format!("{style}</style>"));
+    // The title comes last: nothing in it is replaced.
+    head.replacen("TITLE", &escaped(title), 1) + body + END
 }
 
 /// Makes text of unknown origin part of a page: control characters and markup are shown as text.
@@ -113,22 +123,6 @@ pub(super) fn facts(lines: impl Iterator<Item = String>) -> Markup {
             }
         }
     }
-}
-
-/// Escapes text for HTML, in an element or a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '"' => shown.push_str("&quot;"),
-            '\'' => shown.push_str("&#39;"),
-            _ => match entity(character) {
-                Some(entity) => shown.push_str(entity),
-                None => shown.push(character),
-            },
-        }
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{size, text::printable};
+use super::size;
 use ddfuzz_minimize::Claim;
 use ddfuzz_minimize::log::{EditRecord, Line, Phase, Source, StartLine, TestLine, Units};
+use ddfuzz_model::files::escaped_markup as escaped;
 
 /// One reduction in a minimization: a candidate that failed and became the new best input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -437,16 +438,6 @@ fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
     let every = dots.len().div_ceil(MOST_DOTS).max(1);
     let shown = move |(at, dot): &(usize, &TestPoint)| dot.failed || at.is_multiple_of(every);
     dots.iter().enumerate().filter(shown).map(|(_, dot)| dot)
-}
-
-fn escaped(text: &str) -> String {
-    // Characters that XML 1.0 does not allow are replaced.
-    let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "?");
-    shown
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 /// Block characters that fill zero to eight eighths of a row of the text plot.

@@ -25,6 +25,7 @@ mod view;
 pub use crate::Status;
 pub use check::{CameBack, CheckResult, CheckedGroup, CurrentFailure, check_table};
 pub use groups::{block, block_in_full, cause, groups_table, passes_table};
+pub use html::page_without_script;
 pub use json::{EndedBy, ErrorBody, ErrorReport, RunGroup, RunResult};
 pub use minimization::{MinimizationHistory, Pass, Reduction, TestPoint, curve, svg};
 pub use trace::{Excerpt, Extent, Stack, Trace, TraceLine};

@@ -1,9 +1,11 @@
 //! Findings as Markdown, which CI servers show as a job summary.
 
+use ddfuzz_model::files::escaped_markup;
+
 use super::{Finding, Findings};
 use crate::report::groups::severity;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
-use crate::report::{Extent, html, size};
+use crate::report::{Extent, size};
 
 /// Maximum number of groups shown with stacks, because servers refuse summaries above a megabyte.
 const IN_FULL: usize = 50;
@@ -41,7 +43,7 @@ pub fn markdown(findings: &Findings) -> String {
 /// command.
 fn in_full(group: &Finding) -> String {
     // Markdown is not interpreted in a line of HTML.
-    let title = html::escaped(&format!("{} {}", group.major, group.title()));
+    let title = escaped_markup(&format!("{} {}", group.major, group.title()));
     let message = group.trace.message.as_deref().unwrap_or_default();
     let message = fenced(message);
     let trace = fenced(&group.trace.text(Extent::WHOLE));

@@ -3,62 +3,35 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::chain::Confidence;
-use crate::report::{Explanation, LinkRecord, WriterRecord};
-use crate::story;
+use crate::explain::chain::Confidence;
+use crate::explain::report::{Explanation, LinkRecord, WriterRecord};
+use crate::explain::story;
+use crate::files::escaped_markup as escaped;
+use crate::report::page_without_script;
 
-/// Start of the page, the same as that of all reports. Its second line marks the file as written by
-/// ddfuzz, so that a later call may overwrite it.
-const HEAD: &str = include_str!("page_head.html");
-const MARK: &str = "<!-- ddfuzz -->";
-/// What this page has besides.
+/// What this page has beside the style of all pages.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Whether a page was written by ddfuzz.
-pub fn is_own(page: &[u8]) -> bool {
-    page.split(|byte| *byte == b'\n').nth(1) == Some(MARK.as_bytes())
-}
-
-/// Escapes text for HTML, in an element or a quoted attribute.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => shown.push_str("&amp;"),
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '"' => shown.push_str("&quot;"),
-            '\'' => shown.push_str("&#39;"),
-            '\n' | '\t' => shown.push(character),
-            control if control.is_control() => shown.push('\u{fffd}'),
-            other => shown.push(other),
-        }
-    }
-    shown
-}
-
-/// The head of the page: no script is needed, and none is allowed.
-fn head(title: &str) -> String {
-    let head = HEAD.replace(" script-src 'SCRIPT-HASH';", "");
-    let head = head.replace("<script>SCRIPT</script>\n", "");
-    let head = head.replace("</style>", &format!("{STYLE}</style>"));
-    // The title comes last: nothing in it is replaced.
-    head.replacen("TITLE", &escaped(title), 1)
+/// Escapes text of several lines, with its line ends and tabs as they are.
+fn escaped_lines(text: &str) -> String {
+    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
+        let bare = part.trim_end_matches(['\n', '\t']);
+        escaped(bare) + &part[bare.len()..]
+    });
+    parts.collect()
 }
 
 /// Writes the page of an explanation.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
-    let mut page = head(&title);
-    let _ = writeln!(
-        page,
-        "<h1>{}</h1>\n<pre tabindex=\"0\">{}</pre>",
+    let mut page = format!(
+        "<h1>{}</h1>\n<pre tabindex=\"0\">{}</pre>\n",
         escaped(&title),
-        escaped(&story::text(it))
+        escaped_lines(&story::text(it))
     );
     if !it.chain.is_empty() {
         page += "<h2>The chain</h2>\n";
@@ -83,7 +56,7 @@ pub fn html(it: &Explanation) -> String {
     }
     let _ = writeln!(page, "<dl>{numbers}</dl>");
     page += &examined(it);
-    page + "</body>\n</html>\n"
+    page_without_script(&title, STYLE, &page)
 }
 
 fn writer(link: &LinkRecord) -> String {
@@ -204,7 +177,7 @@ fn sources(it: &Explanation) -> String {
                 text += "…\n";
             }
             last = number;
-            let line = format!("{number:5}  {}", escaped(line));
+            let line = format!("{number:5}  {}", escaped_lines(line));
             match lines.get(&number) {
                 Some(note) => {
                     let _ = writeln!(text, "<span class=\"at\">{line}{}</span>", escaped(note));
@@ -233,7 +206,7 @@ fn commands(it: &Explanation) -> String {
             _ => String::new(),
         };
         let told = format!("# {}. {}{place}", index + 1, story::change(link));
-        let _ = writeln!(text, "{}", escaped(&told));
+        let _ = writeln!(text, "{}", escaped_lines(&told));
         let _ = writeln!(text, "starti\ntbreak *{:#x}", point.address);
         if point.nth > 1 {
             let _ = writeln!(text, "ignore $bpnum {}", point.nth - 1);
