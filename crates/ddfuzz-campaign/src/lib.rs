@@ -55,7 +55,7 @@ pub use guided::ComparisonValues;
 pub use keystrokes::KeystrokesName;
 pub(crate) use minimization_queue::{MinimizerReply, is_of_target, run_minimizer};
 pub use minimization_queue::{minimize_pending, pending_entries};
-pub use minimizing::{Finished, Minimizing, Variants};
+pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
 pub use rebuild::{BuildCheck, ProgramWatch};

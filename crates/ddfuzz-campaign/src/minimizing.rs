@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::{CampaignError, StoreWriter, fails_on_anything, lock, schedule::is_variant};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
-    Ended, ExecError, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe, start,
+    Ended, ExecError, Executor, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe,
+    start,
 };
 use ddfuzz_minimize as minimize;
 use ddfuzz_minimize::{
@@ -91,6 +92,14 @@ impl Variants {
     }
 }
 
+/// A target that runs already.
+pub struct StartedTarget {
+    /// The executor of the runs of a search, which may run many inputs in one process.
+    pub executor: Box<dyn Executor>,
+    /// Names crashes of the target.
+    pub triager: Triager,
+}
+
 /// The result of the minimization of one entry.
 #[derive(Clone, Debug)]
 pub struct Finished {
@@ -163,31 +172,41 @@ impl Minimizing {
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
-        let executor = start(&target, Some(way), Freshness::Shared)?.executor;
-        let triager = Triager::of_target(&target, way)?;
-        let crash_exit = target.crash_exit;
-        let observed = target.clone();
-        let mut patient = target.clone();
-        patient.limits = self.target.limits;
+        let started = StartedTarget {
+            executor: start(&target, Some(way), Freshness::Shared)?.executor,
+            triager: Triager::of_target(&target, way)?,
+        };
+        Ok(self.oracle_of(started, limits, held))
+    }
+
+    /// Makes the oracle of [`Minimizing::oracle`] of a target that was started with these limits on
+    /// the runs of the search.
+    fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
+        let (mut observed, way) = (self.target.clone(), self.way);
+        observed.limits = limits;
+        let crash_exit = observed.crash_exit;
+        let patient = self.target.clone();
         // A run is a hang only by the limit that it was found with.
         let patience = if held.ended == Ended::Timeout {
             1
         } else {
             PROOF_TIME_FACTOR
         };
+        let time = TimeLimit::from(patient.limits).times(patience);
         let fresh = Box::new(move || {
             let mut patient = patient.clone();
-            let time = TimeLimit::from(patient.limits).times(patience);
             patient.limits = time.within(patient.limits);
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
-        let keyer = Box::new(triager);
-        let oracle = CrashOracle::new(executor, fresh, keyer, held.clone(), crash_exit)
+        let learns = self.learn_limit && held.ended != Ended::Timeout;
+        let StartedTarget { executor, triager } = started;
+        let oracle = CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit)
+            .with_one_executor(TimeLimit::from(limits), time)
             .observed_by(Box::new(move || observe::start(&observed, way)));
-        Ok(match self.learn_limit && held.ended != Ended::Timeout {
+        match learns {
             true => oracle,
             false => oracle.with_fixed_time(),
-        })
+        }
     }
 
     /// Returns the limits on the runs of the search. For a hang they are shorter than those that it
@@ -218,10 +237,29 @@ impl Minimizing {
         journal: &mut Journal,
         options: &mut Options<'_>,
     ) -> Result<Minimized, MinimizeError> {
+        self.minimize_started(None, input, held, journal, options)
+    }
+
+    /// Minimizes as [`Minimizing::minimize`] does, and uses the target that is started already
+    /// where its limits are those of the search.
+    ///
+    /// # Errors
+    /// As [`Minimizing::minimize`].
+    pub fn minimize_started(
+        &self,
+        started: Option<StartedTarget>,
+        input: &[u8],
+        held: impl Into<HeldCrash>,
+        journal: &mut Journal,
+        options: &mut Options<'_>,
+    ) -> Result<Minimized, MinimizeError> {
         let held = held.into();
         let limits = self.pace(input, &held).map_err(OracleError::from)?;
         let oracle = || self.oracle_within(limits, held.clone());
-        let first = oracle().map_err(OracleError::from)?;
+        let first = match started.filter(|_| limits == self.target.limits) {
+            Some(started) => self.oracle_of(started, limits, held.clone()),
+            None => oracle().map_err(OracleError::from)?,
+        };
         let make = || Ok(Box::new(oracle()?) as BoxedOracle<'_>);
         let workers = Workers::new(Box::new(first), &make, self.jobs);
         let mut minimized = minimize_by_workers(input, workers, journal, options)?;

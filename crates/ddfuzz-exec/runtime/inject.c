@@ -182,10 +182,22 @@ static void serve_children(const struct entry_point *entry, pid_t (*new_child)(v
     }
 }
 
-/* Forks a child of a loop; a spare one waits for its turn first. */
-static pid_t fork_looping(const struct entry_point *entry, int is_spare)
+typedef pid_t (*fork_function)(void);
+
+/* Returns glibc's fork without the locks that libraries take around it: AddressSanitizer's take
+ * longer than the fork. This process has one thread, and so no lock is held. */
+static fork_function bare_fork(void)
 {
-    pid_t self = getpid(), child = fork();
+    void *found = dlsym(RTLD_DEFAULT, "_Fork"); /* from glibc 2.34 on */
+    fork_function bare;
+    memcpy(&bare, &found, sizeof bare);
+    return bare ? bare : fork;
+}
+
+/* Forks a child of a loop; a spare one waits for its turn first. */
+static pid_t fork_looping(const struct entry_point *entry, int is_spare, fork_function fork_child)
+{
+    pid_t self = getpid(), child = fork_child();
     if (child != 0)
         return child;
     struct request request;
@@ -202,10 +214,11 @@ static pid_t fork_looping(const struct entry_point *entry, int is_spare)
 static void serve_loop(const struct entry_point *entry)
 {
     pid_t child = -1;
+    fork_function bare = bare_fork();
     for (;;) {
-        while (child < 0 && (child = fork_looping(entry, 0)) < 0)
+        while (child < 0 && (child = fork_looping(entry, 0, bare)) < 0)
             poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
-        pid_t spare = spare_prepare() ? fork_looping(entry, 1) : -1;
+        pid_t spare = spare_prepare() ? fork_looping(entry, 1, bare) : -1;
         struct rusage usage;
         int status = serve_await_end(child, &usage);
         if (!sweep_all_but(spare))
@@ -407,7 +420,8 @@ static int serve(int argc, char **argv, char **envp)
     serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     if (loop)
         serve_loop(&entry);
-    serve_children(&entry, fork);
+    /* A program's `main` may count on what its libraries do at a fork. */
+    serve_children(&entry, entry.function ? bare_fork() : fork);
     return program_main(argc, argv, envp);
 }
 

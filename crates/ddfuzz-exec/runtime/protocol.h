@@ -58,7 +58,7 @@ struct hello {
 struct request {
     uint64_t seq;   /* number of the request's first run; a server's runs are numbered from 1 */
     uint64_t count; /* bytes of the input; in a loop or a runner, inputs, each with an entry in the
-                       page */
+                       page; 0 in a loop ends the process */
     uint64_t flags; /* of enum request_flags */
 };
 

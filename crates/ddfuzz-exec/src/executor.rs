@@ -19,6 +19,15 @@ pub trait Executor: Send {
     /// be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
+    /// Runs the target once on `input` in a new process; `None` if this executor cannot. Fails as
+    /// [`run`](Executor::run) does.
+    fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
+        match self.freshness() {
+            Freshness::Fresh => self.run(input).map(Some),
+            Freshness::Shared => Ok(None),
+        }
+    }
+
     /// Returns the method of execution (such as fork server or in-process harness) of this
     /// executor.
     fn way(&self) -> Way;

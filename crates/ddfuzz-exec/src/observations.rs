@@ -194,6 +194,8 @@ pub(crate) struct RecentInputs {
     died: bool,
     /// Whether the process has exited by itself; its last input is in the list.
     ended: bool,
+    /// Whether the process has run an input and is still there.
+    lives: bool,
 }
 
 impl RecentInputs {
@@ -203,7 +205,7 @@ impl RecentInputs {
         if self.died || self.ended {
             self.inputs.clear();
         }
-        (self.died, self.ended) = (!lives, false);
+        (self.died, self.ended, self.lives) = (!lives, false, lives);
         let kept = inputs.len().saturating_sub(usize::from(self.died));
         for input in &inputs[kept.saturating_sub(MOST)..kept] {
             self.push(input);
@@ -229,12 +231,18 @@ impl RecentInputs {
         if !self.died {
             self.ended = true;
         }
+        self.lives = false;
+    }
+
+    /// Whether the process has run an input and is still there.
+    pub(crate) fn lives(&self) -> bool {
+        self.lives
     }
 
     /// Clears all kept inputs: a new process has run none.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
-        (self.died, self.ended) = (false, false);
+        (self.died, self.ended, self.lives) = (false, false, false);
     }
 
     /// Returns all kept inputs except the one that the process ran last.

@@ -9,7 +9,9 @@ use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
 
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
-use crate::protocol::{ForkPoint, HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, read_hello};
+use crate::protocol::{
+    ForkPoint, HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, flag, read_hello,
+};
 use crate::refusals::{self, RefusalReason};
 use crate::shared_page::{Page, PageLayout, RunOutcome};
 use crate::watch::{HangCheck, Killed, WaitOutcome, Watch};
@@ -143,6 +145,12 @@ impl Server {
             answer.cpu = answer.cpu.max(cpu);
         }
         Ok(answer)
+    }
+
+    /// Ends the process that runs many inputs; the next request gets a new one.
+    pub(crate) fn end_process(&mut self) -> Result<(), RequestError> {
+        self.ask(0, flag::LAST)?;
+        self.reply(REST).map(drop)
     }
 
     /// Waits for the fork server's answer to the last request. `detector` observes runs that take

@@ -3,7 +3,7 @@
 //! A crash with other keys is a slip; each slip is examined once.
 
 use ddfuzz_delta::{Hints, Outcome};
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, TimeLimit, observe::Observer};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Run, TimeLimit, observe::Observer};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -74,8 +74,12 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
-    /// Executor for runs in fresh processes with longer time limits, started at its first use.
+    /// Executor for runs in fresh processes with longer time limits, started at its first use;
+    /// not needed where `executor` can run an input in a fresh process.
     patient: Option<Box<dyn Executor>>,
+    /// Time limits of the runs of the search and of those in fresh processes, before one is
+    /// learned; `None` if fresh runs need another executor.
+    limits: Option<(TimeLimit, TimeLimit)>,
     /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
     /// Time limit learned from runs of the input; `None` if none is learned, or not yet.
@@ -100,6 +104,7 @@ impl CrashOracle {
             executor,
             fresh,
             patient: None,
+            limits: None,
             fixed_time: false,
             learned: None,
             slips: Slips::new(classifier),
@@ -118,10 +123,43 @@ impl CrashOracle {
         }
     }
 
+    /// Makes the search's executor also run inputs in fresh processes, if it can, so that no other
+    /// one is started. Until a limit is learned, `search` and `fresh` limit the time of these two
+    /// kinds of runs.
+    pub fn with_one_executor(mut self, search: TimeLimit, fresh: TimeLimit) -> CrashOracle {
+        self.limits = Some((search, fresh));
+        self
+    }
+
     /// Makes the oracle keep the time limit of its target and ignore limits learned from runs.
     pub fn with_fixed_time(mut self) -> CrashOracle {
         self.fixed_time = true;
         self
+    }
+
+    /// Runs `candidate` in a fresh process, with the longer time limit.
+    fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
+        let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
+        if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {
+            self.executor.limit_time(fresh);
+            let run = self.executor.run_fresh(candidate);
+            self.executor.limit_time(search);
+            match run? {
+                Some(run) => return Ok(run),
+                None => self.limits = None,
+            }
+        }
+        let patient = match &mut self.patient {
+            Some(patient) => patient,
+            none => {
+                let patient = none.insert((self.fresh)()?);
+                if let Some((_, limit)) = learned {
+                    patient.limit_time(limit);
+                }
+                patient
+            }
+        };
+        patient.run(candidate)
     }
 
     /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If it may
@@ -239,17 +277,7 @@ impl Oracle for CrashOracle {
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let patient = match &mut self.patient {
-            Some(patient) => patient,
-            none => {
-                let patient = none.insert((self.fresh)()?);
-                if let Some(learned) = self.learned {
-                    patient.limit_time(learned.times(PROOF_TIME_FACTOR));
-                }
-                patient
-            }
-        };
-        let ended = patient.run(candidate)?.ended;
+        let ended = self.run_fresh(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
         Ok(Answer {
             cost: begin.elapsed(),

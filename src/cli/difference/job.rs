@@ -24,7 +24,7 @@ use crate::minimize::isolate::{DifferenceResult, Isolated, Side, Subject, isolat
 use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, PassingRecord, StartLine};
 use crate::minimize::{Inverted, Journal, MinimizeError, OnSlip, Options, Oracle};
 use crate::store::{Kind, Store, hash_of};
-use crate::triage::Crash;
+use crate::triage::{Crash, Triager};
 
 pub(super) struct DifferenceJob<'a> {
     pub task: &'a SearchTask,
@@ -273,12 +273,13 @@ pub(super) fn baseline_crash(
     way: Way,
 ) -> Result<Crash, Failure> {
     let failing = &task.failing;
+    let mut triager = Triager::of_target(target, way)?;
     if !invert {
-        return min::baseline(Some(&failing.path), &failing.bytes, target, way);
+        return min::baseline(Some(&failing.path), &failing.bytes, &mut triager);
     }
     let path = task.passing.as_ref().map(|input| input.path.as_path());
     let shown = path.unwrap_or(Path::new("the empty input"));
-    let crash = min::baseline(Some(shown), task.passing_bytes(), target, way);
+    let crash = min::baseline(Some(shown), task.passing_bytes(), &mut triager);
     let crash = crash.map_err(|failure| match failure.exit {
         Exit::Baseline => has_to("does not crash", "must crash", shown),
         _ => failure,

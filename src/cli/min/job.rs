@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{MinArgs, MinScreen};
-use crate::campaign::{Finished, Minimizing};
+use crate::campaign::{Finished, Minimizing, StartedTarget};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
@@ -31,6 +31,8 @@ pub(super) struct CrashJob<'a> {
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
+    /// The target, which has shown the crash.
+    pub(super) started: StartedTarget,
 }
 
 impl CrashJob<'_> {
@@ -51,11 +53,13 @@ impl CrashJob<'_> {
         into.minimize(start, options, |input, journal, options| {
             let minimizing = &self.minimizing;
             self.screen.say_crash(&self.crash, minimizing.way);
-            minimizing.minimize(input, &self.crash, journal, options)
+            let started = Some(self.started);
+            minimizing.minimize_started(started, input, &self.crash, journal, options)
         })
     }
 
     pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
+        drop(self.started);
         let Minimizing { target, way, .. } = &self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
         install_bundled(&mut store, target)?;

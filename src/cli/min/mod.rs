@@ -19,7 +19,7 @@ use super::results::{
 use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, ui};
-use crate::campaign::{Finished, Minimizing};
+use crate::campaign::{Finished, Minimizing, StartedTarget};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
@@ -202,8 +202,10 @@ fn minimize_crash(
     check_test_export(args, &place)?;
     let named = target.clone();
     let target = args.with_environment(target, call_files.as_ref());
-    let way = args.target.probe(&target, output)?.executor.way();
-    let crash = baseline(args.input.as_deref(), &input, &target, way)?;
+    let executor = args.target.probe(&target, output)?.executor;
+    let way = executor.way();
+    let mut triager = Triager::of_target(&target, way)?;
+    let crash = baseline(args.input.as_deref(), &input, &mut triager)?;
     if args.results.force {
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
@@ -230,6 +232,7 @@ fn minimize_crash(
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
+        started: StartedTarget { executor, triager },
     };
     match &place {
         ResultPlace::File { results, log } => job.into_file(&results[0], log),
@@ -324,10 +327,8 @@ const EXAMINED: u32 = 7;
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
-    target: &Target,
-    way: Way,
+    triager: &mut Triager,
 ) -> Result<Crash, Failure> {
-    let mut triager = Triager::of_target(target, way)?;
     let (mut runs, mut examined) = (0, 0);
     loop {
         examined += 1;
@@ -345,7 +346,7 @@ pub(in crate::cli) fn baseline(
                 // What takes all of its time is not asked for as long again.
                 if examined == EXAMINED || ended == Ended::Timeout {
                     let failure = not_failing(path, runs, ended);
-                    return Err(match leak(&mut triager, input, ended)? {
+                    return Err(match leak(triager, input, ended)? {
                         Some(class) => failure.hint(format!(
                             "it leaks memory ({class}), and leaks are not minimized; `ddfuzz triage \
                              --leaks` groups them"

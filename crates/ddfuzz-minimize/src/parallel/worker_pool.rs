@@ -20,6 +20,10 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted tests) per worker that are handed out ahead.
 const AHEAD: usize = 2;
+/// A further worker starts when the tests so far have taken this many times as long, for each worker
+/// before it, as a test that is worth running ahead: by default 0.2 s. A worker's target takes about
+/// as long to start, so that a short minimization starts none in vain.
+const START_COST: u32 = 1000;
 
 /// A series of predicted questions of the minimization, and the jobs of workers that run them.
 struct Forecast {
@@ -41,6 +45,8 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
     prediction: OutcomePrediction,
     test_cost: TestCost,
     look_ahead_cost: LookAheadCost,
+    /// Wall time of all tests so far.
+    tested: Duration,
 }
 
 impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
@@ -64,13 +70,16 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
             prediction: OutcomePrediction::default(),
             test_cost: TestCost::new(workers.worth),
             look_ahead_cost: LookAheadCost::default(),
+            tested: Duration::ZERO,
         }
     }
 
-    /// Starts one more worker thread, up to the requested number. Workers are started one at a
-    /// time, so that a short minimization does not start many targets.
+    /// Starts one more worker thread, up to the requested number, if the tests so far have taken
+    /// long enough.
     fn start_worker(&mut self) {
-        if self.started == self.workers.jobs {
+        let started = u32::try_from(self.started).unwrap_or(u32::MAX);
+        let cost = self.workers.worth.saturating_mul(START_COST);
+        if self.started == self.workers.jobs || self.tested < cost.saturating_mul(started) {
             return;
         }
         let (workers, queue, to_us) = (self.workers, self.queue, self.to_us.clone());
@@ -98,6 +107,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 cost,
             } => {
                 self.test_cost.note(fresh, cost);
+                self.tested += cost;
                 self.jobs.record_answer(id, answer);
             }
             WorkerReport::Gone => {
@@ -209,9 +219,11 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         let began = Instant::now();
         let told = manner.put(oracle.as_mut(), text)?;
         drop(oracle);
+        let cost = began.elapsed();
+        self.tested += cost;
         // Observed tests are slower, so their cost says nothing about other tests.
         if !manner.is_observed() {
-            self.test_cost.note(manner.is_fresh(), began.elapsed());
+            self.test_cost.note(manner.is_fresh(), cost);
         }
         Ok(Some(told))
     }
