@@ -72,6 +72,37 @@ fn a_fresh_run_that_dies_tells_nothing_and_the_next_one_is_as_ever() {
 }
 
 #[test]
+fn an_executor_of_many_runs_in_one_process_also_makes_fresh_ones() {
+    let Some(program) = build("-fsanitize=fuzzer,address") else {
+        return;
+    };
+    let target = target(&program);
+    let started = start(&target, Some(Way::Harness), Freshness::Shared);
+    let mut executor = started.unwrap().executor;
+    let fine = Ended::Exit(0);
+    for crash in [&b"A"[..], b"K", b"A"] {
+        // The third call of a process dies.
+        for _ in 0..2 {
+            assert_eq!(executor.run(b"T").unwrap().ended, fine);
+        }
+        for _ in 0..4 {
+            assert_eq!(executor.run_fresh(b"T").unwrap().unwrap().ended, fine);
+        }
+        assert_eq!(executor.freshness(), Freshness::Shared);
+        let crashed = executor.run_fresh(crash).unwrap().unwrap();
+        assert!(matches!(crashed.ended, Ended::Signal(_)), "{crashed:?}");
+        for _ in 0..2 {
+            assert_eq!(executor.run(b"T").unwrap().ended, fine);
+        }
+        assert!(matches!(
+            executor.run(b"T").unwrap().ended,
+            Ended::Signal(_)
+        ));
+        assert_eq!(executor.run_fresh(b"T").unwrap().unwrap().ended, fine);
+    }
+}
+
+#[test]
 fn a_way_without_coverage_starts_and_tells_none() {
     let target = Target::new(Program::Bundled("ul".to_owned()));
     let mut executor = start_covered(&target, Way::Inject).unwrap();

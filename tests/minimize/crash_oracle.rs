@@ -1,11 +1,11 @@
 //! The oracle that holds a crash by its keys.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::exec::Mock;
-use ddfuzz::exec::{Ended, ExecError, Executor, Run};
+use ddfuzz::exec::{Ended, ExecError, Executor, Freshness, Limits, Mock, Run, TimeLimit, Way};
 use ddfuzz::minimize::{
     Answer, CrashClassifier, CrashOracle, CutOff, FreshExecutor, HeldCrash, Kind, Oracle,
     OracleError, SlipKeys,
@@ -201,6 +201,70 @@ fn proofs_run_in_an_executor_of_their_own() {
     for _ in 0..3 {
         oracle.ask_fresh(b"c", Kind::Deleting).expect("an answer");
         assert_eq!(started.load(Ordering::Relaxed), 1);
+    }
+}
+
+/// A mock executor that notes the limit on CPU time of each run.
+struct Limited {
+    freshness: Freshness,
+    limit: Duration,
+    limits: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Executor for Limited {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.limits.lock().expect("no panic").push(self.limit);
+        Ok(Run::ended(ended(input)))
+    }
+
+    fn way(&self) -> Way {
+        Way::Mock
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limit = time.cpu;
+    }
+}
+
+#[test]
+fn the_executor_of_the_search_makes_fresh_runs_with_the_longer_limit_if_it_can() {
+    let seconds = |cpu| Duration::from_secs(cpu);
+    let time = |cpu| TimeLimit::from(Limits::with_cpu(seconds(cpu)));
+    for (freshness, started_then, expected) in [
+        (Freshness::Fresh, 0, vec![1, 10, 1, 2, 20, 2]),
+        (Freshness::Shared, 1, vec![1, 1, 2, 2]),
+    ] {
+        let limits = Arc::default();
+        let executor = Box::new(Limited {
+            freshness,
+            limit: seconds(1),
+            limits: Arc::clone(&limits),
+        });
+        let started = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&started);
+        let fresh: FreshExecutor = Box::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(mock())
+        });
+        let keyer = Box::new(Scripted::default());
+        let oracle = CrashOracle::new(executor, fresh, keyer, segv(), None);
+        let mut oracle = oracle.with_one_executor(time(1), time(10));
+        for learned in [None, Some(time(2))] {
+            if let Some(learned) = learned {
+                oracle.limit_time(learned);
+            }
+            oracle.ask(b"", Kind::Deleting).expect("an answer");
+            let answer = oracle.ask_fresh(b"c", Kind::Deleting).expect("an answer");
+            assert_eq!(answer.outcome, Outcome::Fail);
+            oracle.ask(b"", Kind::Deleting).expect("an answer");
+        }
+        let expected: Vec<Duration> = expected.into_iter().map(seconds).collect();
+        assert_eq!(*limits.lock().expect("no panic"), expected);
+        assert_eq!(started.load(Ordering::Relaxed), started_then);
     }
 }
 

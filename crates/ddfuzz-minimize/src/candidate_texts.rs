@@ -2,10 +2,11 @@
 //! and the current best.
 
 use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use crate::certificate::Contradictions;
+use crate::certificate::{Contradictions, count_runs};
 use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
@@ -46,6 +47,8 @@ pub(super) struct CandidateTexts {
     /// For each position in the current best whose byte was removed without a failure: the index of
     /// the test that showed it.
     singles: BTreeMap<usize, u64>,
+    /// Number of distinct removals of a single byte of the current best, once it is counted.
+    removals: OnceCell<u64>,
     contradictions: Contradictions,
     tests: u64,
     pub counts: Counts,
@@ -89,7 +92,18 @@ impl CandidateTexts {
     pub fn take_empty(&mut self) {
         self.best.clear();
         self.best_kept = Some(Config::empty());
+        self.begin_best();
+    }
+
+    /// Forgets what is known of the removals of single bytes, because the best is another text.
+    fn begin_best(&mut self) {
         self.singles.clear();
+        self.removals.take();
+    }
+
+    /// Returns the number of distinct removals of a single byte of the best.
+    pub fn removals(&self) -> u64 {
+        *self.removals.get_or_init(|| count_runs(&self.best))
     }
 
     /// Records the outcome of a check, which is a run of `text` outside of the search.
@@ -198,7 +212,7 @@ impl CandidateTexts {
                 Edit::Cut(_) | Edit::Set(_) => None,
             };
             std::mem::swap(&mut self.best, &mut self.text);
-            self.singles.clear();
+            self.begin_best();
             let rule = rule.name().to_owned();
             return Some(ReduceLine {
                 i,

@@ -144,6 +144,13 @@ pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         })
 }
 
+/// Returns the number of maximal runs of equal bytes of a text, which is that of its distinct
+/// removals of a single byte.
+pub(super) fn count_runs(text: &[u8]) -> u64 {
+    let borders = text.windows(2).filter(|pair| pair[0] != pair[1]);
+    borders.count() as u64 + u64::from(!text.is_empty())
+}
+
 /// Detects a text that failed in one run and did not fail in another, which shows that the failure
 /// is flaky, so that nothing can be claimed. Only runs in separate processes that kept their time
 /// limit count.
@@ -187,6 +194,13 @@ impl Contradictions {
 mod tests {
     use super::*;
     use crate::log::ContentHash;
+
+    #[test]
+    fn runs_are_counted_as_they_are_listed() {
+        for text in [&b""[..], b"a", b"aa", b"ab", b"aabbbaa", b"abcabc"] {
+            assert_eq!(count_runs(text), runs(text).count() as u64, "{text:?}");
+        }
+    }
 
     fn found(runs: [(Kind, Outcome); 2]) -> bool {
         let text = ContentHash::of(b"text").text_id();

@@ -10,7 +10,7 @@ use ddfuzz_triage::Key;
 use std::time::Duration;
 
 use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
-use crate::certificate::runs;
+use crate::certificate::count_runs;
 use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
 use crate::question::{Manner, Reply};
 use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
@@ -381,7 +381,7 @@ impl Progress {
         let reproducible = confirmed && !self.texts.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
             _ if self.restored.is_some() => {
-                let of = runs(best).count() as u64;
+                let of = count_runs(best);
                 (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
             }
             true => {
@@ -465,7 +465,10 @@ impl Progress {
     /// hashes no texts, unlike the certificate.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
-        let of = runs(self.result()).count() as u64;
+        let of = match self.restored {
+            Some(_) => count_runs(self.result()),
+            None => texts.removals(),
+        };
         let done = match (self.end(), &self.open) {
             (Some(end), _) => end.proved.done,
             _ if self.is_flaky() || self.restored.is_some() => 0,

@@ -6,7 +6,7 @@ use ddfuzz_exec::TimeLimit;
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::candidate_texts::remove;
-use crate::certificate::runs;
+use crate::certificate::{count_runs, runs};
 use crate::log::{ContentHash, Line, Log, LogError, TestLine};
 use crate::progress::Progress;
 use crate::{
@@ -199,7 +199,7 @@ pub fn verify(
     if minimized.claim == Claim::BestSoFar {
         return Ok(verified);
     }
-    verified.proved.of = runs(&minimized.text).count() as u64;
+    verified.proved.of = count_runs(&minimized.text);
     let mut text = Vec::new();
     for at in runs(&minimized.text) {
         remove(&at).write_into(input, &minimized.text, &mut text);
