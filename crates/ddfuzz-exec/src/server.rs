@@ -147,10 +147,12 @@ impl Server {
         Ok(answer)
     }
 
-    /// Ends the process that runs many inputs; the next request gets a new one.
-    pub(crate) fn end_process(&mut self) -> Result<(), RequestError> {
-        self.ask(0, flag::LAST)?;
-        self.reply(REST).map(drop)
+    /// Ends the process that runs many inputs; the next request gets a new one. `None` if the fork
+    /// server does not answer.
+    pub(crate) fn end_process(mut self) -> Option<Server> {
+        self.ask(0, flag::LAST).ok()?;
+        self.reply(REST).ok()?;
+        Some(self)
     }
 
     /// Waits for the fork server's answer to the last request. `detector` observes runs that take

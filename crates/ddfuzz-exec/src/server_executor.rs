@@ -660,23 +660,17 @@ impl Executor for ServerExecutor {
     }
 
     fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
-        if !self.is_shared() {
-            return self.run(input).map(Some);
-        }
         if self.has_runner() {
             return Ok(None);
         }
         if self.observations.recent.lives() {
-            let ended = self.server.as_mut().map(Server::end_process);
-            if ended.is_some_and(|ended| ended.is_err()) {
-                self.server = None;
-            }
+            self.server = self.server.take().and_then(Server::end_process);
             self.observations.recent.end();
             self.clean()?;
         }
-        self.observations.fresh = true;
+        let before = std::mem::replace(&mut self.observations.fresh, true);
         let run = self.run(input);
-        self.observations.fresh = false;
+        self.observations.fresh = before;
         run.map(Some)
     }
 
