@@ -164,7 +164,6 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         "object",
         &["ddfuzz-exec", "ddfuzz-explain", "ddfuzz-triage"],
     ),
-    ("quick-junit", &["ddfuzz-store"]),
     ("ratatui", &["ddfuzz"]),
     // What the output of a failing run matches.
     ("regex", &["ddfuzz-changes", "ddfuzz-explain"]),
