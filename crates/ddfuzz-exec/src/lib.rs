@@ -29,6 +29,7 @@ mod prepared_target;
 mod private_dir;
 mod proc_tree;
 mod program;
+mod program_trust;
 mod protocol;
 mod refusals;
 mod retry;
@@ -70,5 +71,6 @@ pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{
-    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_test,
+    Freshness, Started, Way, debug_text, start, start_covered, start_independent, start_shell,
+    start_test,
 };

@@ -21,6 +21,12 @@ use crate::{
     retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
 };
 
+/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
+/// `main`. A fork makes longer runs again, within the target's own limits: beside them it costs
+/// nothing.
+pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
+const RUNNER_WALL: Duration = Duration::from_secs(1);
+
 /// Runs a target behind a fork server that speaks ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
     // The first field: the server ends before its directory and control group are removed.
@@ -311,6 +317,10 @@ impl Retriable for ServerExecutor {
                 server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
             InputChannel::Runner(inputs) => {
+                if !inputs.writes_itself {
+                    limits.cpu = limits.cpu.min(RUNNER_CPU);
+                    limits.wall = limits.wall.min(RUNNER_WALL);
+                }
                 let mut flags = 0;
                 for (is_set, flag) in [
                     (inputs.in_place, flag::IN_PLACE),
@@ -379,8 +389,10 @@ impl ServerExecutor {
             self.refused = answer.refused;
             return Ok(vec![run]);
         }
-        // If several servers have died of the run, so has each of their forks.
-        let is_of_runner = self.server.is_some() && answer.refused.is_none();
+        // If several servers have died of the run, so has each of their forks. A fork that was made
+        // for this request had the runner's limits.
+        let is_of_runner =
+            self.server.is_some() && (answer.refused.is_none() || answer.ended == Ended::Timeout);
         if self.server.is_none() {
             self.refused = Some(RefusalReason::Died);
         }
@@ -392,7 +404,7 @@ impl ServerExecutor {
                 blocks.first_run = answer.number;
             }
             runs.push(self.run_forked(inputs[answer.number])?);
-            self.refused = Some(RefusalReason::Died);
+            self.refused = answer.refused.or(Some(RefusalReason::Died));
         }
         Ok(runs)
     }

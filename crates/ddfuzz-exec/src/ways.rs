@@ -14,6 +14,7 @@ use crate::{
     elf::EntryFunction,
     find_program,
     prepared_target::PreparedTarget,
+    program_trust::ProgramTrust,
     server_executor::ServerExecutor,
     snapshot_executor::SnapshotExecutor,
 };
@@ -106,6 +107,16 @@ pub fn start(
     }
 }
 
+/// Starts `target` by the fastest method of execution whose runs do not affect one another: each has
+/// a new process, or one process puts back what each has changed. Fails as [`start`] does.
+pub fn start_independent(target: &Target) -> Result<Started, ExecError> {
+    let freshness = match part_to_run(target)? {
+        RunPart::Main => Freshness::Shared,
+        RunPart::Entry(_) | RunPart::Lost | RunPart::OwnServer => Freshness::Fresh,
+    };
+    by_choice(target, freshness)
+}
+
 /// Starts `target` by the method of execution `way` so that each run has a new process and reports
 /// its coverage, if method and target can. Fails as [`start`] does.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
@@ -143,6 +154,12 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         }
         RunPart::Main => {}
     }
+    if freshness == Freshness::Shared {
+        match by_trusted_snapshot(target, &but) {
+            Err(ExecError::WayUnfit { why, .. }) => but = format!("{but}no snapshot: {why}; "),
+            other => return other,
+        }
+    }
     match start_injected(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
             let why = format!("{but}no fork server can be injected: {why}");
@@ -150,6 +167,16 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         }
         other => by_main(other, target, &format!("{but}a dynamically linked program")),
     }
+}
+
+/// Starts the target by the method `snapshot`, unless earlier runs of the program have ended its
+/// use.
+fn by_trusted_snapshot(target: &Target, but: &str) -> Result<Started, ExecError> {
+    if let (Program::Path(path), Some(end)) = (&target.program, trust_of(target).end()) {
+        return Err(ExecError::unfit(Way::Snapshot, path, end.text()));
+    }
+    let why = format!("{but}a dynamically linked program");
+    by_snapshot(target, Freshness::Shared, &why)
 }
 
 fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
@@ -190,7 +217,8 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
                 "with many runs in one process, each from the point {}",
                 runner.fork_point()
             );
-            (Box::new(SnapshotExecutor::new(runner, target)), how)
+            let trust = trust_of(target);
+            (Box::new(SnapshotExecutor::new(runner, target, trust)), how)
         }
         Freshness::Fresh => {
             let forking = start_forking(target, Way::Snapshot)?;
@@ -202,6 +230,16 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
         executor: Box::new(TreeExecutor::new(bare, target)),
         why: format!("{why}, {how}"),
     })
+}
+
+/// Returns what runs have shown about the target's program; of a script, about the script.
+fn trust_of(target: &Target) -> ProgramTrust {
+    match &target.program {
+        Program::Path(name) => find_program(name)
+            .map(|path| ProgramTrust::of(&path))
+            .unwrap_or_default(),
+        Program::Bundled(_) => ProgramTrust::default(),
+    }
 }
 
 /// Wraps the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`), which runs
