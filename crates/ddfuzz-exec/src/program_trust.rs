@@ -25,6 +25,12 @@ const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that may be lost before it was saved.
 const CREDIT: Duration = Duration::from_millis(500);
 
+/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
+/// `main`. A fork makes longer runs again, within the target's own limits: beside them it costs
+/// nothing.
+pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
+pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
+
 /// Why the process that runs many inputs is not used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
@@ -160,8 +166,8 @@ impl ProgramTrust {
 /// Returns the CPU time that a refused run has cost in vain, at most.
 fn lost(run: &Run) -> Duration {
     match run.ended {
-        Ended::Timeout => crate::server_executor::RUNNER_CPU,
-        _ if run.cpu > SLOW => run.cpu.min(crate::server_executor::RUNNER_CPU),
+        Ended::Timeout => RUNNER_CPU,
+        _ if run.cpu > SLOW => run.cpu.min(RUNNER_CPU),
         _ => Duration::ZERO,
     }
 }

@@ -11,6 +11,7 @@ use crate::input::{InputBatch, InputChannel, RunnerInput};
 use crate::launch::{Inject, Launch, Role, RunnerFiles};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
 use crate::output_capture::{OutputCapture, Written};
+use crate::program_trust::{RUNNER_CPU, RUNNER_WALL};
 use crate::protocol::{ForkPoint, flag};
 use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
@@ -20,12 +21,6 @@ use crate::{
     crash_snapshots::CrashSnapshots, hang_detector::HangDetector, prepared_target::PreparedTarget,
     retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
 };
-
-/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
-/// `main`. A fork makes longer runs again, within the target's own limits: beside them it costs
-/// nothing.
-pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
-const RUNNER_WALL: Duration = Duration::from_secs(1);
 
 /// Runs a target behind a fork server that speaks ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
@@ -287,7 +282,7 @@ impl Retriable for ServerExecutor {
     }
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
-        let mut limits = self.limits;
+        let mut limits = self.request_limits();
         if self.has_runner() && self.launch.inputs != self.input_channel.identities() {
             self.server = None; // the runner would write into a file that is gone
         }
@@ -317,10 +312,6 @@ impl Retriable for ServerExecutor {
                 server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
             InputChannel::Runner(inputs) => {
-                if !inputs.writes_itself {
-                    limits.cpu = limits.cpu.min(RUNNER_CPU);
-                    limits.wall = limits.wall.min(RUNNER_WALL);
-                }
                 let mut flags = 0;
                 for (is_set, flag) in [
                     (inputs.in_place, flag::IN_PLACE),
@@ -418,6 +409,18 @@ impl ServerExecutor {
         (self.forked, self.refused) = (answer.forked, Some(RefusalReason::Asked));
         let runs = self.finish(answer)?;
         runs.last().copied().ok_or_else(|| self.nothing_run())
+    }
+
+    /// Returns the limits of the runs of the next request: shorter ones for the runner's.
+    fn request_limits(&self) -> Limits {
+        match &self.input_channel {
+            InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
+                cpu: self.limits.cpu.min(RUNNER_CPU),
+                wall: self.limits.wall.min(RUNNER_WALL),
+                ..self.limits
+            },
+            _ => self.limits,
+        }
     }
 
     fn set_forking(&mut self, on: bool) {
