@@ -63,7 +63,7 @@ impl SnapshotExecutor {
             runner,
             forking: None,
             target: target.clone(),
-            is_ended: trust.end().is_some(),
+            is_ended: false,
             trust,
             compared: 0,
             time: None,
@@ -119,7 +119,6 @@ impl SnapshotExecutor {
         }
         let again = self.runner.run_captured(input, true)?;
         if is_alike(&forked, &again) {
-            *self.refusals.entry(RefusalReason::Differs).or_default() += 1;
             self.trust.differs();
         } else {
             self.trust.unstable(); // the program itself is not the same in each run
@@ -148,6 +147,7 @@ impl SnapshotExecutor {
         if why != EndReason::Difference {
             return Ok(());
         }
+        self.refusals.insert(RefusalReason::Differs, 1);
         for (input, ended) in recent {
             let run = self.forking()?.run(&input)?;
             if run.ended != ended {
