@@ -150,7 +150,7 @@ impl ServerExecutor {
     }
 
     /// Whether one process runs many inputs of the program's `main` and refuses some.
-    fn has_runner(&self) -> bool {
+    pub(crate) fn has_runner(&self) -> bool {
         self.capture.is_some()
     }
 

@@ -52,8 +52,8 @@ pub(crate) struct SnapshotExecutor {
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor of `target` over a server with a runner. `trust`: the record of its
-    /// program.
+    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record of
+    /// the program, says that none is used.
     pub(crate) fn new(
         runner: ServerExecutor,
         target: &Target,
@@ -80,6 +80,9 @@ impl SnapshotExecutor {
     }
 
     fn forking(&mut self) -> Result<&mut ServerExecutor, ExecError> {
+        if !self.runner.has_runner() {
+            return Ok(&mut self.runner);
+        }
         match &mut self.forking {
             Some(forking) => Ok(forking),
             empty => {
@@ -258,10 +261,9 @@ impl Executor for SnapshotExecutor {
     }
 
     fn freshness(&self) -> Freshness {
-        match self.is_ended {
-            true => Freshness::Fresh,
-            false => Freshness::Shared,
-        }
+        // Also once each run is forked: when that begins depends on times and on other workers, and
+        // records of runs must not.
+        Freshness::Shared
     }
 
     fn limit_time(&mut self, time: TimeLimit) {

@@ -155,7 +155,11 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         RunPart::Main => {}
     }
     if freshness == Freshness::Shared {
-        match by_trusted_snapshot(target, &but) {
+        match by_snapshot(
+            target,
+            freshness,
+            &format!("{but}a dynamically linked program"),
+        ) {
             Err(ExecError::WayUnfit { why, .. }) => but = format!("{but}no snapshot: {why}; "),
             other => return other,
         }
@@ -167,16 +171,6 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         }
         other => by_main(other, target, &format!("{but}a dynamically linked program")),
     }
-}
-
-/// Starts the target by the method `snapshot`, unless earlier runs of the program have ended its
-/// use.
-fn by_trusted_snapshot(target: &Target, but: &str) -> Result<Started, ExecError> {
-    if let (Program::Path(path), Some(end)) = (&target.program, trust_of(target).end()) {
-        return Err(ExecError::unfit(Way::Snapshot, path, end.text()));
-    }
-    let why = format!("{but}a dynamically linked program");
-    by_snapshot(target, Freshness::Shared, &why)
 }
 
 fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
@@ -212,13 +206,21 @@ fn by_main(
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {
-            let runner = start_restored(target)?;
-            let how = format!(
-                "with many runs in one process, each from the point {}",
-                runner.fork_point()
-            );
             let trust = trust_of(target);
-            (Box::new(SnapshotExecutor::new(runner, target, trust)), how)
+            let (server, how) = match trust.end() {
+                Some(end) => {
+                    let forking = start_forking(target, Way::Snapshot)?;
+                    let how = format!("forked {}: {}", forking.fork_point(), end.text());
+                    (forking, how)
+                }
+                None => {
+                    let runner = start_restored(target)?;
+                    let from = runner.fork_point();
+                    let how = format!("with many runs in one process, each from the point {from}");
+                    (runner, how)
+                }
+            };
+            (Box::new(SnapshotExecutor::new(server, target, trust)), how)
         }
         Freshness::Fresh => {
             let forking = start_forking(target, Way::Snapshot)?;
