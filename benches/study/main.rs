@@ -2,9 +2,8 @@
 //!
 //! `cargo bench --bench study [-- --runs N] [--utilities N]`: each utility of Debian's list that is
 //! installed and takes its input by stdin or as a file makes N runs (200 unless said) on small
-//! inputs, in the sandbox, by the way that `revisit` takes, by `inject` and by `command`. It prints
-//! runs per second of CPU time, the ratio to `command`, its median, the CPU time of all utilities
-//! beside that by `inject`, and what 74 utilities of 1200 runs would take on two
+//! inputs, in the sandbox, by the way that `revisit` takes and by `command`. It prints runs per
+//! second of CPU time, the ratio, its median, and what 74 utilities of 1200 runs would take on two
 //! cores; and how long a crash on a megabyte takes from the run to the proven reproducer.
 //!
 //! `cargo test` only sees that it is built.
@@ -37,14 +36,14 @@ fn main() {
     let rows = utilities::measure(number("--runs", 200), number("--utilities", usize::MAX));
     println!("runs per second of CPU time\n");
     println!(
-        "{:24} {:>10} {:>10} {:>10} {:>8}  way",
-        "utility", "revisit", "inject", "command", "ratio"
+        "{:24} {:>10} {:>10} {:>8}  way",
+        "utility", "revisit", "command", "ratio"
     );
     for row in &rows {
-        let [ours, forked, spawned] = [row.ours, row.forked, row.spawned].map(|cpu| row.rate(cpu));
+        let (ours, spawned) = (row.rate(row.ours), row.rate(row.spawned));
         let ratio = row.ratio();
         println!(
-            "{:24} {ours:>10.0} {forked:>10.0} {spawned:>10.0} {ratio:>7.2}x  {}",
+            "{:24} {ours:>10.0} {spawned:>10.0} {ratio:>7.2}x  {}",
             row.utility, row.way
         );
     }
@@ -66,18 +65,6 @@ fn summary(rows: &[Row]) {
     println!(
         "\nmedian ratio of {} utilities: {median:.2}x (promised: 3x)",
         rows.len()
-    );
-    let sum = |of: fn(&Row) -> Duration| rows.iter().map(of).sum::<Duration>().as_secs_f64();
-    let (ours, forked, spawned) = (
-        sum(|row| row.ours),
-        sum(|row| row.forked),
-        sum(|row| row.spawned),
-    );
-    println!(
-        "CPU time of all: {ours:.2} s, by inject {forked:.2} s ({:.2}x), by command {spawned:.2} s \
-         ({:.2}x)",
-        forked / ours,
-        spawned / ours,
     );
     let projected = |one: Duration| one * UTILITIES * INPUTS / CORES;
     println!(

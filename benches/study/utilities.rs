@@ -1,11 +1,11 @@
-//! Runs per second of CPU time of each utility, by three ways.
+//! Runs per second of CPU time of each utility, by two ways.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use ddfuzz::campaign::study::list::{List, installed};
 use ddfuzz::campaign::study::{RunEnvironment, Selection, StudyPlan, Utility};
-use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Started, Way, start, start_independent};
+use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
 
 use crate::cost;
 
@@ -19,8 +19,6 @@ pub struct Row {
     pub runs: usize,
     /// CPU time of all runs as `revisit` makes them.
     pub ours: Duration,
-    /// The same by one fork a run.
-    pub forked: Duration,
     /// The same by one `execve` a run.
     pub spawned: Duration,
 }
@@ -77,35 +75,27 @@ fn row(utility: &Utility, runs: usize) -> Result<Row, ExecError> {
     let inputs: Vec<Vec<u8>> = (1..=runs as u64)
         .map(|run| plan.input(utility, run).build())
         .collect();
-    let by = |way| start(&target, Some(way), Freshness::Fresh);
-    let (way, ours) = cpu_of(|| start_independent(&target), &inputs)?;
-    let (_, forked) = cpu_of(|| by(Way::Inject), &inputs)?;
-    let (_, spawned) = cpu_of(|| by(Way::Command), &inputs)?;
+    let (way, ours) = cpu_of(&target, None, &inputs)?;
+    let (_, spawned) = cpu_of(&target, Some(Way::Command), &inputs)?;
     Ok(Row {
         utility: utility.name.clone(),
         way,
         runs,
         ours,
-        forked,
         spawned,
     })
 }
 
-/// Most inputs that are given at once, as many as `revisit` does.
-const AT_ONCE: usize = 64;
-
 /// The CPU time of all these runs, start and end of the server included.
 fn cpu_of(
-    start: impl FnOnce() -> Result<Started, ExecError>,
+    target: &Target,
+    way: Option<Way>,
     inputs: &[Vec<u8>],
 ) -> Result<(Way, Duration), ExecError> {
-    let inputs: Vec<&[u8]> = inputs.iter().map(|input| &input[..]).collect();
     let (way, cost) = cost::measure(|| {
-        let mut executor = start()?.executor;
-        let mut done = 0;
-        while done < inputs.len() {
-            let end = inputs.len().min(done + AT_ONCE);
-            done += executor.run_some(&inputs[done..end])?.len();
+        let mut executor = start(target, way, Freshness::Fresh)?.executor;
+        for input in inputs {
+            executor.run(input)?;
         }
         Ok::<Way, ExecError>(executor.way())
     });

@@ -107,16 +107,6 @@ pub fn start(
     }
 }
 
-/// Starts `target` by the fastest method of execution whose runs do not affect one another: each has
-/// a new process, or one process puts back what each has changed. Fails as [`start`] does.
-pub fn start_independent(target: &Target) -> Result<Started, ExecError> {
-    let freshness = match part_to_run(target)? {
-        RunPart::Main => Freshness::Shared,
-        RunPart::Entry(_) | RunPart::Lost | RunPart::OwnServer => Freshness::Fresh,
-    };
-    by_choice(target, freshness)
-}
-
 /// Starts `target` by the method of execution `way` so that each run has a new process and reports
 /// its coverage, if method and target can. Fails as [`start`] does.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {

@@ -10,13 +10,10 @@ use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
-use super::plan::{Call, StudyInput, StudyPlan};
+use super::plan::{Call, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
-use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start,
-    start_independent,
-};
+use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start};
 use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
@@ -319,8 +316,6 @@ fn outlasts(
     Ok(false)
 }
 
-/// Total size in bytes of inputs above which no more are given to a target at once.
-const MOST_AT_ONCE: usize = 1 << 20;
 /// Number of started targets that a worker retains for later chunks with the same call.
 const MAX_STARTED: usize = 4;
 
@@ -364,66 +359,6 @@ impl WorkerContext<'_> {
     }
 }
 
-impl WorkerContext<'_> {
-    /// Returns what a run that ended with `ended` has found. A program that never ends on an empty
-    /// input has no hangs.
-    fn judge(
-        &self,
-        started: &mut StartedUtility,
-        input: &[u8],
-        ended: Ended,
-    ) -> Result<Option<Classified>, ExecError> {
-        let baseline = self.baselines.get(started.call.invocation);
-        let is_endless = baseline.is_some_and(|it| it.is_endless());
-        let what = match ended {
-            Ended::Timeout if is_endless => None,
-            _ => (started.classifier).judge(ended, input, &*started.executor)?,
-        };
-        Ok(what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang))
-    }
-
-    /// Adds the next run of a chunk, on the input with this name and these bytes.
-    fn add_run(
-        &self,
-        started: &mut StartedUtility,
-        chunk: &mut Chunk,
-        (input, bytes): (&StudyInput, Vec<u8>),
-        ended: Ended,
-    ) -> Result<(), ExecError> {
-        let what = self.judge(started, &bytes, ended)?;
-        let channel = self.utility.invocations[started.call.invocation].name();
-        let tally = tally_of(&channel, &input.kind(), ended, what.as_ref());
-        chunk.tallies.push(tally);
-        chunk.findings.extend(what.map(|what| Finding {
-            run: chunk.first + chunk.runs,
-            name: input.to_string(),
-            input: if what.is_new() { bytes } else { Vec::new() },
-            what,
-        }));
-        chunk.runs += 1;
-        Ok(())
-    }
-
-    /// Adds to a chunk what earlier runs found, of which the executor has learned that it made them
-    /// otherwise than a new process does. They count as found by the chunk's last run.
-    fn add_corrected(
-        &self,
-        started: &mut StartedUtility,
-        chunk: &mut Chunk,
-    ) -> Result<(), ExecError> {
-        for (input, run) in started.executor.corrected() {
-            let what = self.judge(started, &input, run.ended)?;
-            chunk.findings.extend(what.map(|what| Finding {
-                run: chunk.first + chunk.runs.saturating_sub(1),
-                name: "an earlier run, made again".to_owned(),
-                input: if what.is_new() { input } else { Vec::new() },
-                what,
-            }));
-        }
-        Ok(())
-    }
-}
-
 /// A worker: a thread that runs a utility chunk by chunk (up to 64 runs with the same options).
 struct Worker<'a> {
     shared: &'a WorkerContext<'a>,
@@ -452,6 +387,8 @@ impl<'a> Worker<'a> {
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
+        let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
+        let channel = shared.utility.invocations[call.invocation].name();
         let started = self.started(call)?;
         let mut chunk = Chunk {
             first,
@@ -461,32 +398,29 @@ impl<'a> Worker<'a> {
             tallies: Vec::new(),
             subject: started.subject.clone(),
         };
-        let mut waiting: VecDeque<(StudyInput, Vec<u8>)> = VecDeque::new();
         while chunk.runs < count && !shared.stop_condition.is_over() {
-            let left = count - chunk.runs;
-            let mut size: usize = waiting.iter().map(|(_, bytes)| bytes.len()).sum();
-            while waiting.is_empty()
-                || started.executor.freshness() == Freshness::Shared
-                    && (waiting.len() as u64) < left
-                    && size < MOST_AT_ONCE
-            {
-                let run = first + chunk.runs + waiting.len() as u64;
-                let input = shared.plan.input(shared.utility, run);
-                let bytes = input.build();
-                size += bytes.len();
-                waiting.push_back((input, bytes));
+            let run = first + chunk.runs;
+            let input = shared.plan.input(shared.utility, run);
+            let bytes = input.build();
+            let ended = started.executor.run(&bytes)?.ended;
+            if !shared.stop_condition.may_classify(ended) {
+                break;
             }
-            let inputs: Vec<&[u8]> = waiting.iter().map(|(_, bytes)| &bytes[..]).collect();
-            for run in started.executor.run_some(&inputs)? {
-                let Some((input, bytes)) = waiting.pop_front() else {
-                    break;
-                };
-                if !shared.stop_condition.may_classify(run.ended) {
-                    return Ok(chunk);
-                }
-                shared.add_run(started, &mut chunk, (&input, bytes), run.ended)?;
-            }
-            shared.add_corrected(started, &mut chunk)?;
+            let what = match ended {
+                Ended::Timeout if is_endless => None,
+                _ => (started.classifier).judge(ended, &bytes, &*started.executor)?,
+            };
+            // A program that never ends on an empty input has no hangs.
+            let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
+            let tally = tally_of(&channel, &input.kind(), ended, what.as_ref());
+            chunk.tallies.push(tally);
+            chunk.findings.extend(what.map(|what| Finding {
+                run,
+                name: input.to_string(),
+                input: if what.is_new() { bytes } else { Vec::new() },
+                what,
+            }));
+            chunk.runs += 1;
         }
         Ok(chunk)
     }
@@ -518,7 +452,7 @@ impl<'a> Worker<'a> {
         if let Some(baseline) = baselines.get(call.invocation) {
             target.limits = baseline.within(target.limits);
         }
-        let executor = start_independent(&target)?.executor;
+        let executor = start(&target, None, Freshness::Fresh)?.executor;
         let way = executor.way();
         Ok(StartedUtility {
             classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
