@@ -144,13 +144,11 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         }
         RunPart::Main => {}
     }
+    let linked = format!("{but}a dynamically linked program");
+    let mut unfit = String::new();
     if freshness == Freshness::Shared {
-        match by_snapshot(
-            target,
-            freshness,
-            &format!("{but}a dynamically linked program"),
-        ) {
-            Err(ExecError::WayUnfit { why, .. }) => but = format!("{but}no snapshot: {why}; "),
+        match by_snapshot(target, freshness, &linked) {
+            Err(ExecError::WayUnfit { why, .. }) => unfit = format!(" (no snapshot: {why})"),
             other => return other,
         }
     }
@@ -159,7 +157,7 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
             let why = format!("{but}no fork server can be injected: {why}");
             by_main(start_command(target), target, &why)
         }
-        other => by_main(other, target, &format!("{but}a dynamically linked program")),
+        other => by_main(other, target, &format!("{linked}{unfit}")),
     }
 }
 
