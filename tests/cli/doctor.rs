@@ -125,7 +125,7 @@ fn a_script_runs_by_its_interpreter_which_is_named() {
     works(way(&report, "command"));
     works(way(&report, "inject"));
     fails(way(&report, "harness"), "target_main");
-    assert_eq!(report["chosen"], "inject");
+    assert_eq!(report["chosen"], "snapshot");
     assert_eq!(report["target"]["script_of"], "/bin/sh");
     assert_eq!(check(&report, "program")["ok"], true);
 }
@@ -168,7 +168,7 @@ fn a_stripped_program_with_a_sanitizer_and_a_file_is_seen_as_such() {
     assert_eq!(check(&report, "symbols")["ok"], false);
     assert_eq!(check(&report, "input")["ok"], true);
     assert_eq!(report["behaviour"]["read"], 19);
-    assert_eq!(report["chosen"], "inject");
+    assert_eq!(report["chosen"], "snapshot");
     let Some(program) = reader(&desk, &["-g", "-fsanitize=undefined"]) else {
         return needs::missing("UBSan", "the compiler has no -fsanitize=undefined");
     };

@@ -101,7 +101,7 @@ fn doctor_knows_a_libfuzzer_binary_with_and_without_its_symbols() {
     let stripped = desk.command("strip").arg("nest").status().unwrap();
     assert!(stripped.success());
     let report = desk.call(words).exits(0).json();
-    assert_eq!(report["chosen"], "inject");
+    assert_eq!(report["chosen"], "snapshot");
     assert!(
         report["why"].as_str().unwrap().contains("coverage"),
         "{report}"

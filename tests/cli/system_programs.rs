@@ -29,14 +29,14 @@ fn holds(desk: &Desk, result: &Value) {
 }
 
 #[test]
-fn an_installed_boxes_is_fuzzed_through_an_injected_server() {
+fn an_installed_boxes_is_fuzzed_by_the_fastest_way() {
     if needs::program("boxes").is_none() {
         return;
     }
     let desk = Desk::new();
     let words = "run --json --runs 400 --max-len 4000 --seed 4 -o out -- boxes";
     let result = desk.call(words).exits(1).json();
-    assert_eq!(result["exec"], "inject");
+    assert_eq!(result["exec"], "snapshot");
     holds(&desk, &result);
 }
 

@@ -219,7 +219,7 @@ fn auto_falls_back_where_no_fork_server_comes_up_and_says_why() {
     let mut target = target(&program);
     target.env = vec![("AFL_DISABLE_LLVM_INSTRUMENTATION".into(), "1".into())];
     let mut started = start(&target, None, Freshness::Shared).unwrap();
-    assert_eq!(started.executor.way(), Way::Inject);
+    assert_eq!(started.executor.way(), Way::Snapshot, "{}", started.why);
     assert!(started.why.contains("fork server"), "{}", started.why);
     assert_eq!(started.executor.run(b"yy").unwrap().ended, Ended::Exit(2));
 }

@@ -22,17 +22,102 @@ fn an_old_and_strict_kernel_is_good_enough() {
     stage::play(&mut command);
 }
 
-#[test]
-fn where_the_kernel_does_not_watch_memory_all_of_it_is_put_back() {
+/// A call with this value of an argument (from 0) is refused.
+fn refused_for(call: i64, argument: u32, value: u32, errno: i32) -> String {
+    format!("{call}/{argument}={value}:{errno}")
+}
+
+/// The tests of `scene` on a system that refuses these calls.
+fn refusing(scene: &str, calls: &[String], tests: &[&str]) {
     let wrapper = compile("odd_system", &[]);
     let mut command = Command::new(&wrapper.path);
-    command
-        .arg(format!("{}:{}", libc::SYS_userfaultfd, libc::ENOSYS))
-        .arg("--")
-        .arg(std::env::current_exe().unwrap());
-    let tests = ["snapshot::whatever_a_run_changes"];
-    stage::prepare(&mut command, "no watch", &tests, &wrapper.path);
+    command.args(calls).arg("--");
+    command.arg(std::env::current_exe().unwrap());
+    stage::prepare(&mut command, scene, tests, &wrapper.path);
     stage::play(&mut command);
+}
+
+/// What `doctor` says of the machine by this name.
+fn machine(name: &str) -> ddfuzz::exec::machine::Check {
+    let checks = ddfuzz::exec::machine::checks();
+    checks.into_iter().find(|check| check.name == name).unwrap()
+}
+
+/// Linux 5.15: userfaultfd knows no asynchronous mode, and nobody lists written pages.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn where_the_kernel_does_not_watch_memory_all_of_it_is_put_back() {
+    let calls = [
+        refused_for(libc::SYS_ioctl, 1, 0xc018_aa3f, libc::EINVAL),
+        refused_for(libc::SYS_ioctl, 1, 0xc060_6610, libc::ENOTTY),
+    ];
+    let tests = [
+        "snapshot::whatever_a_run_changes",
+        "odd_system::without_a_watch_of_memory",
+    ];
+    refusing("no watch", &calls, &tests);
+}
+
+/// Containers whose seccomp profile forbids userfaultfd, and Linux 6.6, which lists no pages.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn each_refused_part_of_the_watch_is_said() {
+    let tests = ["odd_system::without_a_watch_of_memory"];
+    let userfaultfd = [format!("{}:{}", libc::SYS_userfaultfd, libc::EPERM)];
+    refusing("no userfaultfd", &userfaultfd, &tests);
+    let scan = [refused_for(libc::SYS_ioctl, 1, 0xc060_6610, libc::ENOTTY)];
+    refusing("no scan", &scan, &tests);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn without_a_watch_of_memory_programs_are_run_and_doctor_says_why() {
+    let scenes = ["no watch", "no userfaultfd", "no scan"];
+    let Some(scene) = scenes.iter().find(|scene| stage::plays(scene)) else {
+        return;
+    };
+    let said = machine("memory-watch");
+    let missing = match *scene {
+        "no scan" => "PAGEMAP_SCAN",
+        _ => "userfaultfd",
+    };
+    assert!(!said.ok && said.detail.contains(missing), "{said:?}");
+    assert!(machine("call-watch").ok);
+    let program = compile("hostile", &[]);
+    let started = start(&target(&program), None, Freshness::Shared).unwrap();
+    let mut executor = started.executor;
+    assert_eq!(executor.way(), Way::Snapshot, "{}", started.why);
+    for _ in 0..50 {
+        assert_eq!(executor.run(b"*").unwrap().ended, Ended::Exit(42));
+    }
+    assert_eq!(executor.refusals(), []);
+}
+
+/// Linux 5.10: no process may have its system calls dispatched to itself.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn where_calls_are_not_watched_programs_are_forked_at_main() {
+    let calls = [refused_for(libc::SYS_prctl, 0, 59, libc::EINVAL)];
+    let tests = ["odd_system::without_a_watch_of_calls"];
+    refusing("no dispatch", &calls, &tests);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn without_a_watch_of_calls_inject_is_chosen_and_doctor_says_why() {
+    if !stage::plays("no dispatch") {
+        return;
+    }
+    assert!(!machine("call-watch").ok);
+    let program = compile("hostile", &[]);
+    let mut started = start(&target(&program), None, Freshness::Shared).unwrap();
+    assert_eq!(started.executor.way(), Way::Inject, "{}", started.why);
+    assert!(started.why.ends_with("forked at main"), "{}", started.why);
+    let ended = started.executor.run(b"crash\n").unwrap().ended;
+    assert_eq!(ended, Ended::Signal(libc::SIGSEGV));
+    let asked = start(&target(&program), Some(Way::Snapshot), Freshness::Shared);
+    let error = asked.err().unwrap().to_string();
+    assert!(error.contains("cannot be stopped"), "{error}");
 }
 
 /// The tests of `scene` on a system that refuses these calls, with all targets in a sandbox.

@@ -136,7 +136,7 @@ fn a_script_runs_by_its_interpreter() {
     let mut target = target(&program);
     target.program = ddfuzz::exec::Program::Path(script);
     let mut started = start(&target, None, Freshness::Shared).unwrap();
-    assert_eq!(started.executor.way(), Way::Inject, "{}", started.why);
+    assert_eq!(started.executor.way(), Way::Snapshot, "{}", started.why);
     assert_eq!(
         started.executor.run(b"42\n").unwrap().ended,
         Ended::Exit(42)

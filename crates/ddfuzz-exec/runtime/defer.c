@@ -57,6 +57,7 @@ struct call {
     long number, arguments[6];
     uintptr_t from; /* address of the instruction after the system call */
     ucontext_t *context;
+    const struct line *line; /* of the table */
 };
 
 /* System calls of this file: not dispatched while they are watched, and errno stays as it is. */
@@ -172,6 +173,20 @@ static int is_constant_path(long directory, long path, int flags)
  * call and set its result. */
 typedef int rule(const struct call *call, long *result);
 
+/* A line of the table. Of calls with a path: the number of its argument, behind which a directory
+ * may stand, and the number of the flags' argument, or what holds without flags. */
+enum { FOLLOWED = -1, NOT_FOLLOWED = -2 };
+struct line {
+    long number;
+    rule *rule;
+    signed char path, flags;
+};
+
+static long directory_of(const struct call *call)
+{
+    return call->line->path ? call->arguments[0] : AT_FDCWD;
+}
+
 static int pass(const struct call *call, long *result)
 {
     *result = perform(call);
@@ -220,8 +235,10 @@ static int is_readable_ahead(long directory, long path)
 }
 
 /* Opens a file to read, if no run can change it. */
-static int open_at(long directory, long path, long flags, long *result)
+static int of_open(const struct call *call, long *result)
 {
+    long directory = directory_of(call), path = call->arguments[call->line->path];
+    long flags = call->arguments[call->line->flags];
     if (flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH) || (flags & O_TMPFILE) == O_TMPFILE
         || opened_count == MOST_FILES || !is_readable_ahead(directory, path))
         return 0;
@@ -231,17 +248,6 @@ static int open_at(long directory, long path, long flags, long *result)
     return 1;
 }
 
-static int of_open(const struct call *call, long *result)
-{
-    return open_at(AT_FDCWD, call->arguments[0], call->arguments[1], result);
-}
-
-static int of_openat(const struct call *call, long *result)
-{
-    const long *a = call->arguments;
-    return open_at(a[0], a[1], a[2], result);
-}
-
 static int of_close(const struct call *call, long *result)
 {
     struct opened *found = find_opened(call->arguments[0]);
@@ -249,29 +255,6 @@ static int of_close(const struct call *call, long *result)
         return 0;
     *found = opened[--opened_count];
     return pass(call, result);
-}
-
-static int of_path(const struct call *call, long *result)
-{
-    return pass_if(is_constant_path(AT_FDCWD, call->arguments[0], 0), call, result);
-}
-
-static int of_link(const struct call *call, long *result)
-{
-    int constant = is_constant_path(AT_FDCWD, call->arguments[0], AT_SYMLINK_NOFOLLOW);
-    return pass_if(constant, call, result);
-}
-
-static int of_link_at(const struct call *call, long *result)
-{
-    const long *a = call->arguments;
-    return pass_if(is_constant_path(a[0], a[1], AT_SYMLINK_NOFOLLOW), call, result);
-}
-
-static int of_path_at(const struct call *call, long *result)
-{
-    const long *a = call->arguments;
-    return pass_if(is_constant_path(a[0], a[1], 0), call, result);
 }
 
 /* An output whose facts are the same in each run: no file, which has a size. */
@@ -288,20 +271,17 @@ static int of_facts(const struct call *call, long *result)
     return pass_if(find_opened(fd) || is_plain_output(fd), call, result);
 }
 
-static int of_facts_at(const struct call *call, long *result)
+/* A question about what a path names, or about an open file where the path is empty. */
+static int of_path(const struct call *call, long *result)
 {
-    const long *a = call->arguments;
-    if (a[3] & AT_EMPTY_PATH)
+    const struct line *line = call->line;
+    int flags = line->flags == NOT_FOLLOWED ? AT_SYMLINK_NOFOLLOW : 0;
+    if (line->flags >= 0)
+        flags = (int)call->arguments[line->flags] & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+    if (flags & AT_EMPTY_PATH)
         return of_facts(call, result);
-    return pass_if(is_constant_path(a[0], a[1], (int)(a[3] & AT_SYMLINK_NOFOLLOW)), call, result);
-}
-
-static int of_statx(const struct call *call, long *result)
-{
-    const long *a = call->arguments;
-    if (a[2] & AT_EMPTY_PATH)
-        return of_facts(call, result);
-    return pass_if(is_constant_path(a[0], a[1], (int)(a[2] & AT_SYMLINK_NOFOLLOW)), call, result);
+    long path = call->arguments[line->path];
+    return pass_if(is_constant_path(directory_of(call), path, flags), call, result);
 }
 
 /* Whether an output is a terminal, and how wide. */
@@ -415,10 +395,9 @@ static int of_random(const struct call *call, long *result)
     return pass_if(by_malloc && call->arguments[2] == GRND_NONBLOCK, call, result);
 }
 
-static const struct {
-    long number;
-    rule *rule;
-} table[] = {
+/* Most calls have no path. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+static const struct line table[] = {
     /* Memory of this process, which a fork copies. */
     {SYS_brk, pass},
     {SYS_mmap, of_own_memory},
@@ -427,22 +406,22 @@ static const struct {
     {SYS_mremap, pass},
     {SYS_madvise, of_advice},
     /* Files that no run can change: locales, tables, configuration, scripts. */
-    {SYS_open, of_open},
-    {SYS_openat, of_openat},
+    {SYS_open, of_open, 0, 1},
+    {SYS_openat, of_open, 1, 2},
     {SYS_read, of_opened},
     {SYS_pread64, of_opened},
     {SYS_lseek, of_opened},
     {SYS_close, of_close},
-    {SYS_stat, of_path},
-    {SYS_lstat, of_link},
+    {SYS_stat, of_path, 0, FOLLOWED},
+    {SYS_lstat, of_path, 0, NOT_FOLLOWED},
     {SYS_fstat, of_facts},
-    {SYS_newfstatat, of_facts_at},
-    {SYS_statx, of_statx},
-    {SYS_access, of_path},
-    {SYS_faccessat, of_path_at},
-    {SYS_faccessat2, of_path_at},
-    {SYS_readlink, of_link},
-    {SYS_readlinkat, of_link_at},
+    {SYS_newfstatat, of_path, 1, 3},
+    {SYS_statx, of_path, 1, 2},
+    {SYS_access, of_path, 0, FOLLOWED},
+    {SYS_faccessat, of_path, 1, FOLLOWED},
+    {SYS_faccessat2, of_path, 1, 3},
+    {SYS_readlink, of_path, 0, NOT_FOLLOWED},
+    {SYS_readlinkat, of_path, 1, NOT_FOLLOWED},
     {SYS_fcntl, of_fcntl},
     {SYS_ioctl, of_ioctl},
     /* Attributes of this process that a fork copies. */
@@ -469,11 +448,11 @@ static const struct {
     {SYS_getrandom, of_random},
 };
 
-static int handle(const struct call *call, long *result)
+static int handle(struct call *call, long *result)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].number == call->number)
-            return table[i].rule(call, result);
+    for (call->line = table; call->line < table + sizeof table / sizeof *table; call->line++)
+        if (call->line->number == call->number)
+            return call->line->rule(call, result);
     return 0;
 }
 
@@ -565,6 +544,7 @@ static void on_call(int signal, siginfo_t *info, void *data)
          registers[REG_R8], registers[REG_R9]},
         (uintptr_t)registers[REG_RIP],
         context,
+        NULL,
     };
     long result;
     selector = ALLOW;

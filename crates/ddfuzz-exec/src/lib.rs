@@ -29,6 +29,7 @@ mod prepared_target;
 mod private_dir;
 mod proc_tree;
 mod program;
+mod program_trust;
 mod protocol;
 mod refusals;
 mod retry;

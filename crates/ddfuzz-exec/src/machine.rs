@@ -69,7 +69,7 @@ impl Check {
 /// Runs all checks of the machine for `ddfuzz doctor`.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![ptrace(), core_pattern(), addresses(), memory_files()];
-    checks.extend([cgroup(), user()]);
+    checks.extend([watched_calls(), watched_memory(), cgroup(), user()]);
     checks.extend(sandbox());
     checks.extend([
         shared_memory(),
@@ -350,6 +350,111 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
         NAMESPACES,
     ),
 ];
+
+/// Switches Syscall User Dispatch on and off for this process.
+///
+/// # Safety
+/// Only system calls are made; see [`succeeds`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn dispatch_calls() -> bool {
+    const DISPATCH: libc::c_int = 59; // PR_SET_SYSCALL_USER_DISPATCH
+    // While it is on, calls from all addresses but [0, 2^47) are dispatched: none.
+    let (off, on, all): (libc::c_ulong, libc::c_ulong, libc::c_ulong) = (0, 1, 1 << 47);
+    let allow = 0u8;
+    // SAFETY: the selector outlives both calls.
+    unsafe {
+        libc::prctl(DISPATCH, on, off, all, &raw const allow) == 0
+            && libc::prctl(DISPATCH, off, off, off, off) == 0
+    }
+}
+
+/// Watches no memory by userfaultfd, with the features that runs of `snapshot` need.
+///
+/// # Safety
+/// Only system calls are made; see [`succeeds`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn watch_memory() -> bool {
+    const API: libc::c_ulong = 0xc018_aa3f; // UFFDIO_API
+    const WRITES: u64 = 1 << 15 | 1 << 13; // WP_ASYNC, WP_UNPOPULATED
+    let mut api: [u64; 3] = [0xaa, WRITES, 0];
+    // SAFETY: the kernel writes into `api` only.
+    unsafe {
+        let fd = libc::syscall(
+            libc::SYS_userfaultfd,
+            libc::O_CLOEXEC | 1, /* user mode only */
+        );
+        i32::try_from(fd).is_ok_and(|fd| fd >= 0 && libc::ioctl(fd, API, api.as_mut_ptr()) == 0)
+    }
+}
+
+/// Lists the written pages of no memory.
+///
+/// # Safety
+/// Only system calls are made; see [`succeeds`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn list_written() -> bool {
+    const SCAN: libc::c_ulong = 0xc060_6610; // PAGEMAP_SCAN
+    let mut scan: [u64; 12] = [96, 0, 4096, 8192, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: the kernel writes into `scan` only.
+    unsafe {
+        let pages = libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY);
+        libc::ioctl(pages, SCAN, scan.as_mut_ptr()) >= 0
+    }
+}
+
+/// Checks whether a program's system calls can be watched up to its fork point.
+#[cfg(target_arch = "x86_64")]
+fn watched_calls() -> Check {
+    let name = "call-watch";
+    // SAFETY: it makes system calls only.
+    match unsafe { succeeds(dispatch_calls) } {
+        Ok(true) => good(
+            name,
+            "system calls can be watched: `inject` forks at the first use of the input, and `snapshot` works",
+        ),
+        Ok(false) => bad(
+            name,
+            "system calls cannot be watched: `inject` forks at main, and `snapshot` does not work",
+            "Linux 5.11 or later; in a container, a seccomp profile that allows prctl",
+        ),
+        Err(errno) => not_tried(name, errno),
+    }
+}
+
+/// Checks whether the kernel lists the memory that a run has written.
+#[cfg(target_arch = "x86_64")]
+fn watched_memory() -> Check {
+    let name = "memory-watch";
+    let copied = "`snapshot` copies all of a program's memory after each run, up to 4 MiB, and leaves larger programs to `inject`";
+    // SAFETY: they make system calls only.
+    match unsafe { (succeeds(watch_memory), succeeds(list_written)) } {
+        (Ok(true), Ok(true)) => good(
+            name,
+            "the kernel lists the memory that a run has written (userfaultfd, PAGEMAP_SCAN)",
+        ),
+        (Ok(false), Ok(_)) => bad(
+            name,
+            format!("userfaultfd is refused or too old: {copied}"),
+            "Linux 6.7 or later; in a container, a seccomp profile that allows userfaultfd",
+        ),
+        (Ok(true), Ok(false)) => bad(
+            name,
+            format!("the kernel does not list written pages (PAGEMAP_SCAN): {copied}"),
+            "Linux 6.7 or later",
+        ),
+        (Err(errno), _) | (_, Err(errno)) => not_tried(name, errno),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn watched_calls() -> Check {
+    good("call-watch", "only on x86-64: `inject` forks at main")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn watched_memory() -> Check {
+    good("memory-watch", "only on x86-64: `snapshot` does not work")
+}
 
 /// Reports the users that ddfuzz and its targets run as.
 fn user() -> Check {

@@ -11,6 +11,7 @@ use crate::input::{InputBatch, InputChannel, RunnerInput};
 use crate::launch::{Inject, Launch, Role, RunnerFiles};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
 use crate::output_capture::{OutputCapture, Written};
+use crate::program_trust::{RUNNER_CPU, RUNNER_WALL};
 use crate::protocol::{ForkPoint, flag};
 use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
@@ -149,7 +150,7 @@ impl ServerExecutor {
     }
 
     /// Whether one process runs many inputs of the program's `main` and refuses some.
-    fn has_runner(&self) -> bool {
+    pub(crate) fn has_runner(&self) -> bool {
         self.capture.is_some()
     }
 
@@ -281,7 +282,7 @@ impl Retriable for ServerExecutor {
     }
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
-        let mut limits = self.limits;
+        let mut limits = self.request_limits();
         if self.has_runner() && self.launch.inputs != self.input_channel.identities() {
             self.server = None; // the runner would write into a file that is gone
         }
@@ -379,8 +380,10 @@ impl ServerExecutor {
             self.refused = answer.refused;
             return Ok(vec![run]);
         }
-        // If several servers have died of the run, so has each of their forks.
-        let is_of_runner = self.server.is_some() && answer.refused.is_none();
+        // If several servers have died of the run, so has each of their forks. A fork that was made
+        // for this request had the runner's limits.
+        let is_of_runner =
+            self.server.is_some() && (answer.refused.is_none() || answer.ended == Ended::Timeout);
         if self.server.is_none() {
             self.refused = Some(RefusalReason::Died);
         }
@@ -392,7 +395,7 @@ impl ServerExecutor {
                 blocks.first_run = answer.number;
             }
             runs.push(self.run_forked(inputs[answer.number])?);
-            self.refused = Some(RefusalReason::Died);
+            self.refused = answer.refused.or(Some(RefusalReason::Died));
         }
         Ok(runs)
     }
@@ -406,6 +409,18 @@ impl ServerExecutor {
         (self.forked, self.refused) = (answer.forked, Some(RefusalReason::Asked));
         let runs = self.finish(answer)?;
         runs.last().copied().ok_or_else(|| self.nothing_run())
+    }
+
+    /// Returns the limits of the runs of the next request: shorter ones for the runner's.
+    fn request_limits(&self) -> Limits {
+        match &self.input_channel {
+            InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
+                cpu: self.limits.cpu.min(RUNNER_CPU),
+                wall: self.limits.wall.min(RUNNER_WALL),
+                ..self.limits
+            },
+            _ => self.limits,
+        }
     }
 
     fn set_forking(&mut self, on: bool) {

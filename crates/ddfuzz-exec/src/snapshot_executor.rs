@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::descendants::Untraced;
 use crate::output_capture::Written;
+use crate::program_trust::{EndReason, ProgramTrust};
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
 use crate::{
@@ -17,35 +18,11 @@ use crate::{
     Way, ways,
 };
 
-/// Number of compared runs before the process is trusted.
-const PROBATION: u32 = 40;
 /// Number of runs from one check to the next.
 const CHECK_EVERY: u64 = 1000;
-/// Number of runs after which the share of refused runs is looked at.
-const WINDOW: u64 = 128;
 /// Total size in bytes of the inputs that are kept to be run again. When they are more, a check is
 /// made early.
 const MOST_KEPT: usize = 16 << 20;
-
-/// Whether the process that runs many inputs is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
-    /// This many compared runs are still to be made.
-    Probation(u32),
-    /// One run in [`CHECK_EVERY`] is compared.
-    Trusted,
-    /// It is not used any more.
-    Ended(EndReason),
-}
-
-/// Why the process that runs many inputs is not used any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndReason {
-    /// A run differed from that of a new process.
-    Difference,
-    /// More than half of the runs were refused.
-    Refusals,
-}
 
 /// Runs a target in a process that puts back what each run has changed.
 pub(crate) struct SnapshotExecutor {
@@ -53,11 +30,14 @@ pub(crate) struct SnapshotExecutor {
     /// Forks each run, once the runner is not used any more.
     forking: Option<ServerExecutor>,
     target: Target,
-    trust: Trust,
+    /// What all executors of the program have learned, and whether this one uses the runner still.
+    trust: ProgramTrust,
+    is_ended: bool,
+    /// Number of compared runs of this executor that were alike.
+    compared: u32,
     time: Option<TimeLimit>,
-    /// Number of runs since the last check, and in the current window.
+    /// Number of runs since the last check.
     unchecked: u64,
-    window: (u64, u64),
     refusals: BTreeMap<RefusalReason, u64>,
     /// The runs since the last check, oldest first, and the size of their inputs in bytes.
     recent: VecDeque<(Vec<u8>, Ended)>,
@@ -72,16 +52,22 @@ pub(crate) struct SnapshotExecutor {
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor of `target` over a server with a runner.
-    pub(crate) fn new(runner: ServerExecutor, target: &Target) -> SnapshotExecutor {
+    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record of
+    /// the program, says that none is used.
+    pub(crate) fn new(
+        runner: ServerExecutor,
+        target: &Target,
+        trust: ProgramTrust,
+    ) -> SnapshotExecutor {
         SnapshotExecutor {
             runner,
             forking: None,
             target: target.clone(),
-            trust: Trust::Probation(PROBATION),
+            is_ended: false,
+            trust,
+            compared: 0,
             time: None,
             unchecked: 0,
-            window: (0, 0),
             refusals: BTreeMap::new(),
             recent: VecDeque::new(),
             kept: 0,
@@ -94,6 +80,9 @@ impl SnapshotExecutor {
     }
 
     fn forking(&mut self) -> Result<&mut ServerExecutor, ExecError> {
+        if !self.runner.has_runner() {
+            return Ok(&mut self.runner);
+        }
         match &mut self.forking {
             Some(forking) => Ok(forking),
             empty => {
@@ -122,50 +111,46 @@ impl SnapshotExecutor {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {
             // A fork has made it already.
-            self.count(1, Some(reason));
-            self.passed_check(false);
+            self.count(&[restored.0], Some(reason));
             return Ok(restored.0);
         }
-        self.count(1, None);
+        self.count(&[restored.0], None);
         let forked = self.runner.run_captured(input, true)?;
         if is_alike(&restored, &forked) {
-            self.passed_check(true);
+            self.passed_check(&forked.0);
             return Ok(forked.0);
         }
         let again = self.runner.run_captured(input, true)?;
         if is_alike(&forked, &again) {
-            self.count(0, Some(RefusalReason::Differs));
-            self.end(EndReason::Difference)?;
+            self.trust.differs();
         } else {
-            self.passed_check(false); // the program itself is not the same in each run
+            self.trust.unstable(); // the program itself is not the same in each run
         }
         Ok(forked.0)
     }
 
-    /// Records a check without a difference. `compared`: two runs were compared.
-    fn passed_check(&mut self, compared: bool) {
-        if let Trust::Probation(left) = self.trust {
-            self.trust = match left {
-                0 | 1 if compared => Trust::Trusted,
-                left if compared => Trust::Probation(left - 1),
-                left => Trust::Probation(left),
-            };
-        }
-        if compared {
-            self.unchecked = 0;
-            self.recent.clear();
-            self.kept = 0;
-        }
+    /// Records a check without a difference, and the run of the new process.
+    fn passed_check(&mut self, forked: &Run) {
+        self.trust.alike(forked);
+        self.compared = self.compared.saturating_add(1);
+        self.unchecked = 0;
+        self.recent.clear();
+        self.kept = 0;
     }
 
-    /// Stops using the runner. After a difference, the runs since the last check are made again.
-    fn end(&mut self, why: EndReason) -> Result<(), ExecError> {
-        self.trust = Trust::Ended(why);
+    /// Stops using the runner if an executor of the program has found a reason to. After a
+    /// difference, the runs since the last check are made again.
+    fn follow_trust(&mut self) -> Result<(), ExecError> {
+        let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
+            return Ok(());
+        };
+        self.is_ended = true;
         let recent = std::mem::take(&mut self.recent);
         self.kept = 0;
-        if why == EndReason::Refusals {
+        if why != EndReason::Difference {
             return Ok(());
         }
+        self.refusals.insert(RefusalReason::Differs, 1);
         for (input, ended) in recent {
             let run = self.forking()?.run(&input)?;
             if run.ended != ended {
@@ -176,24 +161,10 @@ impl SnapshotExecutor {
     }
 
     /// Counts runs, of which the last was refused for a reason or none was.
-    fn count(&mut self, runs: u64, refused: Option<RefusalReason>) {
-        self.window.0 += runs;
+    fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
+        self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {
-            self.window.1 += 1;
             *self.refusals.entry(reason).or_default() += 1;
-        }
-    }
-
-    /// Ends the use of the runner if it has refused more than half of the runs.
-    fn judge_refusals(&mut self) -> Result<(), ExecError> {
-        let (runs, refused) = self.window;
-        if runs < WINDOW || matches!(self.trust, Trust::Ended(_)) {
-            return Ok(());
-        }
-        self.window = (0, 0);
-        match refused * 2 > runs {
-            true => self.end(EndReason::Refusals),
-            false => Ok(()),
         }
     }
 
@@ -205,18 +176,17 @@ impl SnapshotExecutor {
         self.unchecked += runs.len() as u64;
     }
 
+    /// Whether the next run is compared.
     fn is_due(&self) -> bool {
-        match self.trust {
-            Trust::Probation(_) => true,
-            Trust::Trusted => self.unchecked >= CHECK_EVERY || self.kept > MOST_KEPT,
-            Trust::Ended(_) => false,
-        }
+        self.unchecked >= CHECK_EVERY
+            || self.kept > MOST_KEPT
+            || self.trust.is_on_probation(self.compared)
     }
 
     fn run_trusted(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         let runs = self.runner.run_some(inputs)?;
         let refused = self.runner.refused();
-        self.count(runs.len() as u64, refused);
+        self.count(&runs, refused);
         let restored = runs.len() - usize::from(refused.is_some());
         self.keep(inputs, &runs[..restored]);
         Ok(runs)
@@ -241,20 +211,20 @@ impl Executor for SnapshotExecutor {
             return Ok(Vec::new());
         };
         if self.reports {
-            let forked = matches!(self.trust, Trust::Ended(_));
             self.runner.begin_call();
-            let (run, written) = self.runner.run_captured(first, forked)?;
+            let (run, written) = self.runner.run_captured(first, self.is_ended)?;
             self.written = Some(written);
             return self.runner.end_call(&[first], vec![run]);
         }
-        let runs = if matches!(self.trust, Trust::Ended(_)) {
+        self.follow_trust()?;
+        let runs = if self.is_ended {
             vec![self.forking()?.run(first)?]
         } else if self.is_due() {
             self.check(first)?
         } else {
             self.run_trusted(inputs)?
         };
-        self.judge_refusals()?;
+        self.follow_trust()?;
         Ok(runs)
     }
 
@@ -280,8 +250,8 @@ impl Executor for SnapshotExecutor {
     }
 
     fn covered(&self) -> &[RunCoverage] {
-        match (&self.forking, self.trust) {
-            (Some(forking), Trust::Ended(_)) => forking.covered(),
+        match &self.forking {
+            Some(forking) if self.is_ended => forking.covered(),
             _ => self.runner.covered(),
         }
     }
@@ -291,10 +261,9 @@ impl Executor for SnapshotExecutor {
     }
 
     fn freshness(&self) -> Freshness {
-        match self.trust {
-            Trust::Ended(_) => Freshness::Fresh,
-            _ => Freshness::Shared,
-        }
+        // Also once each run is forked: when that begins depends on times and on other workers, and
+        // records of runs must not.
+        Freshness::Shared
     }
 
     fn limit_time(&mut self, time: TimeLimit) {

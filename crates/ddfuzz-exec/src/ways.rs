@@ -14,6 +14,7 @@ use crate::{
     elf::EntryFunction,
     find_program,
     prepared_target::PreparedTarget,
+    program_trust::ProgramTrust,
     server_executor::ServerExecutor,
     snapshot_executor::SnapshotExecutor,
 };
@@ -143,12 +144,20 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
         }
         RunPart::Main => {}
     }
+    let linked = format!("{but}a dynamically linked program");
+    let mut unfit = String::new();
+    if freshness == Freshness::Shared {
+        match by_snapshot(target, freshness, &linked) {
+            Err(ExecError::WayUnfit { why, .. }) => unfit = format!(" (no snapshot: {why})"),
+            other => return other,
+        }
+    }
     match start_injected(target) {
         Err(ExecError::WayUnfit { why, .. }) => {
             let why = format!("{but}no fork server can be injected: {why}");
             by_main(start_command(target), target, &why)
         }
-        other => by_main(other, target, &format!("{but}a dynamically linked program")),
+        other => by_main(other, target, &format!("{linked}{unfit}")),
     }
 }
 
@@ -185,12 +194,21 @@ fn by_main(
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {
-            let runner = start_restored(target)?;
-            let how = format!(
-                "with many runs in one process, each from the point {}",
-                runner.fork_point()
-            );
-            (Box::new(SnapshotExecutor::new(runner, target)), how)
+            let trust = trust_of(target);
+            let (server, how) = match trust.end() {
+                Some(end) => {
+                    let forking = start_forking(target, Way::Snapshot)?;
+                    let how = format!("forked {}: {}", forking.fork_point(), end.text());
+                    (forking, how)
+                }
+                None => {
+                    let runner = start_restored(target)?;
+                    let from = runner.fork_point();
+                    let how = format!("with many runs in one process, each from the point {from}");
+                    (runner, how)
+                }
+            };
+            (Box::new(SnapshotExecutor::new(server, target, trust)), how)
         }
         Freshness::Fresh => {
             let forking = start_forking(target, Way::Snapshot)?;
@@ -202,6 +220,16 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
         executor: Box::new(TreeExecutor::new(bare, target)),
         why: format!("{why}, {how}"),
     })
+}
+
+/// Returns what runs have shown about the target's program; of a script, about the script.
+fn trust_of(target: &Target) -> ProgramTrust {
+    match &target.program {
+        Program::Path(name) => find_program(name)
+            .map(|path| ProgramTrust::of(&path))
+            .unwrap_or_default(),
+        Program::Bundled(_) => ProgramTrust::default(),
+    }
 }
 
 /// Wraps the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`), which runs

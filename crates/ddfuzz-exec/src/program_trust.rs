@@ -1,0 +1,242 @@
+//! What the runs of a program have shown about the way `snapshot`: shared by all executors of the
+//! program in this process (docs/decisions/0195).
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::{path::Path, time::Duration};
+
+use crate::{Ended, Run};
+
+/// Number of compared runs before the process that runs many inputs is trusted: of all executors of
+/// the program, and of each of them.
+const PROBATION: u32 = 40;
+const OWN_PROBATION: u32 = 4;
+/// Number of runs after which the share of refused runs is looked at.
+const WINDOW: u64 = 128;
+/// CPU time of a run beside which a fork costs nothing.
+const SLOW: Duration = Duration::from_millis(5);
+/// Number of compared runs after which the share of slow ones is looked at.
+const SLOW_WINDOW: u32 = 8;
+/// Number of compared runs, during probation, of which no two were alike.
+const MOST_UNSTABLE: u32 = 4;
+/// CPU time that a run without a fork saves, at least.
+const SAVED: Duration = Duration::from_micros(150);
+/// CPU time that may be lost before it was saved.
+const CREDIT: Duration = Duration::from_millis(500);
+
+/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
+/// `main`. A fork makes longer runs again, within the target's own limits: beside them it costs
+/// nothing.
+pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
+pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
+
+/// Why the process that runs many inputs is not used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    /// A run differed from that of a new process.
+    Difference,
+    /// More runs were refused, or ran into limits, than the others make up for.
+    Refusals,
+    /// Runs take so long that a fork costs nothing beside them.
+    Slow,
+    /// Two new processes differ already, so nothing can be compared.
+    Unstable,
+}
+
+impl EndReason {
+    /// Returns the reason in a few words for users.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            EndReason::Difference => "a run in one process differed from that of a new process",
+            EndReason::Refusals => "most of its runs need a process each",
+            EndReason::Slow => "a fork costs nothing beside its long runs",
+            EndReason::Unstable => "its runs differ from one another in any case",
+        }
+    }
+}
+
+/// The record of one program.
+#[derive(Debug, Default)]
+struct Record {
+    /// Runs that were compared and alike, and how many of them were slow.
+    compared: u32,
+    slow: u32,
+    unstable: u32,
+    /// Runs in the present window, and how many of them were refused.
+    window: (u64, u64),
+    saved: Duration,
+    lost: Duration,
+    end: Option<EndReason>,
+}
+
+impl Record {
+    fn judge(&mut self) {
+        let (runs, refused) = self.window;
+        if runs >= WINDOW {
+            self.window = (0, 0);
+        }
+        let found = if runs >= WINDOW && refused * 2 > runs || self.lost > self.saved + CREDIT {
+            EndReason::Refusals
+        } else if self.compared >= SLOW_WINDOW && self.slow * 2 > self.compared {
+            EndReason::Slow
+        } else if self.unstable >= MOST_UNSTABLE && self.compared < PROBATION {
+            EndReason::Unstable
+        } else {
+            return;
+        };
+        self.end.get_or_insert(found);
+    }
+}
+
+/// The record of a program, shared by its executors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
+
+/// A program's file: device, inode, size, and time of its last change.
+type ProgramFile = (u64, u64, u64, i64, i64);
+
+impl ProgramTrust {
+    /// Returns the record of the program at `path`. A program that was built again is another one.
+    pub(crate) fn of(path: &Path) -> ProgramTrust {
+        static KNOWN: LazyLock<Mutex<HashMap<ProgramFile, ProgramTrust>>> =
+            LazyLock::new(Mutex::default);
+        let Ok(facts) = path.metadata() else {
+            return ProgramTrust::default();
+        };
+        let file = (
+            facts.dev(),
+            facts.ino(),
+            facts.size(),
+            facts.ctime(),
+            facts.ctime_nsec(),
+        );
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(file).or_default().clone()
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the process that runs many inputs is not used for this program; `None` if it is.
+    pub(crate) fn end(&self) -> Option<EndReason> {
+        self.record().end
+    }
+
+    /// Records that a run differed from that of a new process.
+    pub(crate) fn differs(&self) {
+        self.record().end = Some(EndReason::Difference);
+    }
+
+    /// Whether an executor of the program, which has compared `own` runs, compares each run.
+    pub(crate) fn is_on_probation(&self, own: u32) -> bool {
+        own < OWN_PROBATION || self.record().compared < PROBATION
+    }
+
+    /// Records two runs that were compared and alike, of which one was made by a new process.
+    pub(crate) fn alike(&self, forked: &Run) {
+        let mut record = self.record();
+        record.compared += 1;
+        record.slow += u32::from(forked.cpu > SLOW);
+        record.judge();
+    }
+
+    /// Records that two new processes differ.
+    pub(crate) fn unstable(&self) {
+        let mut record = self.record();
+        record.unstable += 1;
+        record.judge();
+    }
+
+    /// Records `runs`, of which the last was made by a new process if it was `refused`.
+    pub(crate) fn count(&self, runs: &[Run], refused: bool) {
+        let mut record = self.record();
+        let restored = runs.len() - usize::from(refused);
+        record.window.0 += runs.len() as u64;
+        record.window.1 += u64::from(refused);
+        record.saved += SAVED * u32::try_from(restored).unwrap_or(u32::MAX);
+        if let Some(last) = runs.last().filter(|_| refused) {
+            record.lost += lost(last);
+        }
+        record.judge();
+    }
+}
+
+/// Returns the CPU time that a refused run has cost in vain, at most.
+fn lost(run: &Run) -> Duration {
+    match run.ended {
+        Ended::Timeout => RUNNER_CPU,
+        _ if run.cpu > SLOW => run.cpu.min(RUNNER_CPU),
+        _ => Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(micros: u64) -> Run {
+        Run {
+            cpu: Duration::from_micros(micros),
+            ..Run::ended(Ended::Exit(0))
+        }
+    }
+
+    #[test]
+    fn probation_is_that_of_the_program_and_short_for_later_executors() {
+        let trust = ProgramTrust::default();
+        (0..PROBATION - 1).for_each(|_| trust.alike(&run(300)));
+        assert!(trust.is_on_probation(PROBATION - 1));
+        trust.alike(&run(300));
+        assert!(!trust.is_on_probation(PROBATION));
+        assert!(trust.clone().is_on_probation(OWN_PROBATION - 1));
+        assert!(!trust.clone().is_on_probation(OWN_PROBATION));
+        assert_eq!(trust.end(), None);
+    }
+
+    #[test]
+    fn what_costs_more_than_it_saves_is_ended() {
+        let refusing = ProgramTrust::default();
+        for number in 0..WINDOW {
+            assert_eq!(refusing.end(), None);
+            refusing.count(&[run(300)], number % 2 == 0 || number == 1);
+        }
+        assert_eq!(refusing.end(), Some(EndReason::Refusals));
+
+        let hanging = ProgramTrust::default();
+        hanging.count(&[run(300); 64], false);
+        for _ in 0..5 {
+            assert_eq!(hanging.end(), None);
+            hanging.count(&[Run::ended(Ended::Timeout)], true);
+        }
+        hanging.count(&[run(300); 64], false);
+        hanging.count(&[Run::ended(Ended::Timeout)], true);
+        assert_eq!(hanging.end(), Some(EndReason::Refusals));
+
+        let slow = ProgramTrust::default();
+        (0..SLOW_WINDOW).for_each(|_| slow.alike(&run(20_000)));
+        assert_eq!(slow.end(), Some(EndReason::Slow));
+    }
+
+    #[test]
+    fn runs_that_are_never_alike_end_probation_only() {
+        let trust = ProgramTrust::default();
+        (0..MOST_UNSTABLE).for_each(|_| trust.unstable());
+        assert_eq!(trust.end(), Some(EndReason::Unstable));
+        let trusted = ProgramTrust::default();
+        (0..PROBATION).for_each(|_| trusted.alike(&run(300)));
+        (0..MOST_UNSTABLE).for_each(|_| trusted.unstable());
+        assert_eq!(trusted.end(), None);
+    }
+
+    #[test]
+    fn a_program_has_one_record() {
+        let own = std::env::current_exe().unwrap();
+        let one = ProgramTrust::of(&own);
+        one.differs();
+        assert_eq!(ProgramTrust::of(&own).end(), Some(EndReason::Difference));
+        let missing = ProgramTrust::of(Path::new("/does/not/exist"));
+        assert_eq!(missing.end(), None);
+    }
+}
