@@ -15,6 +15,7 @@ use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, s
 use crate::passes::structure::structure;
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
+use crate::passes::words::words;
 
 /// Minimizes by deletions alone, in an order that needs few tests. The result is a subsequence of
 /// the input. It is 1-minimal if the last round of tests found each single unit to be needed.
@@ -141,6 +142,10 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     let structured = contained
         || work.is_text() && structure(&mut work).await
         || plan == Plan::Rewrite && binary(&mut work).await;
+    if matches!(known, Structure::Text | Structure::Syntax(_)) && !contained && work.is_text() {
+        reduce_lines(&mut work).await;
+        words(&mut work).await;
+    }
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
