@@ -183,8 +183,9 @@ async fn reduce_payload(work: &mut CurrentBest) {
     let bytes = work.len();
     delete_groups(work, 1, fruitless).await;
     // Records, such as those of a palette, can only be deleted whole.
+    let is_rigid = work.len() == bytes && bytes >= FEW_BYTES;
     for group in RECORDS {
-        if work.len() == bytes && bytes >= FEW_BYTES && bytes.is_multiple_of(group) {
+        if is_rigid && work.len().is_multiple_of(group) {
             delete_groups(work, group, FRUITLESS_FEW).await;
         }
     }

@@ -12,7 +12,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
-use crate::passes::structure::structure;
+use crate::passes::structure::{FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
 use crate::passes::words::words;
@@ -138,14 +138,19 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         }
         Structure::Unknown | Structure::Text | Structure::Binary => false,
     };
+    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
+    let by_words = without_grammar && work.is_text();
+    if by_words && has_whole_lines(&work.text()) {
+        // One test deletes many statements, but few of the brackets in them.
+        let mut units = Lines::of(&mut work);
+        let mut list = ListSearch::new(&mut work, &mut units).stop_after(FRUITLESS);
+        list.reduce().await;
+    }
     // A binary frame may contain a text.
     let structured = contained
         || work.is_text() && structure(&mut work).await
         || plan == Plan::Rewrite && binary(&mut work).await;
-    if matches!(known, Structure::Text | Structure::Syntax(_)) && !contained && work.is_text() {
-        reduce_lines(&mut work).await;
-        words(&mut work).await;
-    }
+    let by_words = by_words && reduce_words(&mut work).await;
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
@@ -157,7 +162,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        while plan == Plan::Rewrite && !contained && runs(&mut work).await {
+        let with_runs = plan == Plan::Rewrite && !contained && !by_words;
+        while with_runs && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
@@ -179,6 +185,24 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
             return;
         }
     }
+}
+
+/// Deletes lines, then words, of a text without a grammar; returns whether words were tried.
+async fn reduce_words(work: &mut CurrentBest) -> bool {
+    reduce_lines(work).await;
+    words(work).await
+}
+
+/// Checks whether a text has many lines, most of which close the brackets that they open.
+fn has_whole_lines(text: &[u8]) -> bool {
+    let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
+    let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
+    let (mut lines, mut whole) = (0, 0);
+    for line in text.split(|byte| *byte == b'\n') {
+        lines += 1;
+        whole += usize::from(is_whole(line));
+    }
+    lines > MANY_LINES && whole * 4 > lines * 3
 }
 
 /// Deletes units of unknown kind, until a whole round changes nothing.

@@ -135,7 +135,7 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         rename(work, &|text| identifiers(text, grammar)).await;
     }
     work.predict_by(None);
-    !trial.has_failed(work)
+    work.len() < trial.size && !trial.has_failed(work)
 }
 
 /// The first tests of a grammar.

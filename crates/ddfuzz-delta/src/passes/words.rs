@@ -18,10 +18,11 @@ const NAMES: &str = "names";
 const FEWEST_WORDS: usize = 8;
 const MOST_TOKENS: usize = 512;
 /// Maximum number of neighboring words and signs that are deleted at once as a clause.
-const LONGEST_CLAUSE: usize = 10;
-/// Number of consecutive needed clauses after which the deletion of clauses ends, for each word or
-/// sign of the text.
-const FRUITLESS_SHARE: usize = 3;
+const LONGEST_CLAUSE: usize = 16;
+/// Maximum number of rounds over words and clauses.
+const ROUNDS: usize = 2;
+/// Number of consecutive needed clauses after which the deletion of clauses ends.
+const FRUITLESS: usize = 192;
 
 /// A word, number, string or sign of a text, with the blanks after it.
 struct Token {
@@ -31,18 +32,21 @@ struct Token {
 }
 
 /// Reduces a text of unknown grammar: deletes words and signs, then clauses, and shortens names.
-/// A text that brackets and lines have reduced to a few words is left to other passes.
-pub(super) async fn words(work: &mut CurrentBest) {
+/// Returns whether it did: a text that brackets and lines have reduced to a few words is left to other
+/// passes.
+pub(super) async fn words(work: &mut CurrentBest) -> bool {
     let tokens = tokens(&work.text());
     let long = tokens
         .iter()
         .filter(|token| token.class == b'a' && token.place.len() > 1);
     if long.count() < FEWEST_WORDS || tokens.len() > MOST_TOKENS {
-        return;
+        return false;
     }
-    delete_words(work).await;
-    while delete_clauses(work).await {
+    for _ in 0..ROUNDS {
         delete_words(work).await;
+        if !delete_clauses(work).await {
+            break;
+        }
     }
     rename(work, &|text| {
         let tokens = self::tokens(text).into_iter();
@@ -50,6 +54,7 @@ pub(super) async fn words(work: &mut CurrentBest) {
         names.map(|name| word_at(text, name.place.start)).collect()
     })
     .await;
+    true
 }
 
 async fn delete_words(work: &mut CurrentBest) {
@@ -66,10 +71,7 @@ async fn delete_clauses(work: &mut CurrentBest) -> bool {
     let (mut at, mut fruitless) = (0, 0);
     loop {
         let all = tokens(&work.text());
-        let Some(first) = all
-            .get(at)
-            .filter(|_| fruitless < FRUITLESS_SHARE * all.len())
-        else {
+        let Some(first) = all.get(at).filter(|_| fruitless < FRUITLESS) else {
             return work.reductions() > before;
         };
         let mut deleted = false;

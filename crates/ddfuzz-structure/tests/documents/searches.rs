@@ -103,7 +103,7 @@ fn a_picture_is_reduced_to_the_chunks_that_matter() {
 
 #[test]
 fn a_palette_is_reduced_to_one_color() {
-    let colors: Vec<u8> = (0..60).map(|index| index * 7 % 31).collect();
+    let colors: Vec<u8> = (0..60).map(|index: u16| (index * 7 % 31) as u8).collect();
     let mut file = png();
     file.splice(33..33, png_chunk(b"PLTE", &colors));
     let fails = |text: &[u8]| {
