@@ -35,7 +35,9 @@ fuzz_target!(|data: &[u8]| {
         fewer.with(&payloads).text();
         document.opaque().text();
         let regions = document.regions().len().max(1);
-        let with = choice[0].is_multiple_of(2).then_some(usize::from(choice[0]) % regions);
+        let with = choice[0]
+            .is_multiple_of(2)
+            .then_some(usize::from(choice[0]) % regions);
         if let Some(shared) = document.sharing(usize::from(choice[1]) % regions, with) {
             shared.text();
         }

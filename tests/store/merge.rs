@@ -6,6 +6,7 @@ use std::path::Path;
 use ddfuzz::store::{Kind, Merged, Store, StoreError, merge};
 use tempfile::TempDir;
 
+use crate::reproduce::run;
 use crate::sample::{by_run, campaign, crash, key, outcome};
 use crate::tree::{files, tree};
 
@@ -158,9 +159,7 @@ fn scripts_and_their_programs_come_along_and_work() {
     let out = folder.path().join("out");
     merge(&["a", "b"].map(|name| folder.path().join(name)), &out).unwrap();
     for (name, script) in scripts {
-        let output = std::process::Command::new(out.join(script))
-            .output()
-            .unwrap();
+        let output = run(&out.join(script));
         assert_eq!(output.stdout, format!("{name}\n").as_bytes());
     }
 }

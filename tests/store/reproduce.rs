@@ -61,11 +61,16 @@ pub fn sh(script: &str) -> Target {
     }
 }
 
-/// Runs a script that was just written. Until its own `execve`, a process that another test has
-/// forked meanwhile may hold the file open for writing.
+/// Runs a script that was just written.
 pub fn run(script: &Path) -> Output {
+    output(Command::new(script).current_dir("/"))
+}
+
+/// Output of a program that was just written. Until its own `execve`, a process that another test
+/// has forked meanwhile may hold the file open for writing.
+pub fn output(command: &mut Command) -> Output {
     loop {
-        match Command::new(script).current_dir("/").output() {
+        match command.output() {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
                 std::thread::yield_now();
             }
@@ -95,7 +100,7 @@ fn the_script_works_from_any_directory_and_by_any_shell() {
     let fixture = filed(Kind::Crash);
     let script = fixture.script(&Target::new(Program::Path("/bin/cat".into())));
     let folder = script.parent().unwrap();
-    let by = |command: &mut Command| command.output().unwrap().stdout;
+    let by = |command: &mut Command| output(command).stdout;
     assert_eq!(
         by(Command::new("./reproduce.sh").current_dir(folder)),
         b"original input"
@@ -221,13 +226,13 @@ fn a_locale_is_set_where_there_is_none() {
         .env_remove("LANG")
         .env_remove("LC_ALL")
         .env_remove("LC_CTYPE");
-    assert_eq!(command.output().unwrap().stdout, b"C.UTF-8\n");
+    assert_eq!(output(&mut command).stdout, b"C.UTF-8\n");
     let mut command = Command::new(&script);
     command
         .env_remove("LC_ALL")
         .env_remove("LC_CTYPE")
         .env("LANG", "C");
-    assert_eq!(command.output().unwrap().stdout, b"C\n");
+    assert_eq!(output(&mut command).stdout, b"C\n");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use ddfuzz::store::Kind;
 use tempfile::TempDir;
 
 use crate::needs;
-use crate::reproduce::{Fixture, filed_as, sh};
+use crate::reproduce::{Fixture, filed_as, output, sh};
 
 /// Crashes of its input, taken from stdin or from the file of its last argument.
 const SOURCE: &str = r#"
@@ -84,7 +84,7 @@ fn in_gdb(script: &Path) -> String {
         .args(["gdb", "-batch", "-ex", "bt"])
         .current_dir("/")
         .stdin(std::process::Stdio::null());
-    let output = command.output().unwrap();
+    let output = output(&mut command);
     let [said, errors] = [output.stdout, output.stderr];
     String::from_utf8_lossy(&[said, errors].concat()).into_owned()
 }
