@@ -11,7 +11,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::script::reduce_lines;
-use crate::passes::structure::structure;
+use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Units};
 use crate::{Edit, Outcome, Replacement};
 
@@ -171,7 +171,7 @@ async fn reduce_payload(work: &mut CurrentBest) {
     let is_text = work.is_text() && len >= TEXT;
     if is_text {
         markup(work).await;
-        structure(work).await;
+        structure(work, FEWEST_PAIRS).await;
         reduce_lines(work).await;
     } else if len >= NORMALIZED {
         normalize(work).await;

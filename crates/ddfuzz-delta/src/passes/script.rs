@@ -12,7 +12,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
-use crate::passes::structure::{FRUITLESS, structure};
+use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
 use crate::passes::words::words;
@@ -140,15 +140,11 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     };
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
-    if by_words && has_whole_lines(&work.text()) {
-        // One test deletes many statements, but few of the brackets in them.
-        let mut units = Lines::of(&mut work);
-        let mut list = ListSearch::new(&mut work, &mut units).stop_after(FRUITLESS);
-        list.reduce().await;
-    }
+    let by_lines = by_words && delete_whole_lines(&mut work).await;
+    let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
     // A binary frame may contain a text.
     let structured = contained
-        || work.is_text() && structure(&mut work).await
+        || work.is_text() && structure(&mut work, fewest).await
         || plan == Plan::Rewrite && binary(&mut work).await;
     let by_words = by_words && reduce_words(&mut work).await;
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
@@ -193,16 +189,23 @@ async fn reduce_words(work: &mut CurrentBest) -> bool {
     words(work).await
 }
 
-/// Checks whether a text has many lines, most of which close the brackets that they open.
-fn has_whole_lines(text: &[u8]) -> bool {
+/// Deletes lines of a text that has many lines, most of which close the brackets that they open: one
+/// test deletes many statements. Returns whether the text has such lines.
+async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
     let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
     let (mut lines, mut whole) = (0, 0);
-    for line in text.split(|byte| *byte == b'\n') {
+    for line in work.text().split(|byte| *byte == b'\n') {
         lines += 1;
         whole += usize::from(is_whole(line));
     }
-    lines > MANY_LINES && whole * 4 > lines * 3
+    if lines <= MANY_LINES || whole * 4 <= lines * 3 {
+        return false;
+    }
+    let mut units = Lines::of(work);
+    let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS);
+    list.reduce().await;
+    true
 }
 
 /// Deletes units of unknown kind, until a whole round changes nothing.
