@@ -89,7 +89,9 @@ fn build_runtime(out: &Path) {
 
 fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
     let mut command = compiler();
+    // Each program embeds the runtime: debug information would make it four times as large.
     command
+        .arg("-g0")
         .args(RUNTIME_FLAGS)
         .args(
             sources

@@ -164,8 +164,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         "object",
         &["ddfuzz-exec", "ddfuzz-explain", "ddfuzz-triage"],
     ),
-    ("quick-junit", &["ddfuzz-store"]),
-    ("ratatui", &["ddfuzz"]),
+    ("ratatui-core", &["ddfuzz"]),
+    ("ratatui-crossterm", &["ddfuzz"]),
     // What the output of a failing run matches.
     ("regex", &["ddfuzz-changes", "ddfuzz-explain"]),
     ("rustc-demangle", &["ddfuzz-triage"]),

@@ -1,5 +1,10 @@
 //! Programs that are compiled when a test first wants them, once for all test processes.
 
+#![allow(
+    dead_code,
+    reason = "each test program that includes this uses a part of it"
+)]
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,16 +18,26 @@ pub fn once(
     key: impl Hash,
     make: impl FnOnce(&Path) -> PathBuf,
 ) -> PathBuf {
+    try_once(folder, name, key, |own| Some(make(own))).expect("it is made")
+}
+
+/// The same where it may be impossible to make; `None` if `make` gives none.
+pub fn try_once(
+    folder: &Path,
+    name: &str,
+    key: impl Hash,
+    make: impl FnOnce(&Path) -> Option<PathBuf>,
+) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     std::fs::create_dir_all(folder).expect("a folder");
     let result = folder.join(format!("{name}-{:016x}", hasher.finish()));
     if !result.exists() {
         let own = tempfile::tempdir_in(folder).expect("a folder");
-        let linked = std::fs::hard_link(make(own.path()), &result);
+        let linked = std::fs::hard_link(make(own.path())?, &result);
         assert!(linked.is_ok() || result.exists(), "{linked:?}");
     }
-    result
+    Some(result)
 }
 
 /// Runs a compiler, or another tool that must succeed.

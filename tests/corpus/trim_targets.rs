@@ -23,23 +23,18 @@ fn compile(
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("corpus-programs");
     let read = |path: &PathBuf| std::fs::read(path).unwrap();
     let key: Vec<Vec<u8>> = sources.iter().map(read).collect();
-    let make = |own: &Path| {
+    let made = compiled::try_once(&folder, name, (flags, key), |own| {
         let program = own.join(name);
-        compiled::run(
-            Command::new(compiler)
-                .args(["-O1", "-w", "-o"])
-                .arg(&program)
-                .args(sources)
-                .args(flags)
-                .env("AFL_QUIET", "1"),
-        );
-        program
-    };
-    let made = std::panic::catch_unwind(|| compiled::once(&folder, name, (flags, key), make));
-    let Ok(made) = made else {
-        needs::missing(compiler, "it cannot compile this");
-        return None;
-    };
+        let mut command = Command::new(compiler);
+        command.args(["-O1", "-w", "-o"]).arg(&program);
+        command.args(sources).args(flags).env("AFL_QUIET", "1");
+        let output = command.output().expect("the compiler runs");
+        if !output.status.success() {
+            needs::missing(compiler, &String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        Some(program)
+    })?;
     // Another process writes it: what this one has open for writing when a test starts a process
     // cannot be executed.
     let place = desk.file(name);

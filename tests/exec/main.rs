@@ -2,6 +2,8 @@
 #![cfg(feature = "engine")]
 
 mod captured;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 mod conformance;
 mod constructors;
 mod deferred;

@@ -45,18 +45,36 @@ pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
     compile_by("cc", name, flags)
 }
 
-/// The same by another compiler.
+/// The same by another compiler. A program that another test has compiled is copied.
 pub fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<Compiled> {
     let (compiled, file) = source_of(name);
-    let status = Command::new(compiler)
-        .args(["-O1", "-o"])
-        .arg(&compiled.path)
-        .arg(&file)
-        .args(flags)
-        .env("AFL_QUIET", "1")
-        .status()
-        .expect("the tests need a C compiler");
-    status.success().then_some(compiled)
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // Not every user may write there, and what a source includes may change.
+    let is_own =
+        tempfile::tempdir_in(folder).is_err() || flags.iter().any(|flag| flag.contains('/'));
+    if is_own {
+        let done = call_compiler(compiler, &file, &compiled.path, flags);
+        return done.then_some(compiled);
+    }
+    let key = (compiler, std::fs::read(&file).unwrap(), flags);
+    let folder = folder.join("exec-programs");
+    let made = crate::compiled::try_once(&folder, name, key, |own| {
+        let program = own.join(name);
+        call_compiler(compiler, &file, &program, flags).then_some(program)
+    })?;
+    // Another process writes it: what this one has open for writing when a test starts a process
+    // cannot be executed.
+    let copied = Command::new("cp").arg(made).arg(&compiled.path).status();
+    assert!(copied.unwrap().success());
+    Some(compiled)
+}
+
+fn call_compiler(compiler: &str, source: &Path, program: &Path, flags: &[&str]) -> bool {
+    let mut command = Command::new(compiler);
+    command.args(["-O1", "-o"]).arg(program).arg(source);
+    command.args(flags).env("AFL_QUIET", "1");
+    let status = command.status().expect("the tests need a C compiler");
+    status.success()
 }
 
 /// Where a program will be, and its source.

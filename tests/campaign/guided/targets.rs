@@ -61,32 +61,25 @@ pub fn program(
     needs::program(compiler)?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let key = (source, built, macros);
-    let mut refused = None;
-    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        compiled::once(folder, name, key, |own| {
-            let (file, result) = (own.join("source.c"), own.join(name));
-            std::fs::write(&file, source).expect("the source is written");
-            let output = desk
-                .command(compiler)
-                .args(["-g", "-O1", "-fno-inline", "-w", "-o"])
-                .args([&result, &file])
-                .args(flags)
-                .args(macros)
-                .env("AFL_QUIET", "1")
-                .output()
-                .expect("the compiler runs");
-            refused = Some(String::from_utf8_lossy(&output.stderr).into_owned());
-            assert!(output.status.success(), "{refused:?}");
-            result
-        })
-    }));
-    match made {
-        Ok(made) => Some(desk.put(&made, name)),
-        Err(_) => {
-            needs::missing(compiler, &refused.unwrap_or_default());
-            None
+    let made = compiled::try_once(folder, name, key, |own| {
+        let (file, result) = (own.join("source.c"), own.join(name));
+        std::fs::write(&file, source).expect("the source is written");
+        let output = desk
+            .command(compiler)
+            .args(["-g", "-O1", "-fno-inline", "-w", "-o"])
+            .args([&result, &file])
+            .args(flags)
+            .args(macros)
+            .env("AFL_QUIET", "1")
+            .output()
+            .expect("the compiler runs");
+        if !output.status.success() {
+            needs::missing(compiler, &String::from_utf8_lossy(&output.stderr));
+            return None;
         }
-    }
+        Some(result)
+    })?;
+    Some(desk.put(&made, name))
 }
 
 /// Calls ddfuzz with words, and more of them that may hold blanks.

@@ -7,8 +7,8 @@ use ddfuzz::cli::ui::campaign::{Heading, Palette, ScreenModel, draw};
 use ddfuzz::report::{GroupView, Trace};
 use ddfuzz::store::{Kind, Minimized, Proved};
 use ddfuzz::triage::{Class, Key, Severity};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
+use ratatui_core::backend::TestBackend;
+use ratatui_core::terminal::Terminal;
 use serde_json::json;
 
 /// A group that has not been minimized: the first `size` bytes are left of 40,000.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ratatui::Frame;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::terminal::Frame;
+use ratatui_core::text::{Line, Span};
 
 use super::model::{Page, ScreenModel};
 use super::{group_page, overview};

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 
 use crate::cli::ui::campaign::draw::{clock, keys, left, plain, rule, span, spread};
 use crate::cli::ui::campaign::model::{Group, ScreenModel, Tab, kind};

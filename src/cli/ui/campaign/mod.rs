@@ -4,7 +4,7 @@
 //! ([`ScreenModel`]); `draw` converts the model to text as a pure function. [`FullScreen`] connects
 //! both with a terminal and the files of the output directory.
 //!
-//! Only this module uses `ratatui`, whose `crossterm` handles the terminal.
+//! Only this module uses `ratatui-core`, and `ratatui-crossterm`, which handles the terminal.
 
 mod draw;
 mod group_page;

@@ -1,8 +1,8 @@
 //! Draws the overview page of the full screen: figures, charts, the table of groups, the last
 //! events.
 
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
 
 use super::draw::{clock, keys, left, plain, plot, rule, span, spread};
 use super::model::{Group, ScreenModel};

@@ -18,9 +18,9 @@ use nix::sys::termios::{
     self, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices as Special, Termios,
 };
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::{event, terminal};
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui_crossterm::crossterm::{event, terminal};
 
 use super::draw::draw;
 use super::model::{Key, ScreenModel};
@@ -39,7 +39,7 @@ static HOOK: Once = Once::new();
 
 /// Terminal of stderr while ddfuzz shows its full screen on it; restored when dropped.
 pub struct Terminal {
-    drawing: ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    drawing: ratatui_core::terminal::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     keys: File,
     before: Termios,
 }
@@ -67,7 +67,7 @@ impl Terminal {
         restore_when_panicking();
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, stderr));
         let mut terminal = Terminal {
-            drawing: ratatui::Terminal::new(backend)?,
+            drawing: ratatui_core::terminal::Terminal::new(backend)?,
             keys,
             before,
         };

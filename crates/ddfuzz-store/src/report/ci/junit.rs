@@ -1,6 +1,6 @@
 //! Findings as JUnit XML, which CI servers show as a list of tests.
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use ddfuzz_model::files::escaped_markup;
 
 use super::{Finding, Findings};
 use crate::report::Extent;
@@ -8,26 +8,38 @@ use crate::report::Extent;
 /// Formats the findings as JUnit XML: one test suite with a test case for each group, failed, or
 /// skipped if the group is known. Without groups it has one passing test case.
 pub fn junit(findings: &Findings) -> String {
-    let mut suite = TestSuite::new(findings.target.as_str());
-    if findings.groups.is_empty() {
-        let mut case = TestCase::new("nothing was found", TestCaseStatus::success());
-        case.set_classname("ddfuzz");
-        suite.add_test_case(case);
-    }
-    for group in &findings.groups {
-        suite.add_test_case(case(group));
-    }
-    suite.set_system_out(findings.summary.as_str());
-    let mut report = Report::new("ddfuzz");
-    report.add_test_suite(suite);
-    // quick-junit removes characters invalid in XML, and writing to a string never fails.
-    report.to_string().unwrap_or_default()
+    let groups = &findings.groups;
+    let known = groups.iter().filter(|group| is_known(group)).count();
+    let counts = format!(
+        "tests=\"{}\" skipped=\"{known}\" failures=\"{}\" errors=\"0\"",
+        groups.len().max(1),
+        groups.len() - known
+    );
+    let cases: String = match groups.as_slice() {
+        [] => "        <testcase name=\"nothing was found\" classname=\"ddfuzz\"/>\n".to_owned(),
+        groups => groups.iter().map(case).collect(),
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"ddfuzz\" {counts}>\n    \
+         <testsuite name=\"{}\" {counts}>\n\
+         {cases}        \
+         <system-out>{}</system-out>\n    \
+         </testsuite>\n\
+         </testsuites>\n",
+        escaped_markup(&findings.target),
+        escaped_lines(&findings.summary)
+    )
 }
 
-fn case(group: &Finding) -> TestCase {
-    let (mut status, known) = match group.is_new {
-        Some(false) => (TestCaseStatus::skipped(), "known: "),
-        _ => (TestCaseStatus::non_success(NonSuccessKind::Failure), ""),
+fn is_known(group: &Finding) -> bool {
+    group.is_new == Some(false)
+}
+
+fn case(group: &Finding) -> String {
+    let (status, known) = match is_known(group) {
+        true => ("skipped", "known: "),
+        false => ("failure", ""),
     };
     let script = match &group.script {
         Some(script) if group.has_gdb => {
@@ -41,18 +53,27 @@ fn case(group: &Finding) -> TestCase {
         Some(message) => format!("{message}\n"),
         None => String::new(),
     };
-    status
-        .set_message(format!("{known}{}", group.titled_message()))
-        .set_type(group.class.as_str())
-        .set_description(format!(
-            "{message}{}\n{}input: {}, {}\n{script}",
-            group.severity_reason,
-            group.trace.text(Extent::WHOLE),
-            group.file.display(),
-            group.reduction(),
-        ));
-    let name = format!("{} {}", group.major, group.title());
-    let mut case = TestCase::new(name, status);
-    case.set_classname(format!("ddfuzz.{}", group.kind.folder()));
-    case
+    let description = format!(
+        "{message}{}\n{}input: {}, {}\n{script}",
+        group.severity_reason,
+        group.trace.text(Extent::WHOLE),
+        group.file.display(),
+        group.reduction(),
+    );
+    format!(
+        "        <testcase name=\"{}\" classname=\"ddfuzz.{}\">\n            \
+         <{status} message=\"{}\" type=\"{}\">{}</{status}>\n        \
+         </testcase>\n",
+        escaped_markup(&format!("{} {}", group.major, group.title())),
+        group.kind.folder(),
+        escaped_markup(&format!("{known}{}", group.titled_message())),
+        escaped_markup(group.class.as_str()),
+        escaped_lines(&description)
+    )
+}
+
+/// Escapes the text of an element, in which lines stay lines.
+fn escaped_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escaped_markup).collect();
+    lines.join("\n")
 }

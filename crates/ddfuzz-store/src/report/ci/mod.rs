@@ -1,5 +1,5 @@
 //! Findings for CI servers: as a Markdown summary, as SARIF for code scanning, and as JUnit XML for
-//! lists of tests. `junit.rs` is the only user of `quick-junit`.
+//! lists of tests.
 
 mod junit;
 mod markdown;
