@@ -16,10 +16,6 @@ pub(crate) const DEEPEST: u32 = 200;
 /// Maximum number of nodes of a tree; a text with more is not parsed.
 const MOST_NODES: usize = 1 << 20;
 
-/// Size, in bytes, above which a text is not parsed if an error takes more than half of it: each parse
-/// of such a text takes long and says little.
-const LARGE: usize = 1 << 16;
-
 /// Steps of the parser, as it reports them, that each parse may take, and one more for so many bytes.
 const MOST_STEPS: usize = 1 << 8;
 const STEP: usize = 24;
@@ -124,7 +120,7 @@ impl Grammar for TreeSitter {
         }
         let mut tree = SyntaxTree::default();
         let mut open: Vec<usize> = Vec::new();
-        let (mut is_deep, mut widest_error) = (false, 0);
+        let mut is_deep = false;
         visit(&self.tree(text)?, &mut |node, depth| {
             is_deep |= depth > DEEPEST;
             let place = node.start_byte()..node.end_byte();
@@ -137,9 +133,6 @@ impl Grammar for TreeSitter {
             }
             let parent = open.last().copied();
             tree.errors += usize::from(node.is_error() || node.is_missing());
-            if node.is_error() {
-                widest_error = widest_error.max(place.len());
-            }
             let kind = node.kind_id();
             let class = self.classes.get(usize::from(kind)).copied();
             tree.nodes.push(SyntaxNode {
@@ -152,8 +145,7 @@ impl Grammar for TreeSitter {
             open.push(index);
             !is_deep && index < MOST_NODES
         });
-        let fits = text.len() <= LARGE || widest_error * 2 <= text.len();
-        (fits && !is_deep && tree.nodes.len() <= MOST_NODES).then_some(tree)
+        (!is_deep && tree.nodes.len() <= MOST_NODES).then_some(tree)
     }
 
     fn errors(&self, text: &[u8]) -> Option<usize> {
