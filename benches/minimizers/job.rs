@@ -22,7 +22,7 @@ pub struct Job<'a> {
     pub input: PathBuf,
     /// The case as an interestingness test.
     pub judge: PathBuf,
-    /// Longest time.
+    /// Longest CPU time.
     pub limit: Duration,
 }
 
@@ -137,7 +137,7 @@ fn run_commands(job: &Job<'_>, tool: &dyn Peer, row: &mut Row) -> Result<(), Str
             .env("TMPDIR", job.folder)
             .stdout(open("stdout")?)
             .stderr(open("stderr")?);
-        let left = job.limit.saturating_sub(row.cost.wall);
+        let left = job.limit.saturating_sub(row.cost.cpu);
         let (finished, Cost { wall, cpu }) = run(&mut command, left)?;
         row.cost.wall += wall;
         row.cost.cpu += cpu;

@@ -18,7 +18,7 @@ measured, and what the words mean. Cells are tests → bytes of the result.
 pub fn page(sets: &[(Set, Vec<Measured>)], options: &Options) -> String {
     let mut text = HEAD.to_owned();
     text.push_str(&format!(
-        "A tool was ended after {} s on a case.\n\n",
+        "A tool was ended after {} s of CPU time, or three times that of wall time, on a case.\n\n",
         options.limit.as_secs()
     ));
     for (set, all) in sets {

@@ -15,7 +15,8 @@ Usage: cargo bench --bench minimizers [-- OPTIONS]
   --tools NAME,…              only these tools, ddfuzz's searches among them (ddfuzz-ddmin)
   --families NAME,…           only these families
   --set tuned|held-out|both   which cases [default: both]
-  --limit SECONDS             longest time of a tool on a case [default: 60]
+  --limit SECONDS             longest CPU time of a tool on a case [default: 60];
+                              three times that of wall time
   --markdown FILE             write the tables there, too; relative to the package's folder
 
 Example: cargo bench --bench minimizers -- --peers none --families json,records";
@@ -42,7 +43,7 @@ pub struct Options {
     pub families: Vec<String>,
     /// The sets of cases.
     pub sets: Vec<Set>,
-    /// Longest time of a tool on a case.
+    /// Longest CPU time of a tool on a case.
     pub limit: Duration,
     /// Where the tables are written, too.
     pub markdown: Option<PathBuf>,

@@ -38,6 +38,29 @@ fn a_text_is_minimized_proved_and_verified_by_a_test() {
 }
 
 #[test]
+fn the_grammar_is_that_of_the_files_ending_unless_the_user_chooses_another() {
+    let desk = Desk::new();
+    desk.script("test.sh", "grep -q 7 \"$1\"");
+    for (name, option, structure) in [
+        ("in.py", "", "\"python\""),
+        ("in.txt", "", "\"text\""),
+        ("in.py", "--grammar text", "\"text\""),
+        ("in.json", "", "\"text\""),
+    ] {
+        desk.write(name, "x = 1\ny = 7\n");
+        desk.call(&format!(
+            "min {name} --force --test test.sh {option} -o out"
+        ))
+        .exits(0);
+        let log = String::from_utf8(desk.read("out.log.jsonl")).unwrap();
+        let start = log.lines().next().unwrap();
+        let said = format!("\"structure\":{structure}");
+        assert!(start.contains(&said), "{name} {option}: {start}");
+        desk.call("log verify out.log.jsonl").exits(0);
+    }
+}
+
+#[test]
 fn the_input_is_offered_in_all_three_ways_at_once() {
     let desk = Desk::new();
     desk.write("in put.txt", "abcdef");

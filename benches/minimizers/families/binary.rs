@@ -109,7 +109,7 @@ fn protect(payload: &[u8], number: usize) -> Vec<u8> {
 }
 
 /// The checksum of Ethernet, gzip and PNG.
-fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| match crc & 1 {
             1 => crc >> 1 ^ 0xedb8_8320,

@@ -7,6 +7,8 @@
 mod binary;
 mod deep;
 mod dense;
+mod file;
+mod language;
 mod sparse;
 mod stream;
 mod targets;
@@ -93,6 +95,8 @@ pub fn cases(set: Set) -> Vec<Case> {
         text::jsons(set),
         text::selects(set),
         deep::cases(set),
+        language::cases(set),
+        file::cases(set),
     ]
     .concat()
 }

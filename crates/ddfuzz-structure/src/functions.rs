@@ -9,6 +9,8 @@ use crate::language::KnownLanguage;
 
 /// Maximum size, in bytes, of texts in which functions are searched for.
 const LARGEST: usize = 1 << 20;
+/// Names of the languages in which functions are searched for.
+const LANGUAGES: [&str; 3] = ["c", "javascript", "python"];
 /// Deepest level of a tree at which functions are searched for.
 const DEEPEST: u32 = 16;
 
@@ -24,17 +26,14 @@ pub struct Function {
 /// Returns the outermost functions of a program text in ascending order. The language is that of the
 /// ending of the file's name. `None` if no grammar of the language is known, or the text is too large.
 pub fn functions(file_name: &[u8], text: &[u8]) -> Option<Vec<Function>> {
-    let ending = file_name.rsplit(|byte| *byte == b'.').next()?;
-    let language = match ending {
-        b"c" | b"h" => "c",
-        b"js" | b"mjs" | b"cjs" => "javascript",
-        b"py" => "python",
-        _ => return None,
-    };
+    let known = KnownLanguage::of_file(file_name)?;
+    if !LANGUAGES.contains(&known.name()) {
+        return None;
+    }
     if text.len() > LARGEST {
         return None;
     }
-    let grammar = TreeSitter::new(KnownLanguage::named(language)?)?;
+    let grammar = TreeSitter::new(known)?;
     let mut found: Vec<Function> = Vec::new();
     visit(&grammar.tree(text)?, &mut |node, depth| {
         let is_inside = found

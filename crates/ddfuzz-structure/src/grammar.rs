@@ -10,6 +10,9 @@ use crate::language::KnownLanguage;
 
 /// Maximum size, in bytes, of texts that are parsed.
 pub(crate) const LARGEST: usize = 1 << 20;
+/// Maximum depth of the tree of a text. A deeper one is not parsed: the tree of brackets is shortened
+/// by halves.
+pub(crate) const DEEPEST: u32 = 200;
 /// Maximum number of nodes of a tree; a text with more is not parsed.
 const MOST_NODES: usize = 1 << 20;
 
@@ -117,7 +120,9 @@ impl Grammar for TreeSitter {
         }
         let mut tree = SyntaxTree::default();
         let mut open: Vec<usize> = Vec::new();
-        visit(&self.tree(text)?, &mut |node, _| {
+        let mut is_deep = false;
+        visit(&self.tree(text)?, &mut |node, depth| {
+            is_deep |= depth > DEEPEST;
             let place = node.start_byte()..node.end_byte();
             let index = tree.nodes.len();
             while open
@@ -138,9 +143,9 @@ impl Grammar for TreeSitter {
                 last: index + node.descendant_count().max(1),
             });
             open.push(index);
-            index < MOST_NODES
+            !is_deep && index < MOST_NODES
         });
-        (tree.nodes.len() <= MOST_NODES).then_some(tree)
+        (!is_deep && tree.nodes.len() <= MOST_NODES).then_some(tree)
     }
 
     fn errors(&self, text: &[u8]) -> Option<usize> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tree_sitter::{Language, Node};
 
-use crate::grammar::{LARGEST, TreeSitter, visit};
+use crate::grammar::{DEEPEST, LARGEST, TreeSitter, visit};
 use crate::library;
 
 /// Size, in bytes, of the beginning of a text by which its grammar is chosen.
@@ -15,9 +15,6 @@ const FEWEST_KINDS: usize = 6;
 const FEWEST_KINDS_OF_JSON: usize = 3;
 /// Fewest named nodes in a text that shows a language.
 const FEWEST_NODES: usize = 12;
-/// Maximum depth of the tree of a text that shows a language. In deeper ones, the tree of brackets is
-/// shortened by halves.
-const DEEPEST: u32 = 200;
 
 /// Least number of named nodes for each error after the first, in a text that is in a language.
 const NODES_PER_ERROR: usize = 200;
@@ -31,6 +28,17 @@ pub struct KnownLanguage {
     needs: &'static [u8],
     /// Bytes with which texts in the language begin, where other languages are like it.
     begins: &'static [u8],
+    /// Endings of the names of files in the language.
+    endings: &'static [&'static str],
+}
+
+/// What speaks for a language.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// The name of the file, so that the text need only have few errors.
+    Name,
+    /// The text alone.
+    Text,
 }
 
 /// Where a grammar comes from.
@@ -47,37 +55,89 @@ const fn built_in(
     language: fn() -> Language,
     needs: &'static [u8],
     begins: &'static [u8],
+    endings: &'static [&'static str],
 ) -> KnownLanguage {
     KnownLanguage {
         name: Cow::Borrowed(name),
         source: Source::BuiltIn(language),
         needs,
         begins,
+        endings,
     }
 }
 
 /// The languages that are built in, those of stricter grammars first.
 static LANGUAGES: &[KnownLanguage] = &[
-    built_in("json", || tree_sitter_json::LANGUAGE.into(), b"{[", b""),
-    built_in("c", || tree_sitter_c::LANGUAGE.into(), b";#", b""),
+    built_in(
+        "json",
+        || tree_sitter_json::LANGUAGE.into(),
+        b"{[",
+        b"",
+        &["json"],
+    ),
+    built_in(
+        "c",
+        || tree_sitter_c::LANGUAGE.into(),
+        b";#",
+        b"",
+        &["c", "h"],
+    ),
     built_in(
         "javascript",
         || tree_sitter_javascript::LANGUAGE.into(),
         b"(=",
         b"",
+        &["js", "mjs", "cjs"],
     ),
-    built_in("python", || tree_sitter_python::LANGUAGE.into(), b"(=", b""),
+    built_in(
+        "python",
+        || tree_sitter_python::LANGUAGE.into(),
+        b"(=",
+        b"",
+        &["py"],
+    ),
     #[cfg(feature = "grammars")]
-    built_in("rust", || tree_sitter_rust::LANGUAGE.into(), b"{;", b""),
+    built_in(
+        "rust",
+        || tree_sitter_rust::LANGUAGE.into(),
+        b"{;",
+        b"",
+        &["rs"],
+    ),
     #[cfg(feature = "grammars")]
-    built_in("lua", || tree_sitter_lua::LANGUAGE.into(), b"(=", b""),
+    built_in(
+        "lua",
+        || tree_sitter_lua::LANGUAGE.into(),
+        b"(=",
+        b"",
+        &["lua"],
+    ),
     // Prose is a command, too.
     #[cfg(feature = "grammars")]
-    built_in("bash", || tree_sitter_bash::LANGUAGE.into(), b"#", b"#!"),
+    built_in(
+        "bash",
+        || tree_sitter_bash::LANGUAGE.into(),
+        b"#",
+        b"#!",
+        &["sh", "bash"],
+    ),
+    // Tags serve markup as well as its grammars.
     #[cfg(feature = "grammars")]
-    built_in("html", || tree_sitter_html::LANGUAGE.into(), b"<", b"<"),
+    built_in(
+        "html",
+        || tree_sitter_html::LANGUAGE.into(),
+        b"<",
+        b"<",
+        &[],
+    ),
     #[cfg(feature = "grammars")]
-    built_in("xml", || tree_sitter_xml::LANGUAGE_XML.into(), b"<", b"<"),
+    built_in(
+        "xml",
+        || tree_sitter_xml::LANGUAGE_XML.into(),
+        b"<",
+        b"<",
+        &[],
+    ),
 ];
 
 impl KnownLanguage {
@@ -101,6 +161,7 @@ impl KnownLanguage {
             source: Source::Loaded(language),
             needs: b"",
             begins: b"",
+            endings: &[],
         }
     }
 
@@ -115,6 +176,23 @@ impl KnownLanguage {
             Source::BuiltIn(language) => language(),
             Source::Loaded(language) => language.clone(),
         }
+    }
+
+    /// Returns the language that the ending of a file's name says; `None` if it says none.
+    pub fn of_file(name: &[u8]) -> Option<&'static KnownLanguage> {
+        let (_, ending) = std::str::from_utf8(name).ok()?.rsplit_once('.')?;
+        LANGUAGES
+            .iter()
+            .find(|known| known.endings.contains(&ending))
+    }
+
+    /// Returns the language that the ending of a file's name says, if less than 1 % of the bytes of
+    /// the text are errors in it; short texts need not show it.
+    pub fn of_file_and_text(name: &[u8], text: &[u8]) -> Option<&'static KnownLanguage> {
+        let sample = &text[..text.len().min(SAMPLE)];
+        let is_small = text.len() <= LARGEST;
+        KnownLanguage::of_file(name)
+            .filter(|known| is_small && known.misfit(sample, Evidence::Name).is_some())
     }
 
     /// Returns the language that a text fits best: less than 1 % of its bytes are errors, and it has
@@ -139,7 +217,7 @@ impl KnownLanguage {
             if !has_signs || !sample.starts_with(known.begins) {
                 return None;
             }
-            Some((known.misfit(sample)?, known))
+            Some((known.misfit(sample, Evidence::Text)?, known))
         });
         let best = fits.min_by_key(|(misfit, _)| *misfit);
         best.map(|(_, known)| known)
@@ -147,7 +225,7 @@ impl KnownLanguage {
 
     /// Returns the number of bytes of a text that are errors; `None` if the text is not in the
     /// language.
-    fn misfit(&self, text: &[u8]) -> Option<usize> {
+    fn misfit(&self, text: &[u8], evidence: Evidence) -> Option<usize> {
         let grammar = TreeSitter::new(self)?;
         let (mut misfit, mut errors) = (0, 0);
         let mut kinds = Vec::new();
@@ -178,7 +256,8 @@ impl KnownLanguage {
             "json" => FEWEST_KINDS_OF_JSON,
             _ => FEWEST_KINDS,
         };
-        let is_various = has_keyword && kinds.len() >= fewest && named >= FEWEST_NODES;
+        let is_various = evidence == Evidence::Name
+            || has_keyword && kinds.len() >= fewest && named >= FEWEST_NODES;
         let has_few_errors = misfit * 100 < text.len() && errors <= 1 + named / NODES_PER_ERROR;
         (!is_deep && is_various && has_few_errors).then_some(misfit)
     }

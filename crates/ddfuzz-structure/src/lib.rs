@@ -85,6 +85,15 @@ pub fn structure_of(text: &[u8]) -> Structure {
     })
 }
 
+/// Returns the name of the language that the ending of a file's name says; `None` if it says none, or
+/// if the text does not fit the grammar.
+pub fn language_of_file(name: &[u8], text: &[u8]) -> Option<&'static str> {
+    is_text(text)
+        .then(|| KnownLanguage::of_file_and_text(name, text))
+        .flatten()
+        .map(KnownLanguage::name)
+}
+
 /// Returns the structure of this name; `None` for an unknown name.
 pub fn structure_named(name: &str) -> Option<Structure> {
     match name {

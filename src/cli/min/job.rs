@@ -196,7 +196,7 @@ pub(super) fn minimize_by_test(
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
     let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));
     let mut start = test.start_line(input, &args.search, args.results.no_cache);
-    start.use_structure(args.grammar.as_deref());
+    start.use_structure(args.structure(Some(path), input).as_deref());
     into.minimize(start, options, |input, journal, options| {
         minimize_by_workers(input, workers, journal, options)
     })

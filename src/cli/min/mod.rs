@@ -26,6 +26,7 @@ use crate::minimize::{Claim, MinRecord};
 use crate::report::export::{InputSource, interestingness_test};
 use crate::report::text::{self, cut, printable, shell_word};
 use crate::report::{claim, place, size};
+use crate::structure::language_of_file;
 use crate::triage::{Class, Crash, Found, Triager, Verdict};
 use call_script::CallFiles;
 use command_line::CallMinimization;
@@ -80,7 +81,7 @@ pub struct MinArgs {
     search: String,
     /// Structure of the input that the search `full` uses: a grammar, a file format, text, binary, or
     /// none; or a shared library with a grammar of tree-sitter, named after its language, like lua.so
-    /// [default: by the input's content]
+    /// [default: by the ending of the file's name and the input's content]
     #[arg(hide_short_help = true, long, value_name = "NAME|FILE.so", value_parser = Structures)]
     grammar: Option<String>,
     /// Of an output directory, also minimize up to N further minor keys of each group of crashes
@@ -227,7 +228,10 @@ fn minimize_crash(
         return minimization.run();
     }
     let job = CrashJob {
-        minimizing: args.minimizing(target, way),
+        minimizing: Minimizing {
+            structure: args.structure(args.input.as_deref(), &input),
+            ..args.minimizing(target, way)
+        },
         screen,
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
@@ -290,6 +294,16 @@ impl MinArgs {
             env_only: true,
             ..target
         }
+    }
+
+    /// Returns the structure that the user chose, else the language that the name of the input's file
+    /// says, if the input is in it.
+    fn structure(&self, path: Option<&Path>, input: &[u8]) -> Option<String> {
+        let by_name = || {
+            let name = path?.file_name()?.as_encoded_bytes();
+            language_of_file(name, input).map(str::to_owned)
+        };
+        self.grammar.clone().or_else(by_name)
     }
 
     fn minimizing(&self, target: Target, way: Way) -> Minimizing {

@@ -91,7 +91,7 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
     };
-    let mut bytes = Bytes::within("repair", repair.between(work.len()));
+    let mut bytes = Bytes::within("repair", repair.between(work.len()), 1);
     work.repair_by(Some(repair));
     ListSearch::new(work, &mut bytes).reduce().await;
     work.repair_by(None);

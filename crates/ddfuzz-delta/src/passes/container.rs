@@ -11,7 +11,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::script::reduce_lines;
-use crate::passes::structure::structure;
+use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Units};
 use crate::{Edit, Outcome, Replacement};
 
@@ -28,6 +28,9 @@ const FRUITLESS_PARTS: usize = 32;
 /// Number of consecutive needed bytes after which the reduction of a payload ends; the proof tries
 /// the bytes of the file anyway.
 const FRUITLESS_BYTES: usize = 128;
+/// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in which
+/// no byte could be deleted.
+const RECORDS: [usize; 3] = [2, 3, 4];
 /// Maximum size, in bytes, of small payloads, such as headers, and the number of consecutive needed
 /// bytes after which their reduction ends.
 const FEW_BYTES: usize = 32;
@@ -168,7 +171,7 @@ async fn reduce_payload(work: &mut CurrentBest) {
     let is_text = work.is_text() && len >= TEXT;
     if is_text {
         markup(work).await;
-        structure(work).await;
+        structure(work, FEWEST_PAIRS).await;
         reduce_lines(work).await;
     } else if len >= NORMALIZED {
         normalize(work).await;
@@ -177,14 +180,28 @@ async fn reduce_payload(work: &mut CurrentBest) {
         0..=FEW_BYTES => FRUITLESS_FEW,
         _ => FRUITLESS_BYTES,
     };
-    let mut bytes = Bytes::within(PAYLOAD, 0..work.len());
-    ListSearch::new(work, &mut bytes)
-        .stop_after(fruitless)
-        .reduce()
-        .await;
+    let bytes = work.len();
+    delete_groups(work, 1, fruitless).await;
+    // Records, such as those of a palette, can only be deleted whole.
+    let is_rigid = work.len() == bytes && bytes >= FEW_BYTES;
+    for group in RECORDS {
+        if is_rigid && work.len().is_multiple_of(group) {
+            delete_groups(work, group, FRUITLESS_FEW).await;
+        }
+    }
     if is_text && work.len() >= NORMALIZED {
         normalize(work).await;
     }
+}
+
+/// Deletes groups of `group` bytes of the payload that the current best is restricted to, until
+/// `fruitless` consecutive ones are needed.
+async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
+    let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
+    ListSearch::new(work, &mut groups)
+        .stop_after(fruitless)
+        .reduce()
+        .await;
 }
 
 /// Lowers values at the beginning of payloads, such as the width in the header of a picture or the

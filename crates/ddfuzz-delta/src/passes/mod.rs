@@ -15,6 +15,7 @@
 //! | `nodes`, `raise`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; blanks; identifiers |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
+//! | `words`, `names` | words and signs of a text without a grammar, alone and in runs; names |
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
 //! | `mutations` | in binary texts, after the proof: deletes bytes and changes others |
@@ -43,6 +44,7 @@ mod structure;
 mod syntax;
 mod tree;
 mod units;
+mod words;
 
 pub use field::Checksum;
 pub use script::{Full, Subset};

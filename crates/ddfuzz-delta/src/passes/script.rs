@@ -12,9 +12,10 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
-use crate::passes::structure::structure;
+use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
+use crate::passes::words::words;
 
 /// Minimizes by deletions alone, in an order that needs few tests. The result is a subsequence of
 /// the input. It is 1-minimal if the last round of tests found each single unit to be needed.
@@ -137,10 +138,15 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         }
         Structure::Unknown | Structure::Text | Structure::Binary => false,
     };
+    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
+    let by_words = without_grammar && work.is_text();
+    let by_lines = by_words && delete_whole_lines(&mut work).await;
+    let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
     // A binary frame may contain a text.
     let structured = contained
-        || work.is_text() && structure(&mut work).await
+        || work.is_text() && structure(&mut work, fewest).await
         || plan == Plan::Rewrite && binary(&mut work).await;
+    let by_words = by_words && reduce_words(&mut work).await;
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
@@ -152,7 +158,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        while plan == Plan::Rewrite && !contained && runs(&mut work).await {
+        let with_runs = plan == Plan::Rewrite && !contained && !by_words;
+        while with_runs && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
@@ -174,6 +181,31 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
             return;
         }
     }
+}
+
+/// Deletes lines, then words, of a text without a grammar; returns whether words were tried.
+async fn reduce_words(work: &mut CurrentBest) -> bool {
+    reduce_lines(work).await;
+    words(work).await
+}
+
+/// Deletes lines of a text that has many lines, most of which close the brackets that they open: one
+/// test deletes many statements. Returns whether the text has such lines.
+async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
+    let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
+    let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
+    let (mut lines, mut whole) = (0, 0);
+    for line in work.text().split(|byte| *byte == b'\n') {
+        lines += 1;
+        whole += usize::from(is_whole(line));
+    }
+    if lines <= MANY_LINES || whole * 4 <= lines * 3 {
+        return false;
+    }
+    let mut units = Lines::of(work);
+    let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS);
+    list.reduce().await;
+    true
 }
 
 /// Deletes units of unknown kind, until a whole round changes nothing.

@@ -18,11 +18,11 @@ pub(super) const FEWEST_PAIRS: usize = 3;
 pub(super) const FRUITLESS: usize = 16;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
-/// has such a tree.
+/// has such a tree, with at least `fewest` pairs.
 ///
 /// Invariant: matching brackets stay matched, and items stay separated.
-pub(super) async fn structure(work: &mut CurrentBest) -> bool {
-    if !parse(&work.text()).is_some_and(|tree| is_worth_it(&tree)) {
+pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
+    if !parse(&work.text()).is_some_and(|tree| is_worth_it(&tree, fewest)) {
         return false;
     }
     reduce_tree(work, &parse).await;
@@ -59,9 +59,9 @@ pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// Returns true if the tree of brackets has enough pairs to be useful.
-fn is_worth_it(tree: &Tree) -> bool {
-    tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS
+/// Returns true if the tree of brackets has enough pairs to be useful: at least `fewest`.
+fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
+    tree.nodes.iter().filter(|node| node.pair).count() >= fewest
 }
 
 /// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter.

@@ -1,7 +1,7 @@
 //! The passes over the syntax tree of a text: siblings are deleted, nodes are replaced by nodes
 //! inside of them or by the least of their kind, blanks go, and names become short.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::ranges::{moved_range, union};
 use crate::passes::units::{Positions, Units};
+use crate::passes::words::rename;
 use crate::{Edit, Outcome, Replacement};
 
 /// Number of syntax errors above which a text is left to other passes, if more than one node in so many
@@ -22,7 +23,6 @@ const NODES: &str = "nodes";
 const RAISE: &str = "raise";
 const LEAST: &str = "least";
 const BLANKS: &str = "blanks";
-const NAMES: &str = "names";
 
 /// Maximum number of rounds over all passes.
 const ROUNDS: usize = 4;
@@ -132,10 +132,10 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
             }
             delete_blanks(work).await;
         }
-        rename(work, grammar).await;
+        rename(work, &|text| identifiers(text, grammar)).await;
     }
     work.predict_by(None);
-    !trial.has_failed(work)
+    work.len() < trial.size && !trial.has_failed(work)
 }
 
 /// The first tests of a grammar.
@@ -499,36 +499,9 @@ async fn delete_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Gives shorter names to identifiers, at all places at once.
-async fn rename(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
-    let tree = tree_of(work, grammar);
-    let text = work.text();
-    let identifiers = tree
-        .nodes
-        .iter()
-        .filter(|node| node.class == SyntaxClass::Identifier);
-    let mut used: BTreeSet<Vec<u8>> = identifiers
-        .map(|node| text[node.place.clone()].to_vec())
-        .collect();
-    let long = used.iter().filter(|name| name.len() > 1);
-    let long: Vec<Vec<u8>> = long.cloned().collect();
-    for old in long {
-        let mut letters = (b'a'..=b'z').chain(b'A'..=b'Z').map(|letter| vec![letter]);
-        let Some(new) = letters.find(|letter| !used.contains(letter)) else {
-            return;
-        };
-        let tree = tree_of(work, grammar);
-        let text = work.text();
-        let places = tree.nodes.iter().filter(|node| {
-            node.class == SyntaxClass::Identifier && text[node.place.clone()] == *old
-        });
-        let edits = places.map(|node| Replacement {
-            at: node.place.clone(),
-            with: new.clone(),
-        });
-        let edits: Vec<Replacement> = edits.collect();
-        if !edits.is_empty() && work.test(NAMES, Edit::Set(edits)).await == Outcome::Fail {
-            used.insert(new);
-        }
-    }
+/// Returns the places of the identifiers of a text.
+fn identifiers(text: &[u8], grammar: &Arc<dyn Grammar>) -> Vec<Range<usize>> {
+    let nodes = parse(text, grammar).unwrap_or_default().nodes.into_iter();
+    let identifiers = nodes.filter(|node| node.class == SyntaxClass::Identifier);
+    identifiers.map(|node| node.place).collect()
 }

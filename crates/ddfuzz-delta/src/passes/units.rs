@@ -64,12 +64,13 @@ impl Bytes {
         }
     }
 
-    /// Lists the bytes of a range, one by one, for a pass whose edits no later pass repeats.
-    pub fn within(rule: &'static str, at: Range<usize>) -> Bytes {
+    /// Lists the bytes of a range in groups of `group` bytes, for a pass whose edits no later pass
+    /// repeats.
+    pub fn within(rule: &'static str, at: Range<usize>, group: usize) -> Bytes {
         Bytes {
             rule,
             at,
-            group: 1,
+            group,
             judged: false,
         }
     }

@@ -1,10 +1,10 @@
 //! Texts in languages: their grammar is recognized, what fits none is a text, and hostile texts do no
 //! harm.
 
-use ddfuzz_delta::{Structure, SyntaxTree};
-use ddfuzz_structure::{structure_named, structure_of};
+use ddfuzz_delta::{Full, Structure, SyntaxTree};
+use ddfuzz_structure::{language_of_file, structure_named, structure_of};
 
-use crate::searches::reduce;
+use crate::searches::{reduce, reduce_by};
 
 const C: &str = "#include <stdio.h>\n\nint main(int argc, char **argv)\n{\n    for (int i = 0; i < argc; \
     i++) { printf(\"%s\\n\", argv[i]); }\n    return 0;\n}\n";
@@ -124,4 +124,78 @@ fn a_program_is_reduced_by_its_syntax() {
     let reduced = reduce(program.as_bytes(), &fails, true);
     assert_eq!(reduced.text, b"crash()");
     assert!(reduced.tests <= 60, "{} tests", reduced.tests);
+}
+
+#[test]
+fn the_ending_of_a_file_names_a_language_that_the_text_confirms() {
+    for (name, text, language) in [
+        ("a.py", "x = 1\n", Some("python")),
+        ("folder.c/a.h", "int x;\n", Some("c")),
+        ("a.json", "[1]", Some("json")),
+        ("a.json", C, None),
+        ("a.py", C, None),
+        ("a.txt", PYTHON, None),
+        ("py", PYTHON, None),
+        ("a.c", "int a[] = \u{7}{1};", None),
+    ] {
+        let found = language_of_file(name.as_bytes(), text.as_bytes());
+        assert_eq!(found, language, "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_deep_nest_in_the_wrong_grammar_is_left_to_its_brackets() {
+    let nest = "[".repeat(10_000) + &"]".repeat(10_000);
+    let fails = |text: &[u8]| {
+        let opened = text.iter().take_while(|byte| **byte == b'[').count();
+        let closed = &text[opened..];
+        opened >= 6 && closed.len() == opened && closed.iter().all(|byte| *byte == b']')
+    };
+    for grammar in ["c", "json", "python"] {
+        let structure = structure_named(grammar).expect("a known grammar");
+        let search = Full::structured(nest.as_bytes(), structure);
+        let reduced = reduce_by(Box::new(search), nest.as_bytes(), &fails, false);
+        let text = String::from_utf8_lossy(&reduced.text);
+        assert!(text == "[[[[[[]]]]]]", "{grammar}: {} bytes", text.len());
+        assert!(reduced.tests <= 60, "{grammar}: {} tests", reduced.tests);
+    }
+}
+
+/// Checks whether a script makes a table and then groups by it; `JOIN` clauses may stand between.
+fn groups_by_a_known_table(text: &[u8]) -> Option<()> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut words = text
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let mut next = |wanted: &str| {
+        words
+            .next()
+            .filter(|word| wanted.is_empty() || *word == wanted)
+    };
+    next("CREATE")?;
+    let known = next("")?;
+    next("SELECT")?;
+    next("")?;
+    next("FROM")?;
+    next(known)?;
+    loop {
+        match next("")? {
+            "JOIN" => next("").and(next("ON")).and(next("")).and(next(""))?,
+            word => break (word == "GROUP").then_some(())?,
+        };
+    }
+    next("").is_none().then_some(())
+}
+
+#[test]
+fn clauses_go_and_names_become_short_without_a_grammar() {
+    let script = "CREATE accounts; SELECT balance FROM accounts JOIN owners ON owner = name \
+                  JOIN banks ON bank = place GROUP;";
+    let fails = |text: &[u8]| groups_by_a_known_table(text).is_some();
+    let search = Full::structured(script.as_bytes(), Structure::Text);
+    let reduced = reduce_by(Box::new(search), script.as_bytes(), &fails, true);
+    let size = "CREATE a SELECT b FROM a GROUP".len();
+    let text = String::from_utf8_lossy(&reduced.text);
+    assert_eq!(reduced.text.len(), size, "{text}");
+    assert!(reduced.tests <= 300, "{} tests", reduced.tests);
 }

@@ -34,7 +34,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Length, type, data and checksum of a chunk of PNG.
-fn png_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+pub fn png_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let mut chunk = (data.len() as u32).to_be_bytes().to_vec();
     let body = [&kind[..], data].concat();
     chunk.extend(&body);

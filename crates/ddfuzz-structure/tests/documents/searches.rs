@@ -9,7 +9,7 @@ use ddfuzz_structure::structure_of;
 use flate2::read::{DeflateDecoder, GzDecoder};
 
 use crate::objects::elf;
-use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, sfnt, zip};
+use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, png_chunk, sfnt, zip};
 
 /// What a search came to.
 pub struct Reduced {
@@ -97,6 +97,23 @@ fn a_picture_is_reduced_to_the_chunks_that_matter() {
     };
     let reduced = reduce(&png(), &fails, false);
     assert_eq!(reduced.text.len(), 8 + 12 + 12 + 16, "{:?}", reduced.text);
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.tests <= 90, "{} tests", reduced.tests);
+}
+
+#[test]
+fn a_palette_is_reduced_to_one_color() {
+    let colors: Vec<u8> = (0..60).map(|index: u16| (index * 7 % 31) as u8).collect();
+    let mut file = png();
+    file.splice(33..33, png_chunk(b"PLTE", &colors));
+    let fails = |text: &[u8]| {
+        chunks(text).is_some_and(|chunks| {
+            let palette = chunks.iter().find(|chunk| chunk.starts_with(b"PLTE"));
+            palette.is_some_and(|chunk| chunk.len() > 4 && (chunk.len() - 4).is_multiple_of(3))
+        })
+    };
+    let reduced = reduce(&file, &fails, false);
+    assert_eq!(reduced.text.len(), 8 + 12 + 3, "{:?}", reduced.text);
     assert!(is_1_minimal(&reduced.text, &fails));
     assert!(reduced.tests <= 90, "{} tests", reduced.tests);
 }
