@@ -74,7 +74,7 @@ fn name(stream: &mut Stream) -> String {
 }
 
 fn toml(_: usize, stream: &mut Stream) -> String {
-    let table = some(3, ".", stream, |stream| name(stream));
+    let table = some(3, ".", stream, name);
     let keys = some(6, "", stream, |stream| {
         format!("{} = {}\n", name(stream), toml_value(2, stream))
     });
