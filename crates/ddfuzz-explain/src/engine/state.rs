@@ -213,6 +213,32 @@ impl Reading<'_> {
         }
     }
 
+    /// Returns the place and the value of a variable of the innermost frame; `None` where it has no
+    /// place that could be changed.
+    pub fn value(
+        &self,
+        frames: &[Frame],
+        registers: &user_regs_struct,
+        variable: Origin,
+        process: &mut Process,
+    ) -> Option<(Place, Vec<u8>)> {
+        let mut found = None;
+        self.locals(frames, 0, registers, process, &mut |it| {
+            found = found.or(it
+                .flatten()
+                .filter(|it| it.origin == variable)
+                .map(|it| it.place));
+        });
+        let value = match found? {
+            Place::Memory(address) => process.bytes(address, 8),
+            Place::Register(number) => {
+                let values = by_number(registers);
+                values.get(usize::from(number))?.to_le_bytes().to_vec()
+            }
+        };
+        found.map(|place| (place, value))
+    }
+
     /// Reports each variable of a frame in scope: `None` where its value is unknown, `Some(None)`
     /// where it has a value but no place that could be changed.
     fn locals(
