@@ -557,8 +557,8 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Gathers the evidence for a link: at its first point, or where the link does not follow from
-    /// one of `before` there, at its last one.
+    /// Gathers the evidence for a link: at its first point, or where its last one allows a stronger
+    /// word, there.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -571,22 +571,32 @@ impl<'a> Explaining<'a> {
             point: link.last,
             ..link.cause.clone()
         };
-        let mut found = (link.cause.clone(), runs.evidence(&link.cause)?);
-        found.1.follows = before.is_empty();
-        for cause in [&link.cause, &last] {
-            for from in &before {
-                if found.1.follows || from.point >= cause.point {
-                    continue;
-                }
-                if runs.follows(from, cause)? {
-                    if *cause != link.cause {
-                        found = (cause.clone(), runs.evidence(cause)?);
-                    }
-                    found.1.follows = true;
-                }
+        let first = self.evidence_at(runs, &link.cause, &before)?;
+        if first.confidence() == Confidence::Confirmed || last == link.cause {
+            return Ok((link.cause.clone(), first));
+        }
+        let second = self.evidence_at(runs, &last, &before)?;
+        Ok(match second.confidence() > first.confidence() {
+            true => (last, second),
+            false => (link.cause.clone(), first),
+        })
+    }
+
+    /// Gathers the evidence for a variable at a point, to which one of `before` leads.
+    fn evidence_at(
+        &self,
+        runs: &mut Runs,
+        cause: &Cause,
+        before: &[Cause],
+    ) -> Result<Evidence, Early> {
+        let mut evidence = runs.evidence(cause)?;
+        evidence.follows = before.is_empty();
+        for from in before {
+            if !evidence.follows && from.point < cause.point {
+                evidence.follows = runs.follows(from, cause)?;
             }
         }
-        Ok(found)
+        Ok(evidence)
     }
 
     /// Leaves out the buffers of the C library from which the program's own variables were read.
