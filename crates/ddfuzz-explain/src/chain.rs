@@ -74,8 +74,6 @@ fn middle(interval: &Range<usize>) -> usize {
 struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
-    /// Points at which experiments were made and were of use.
-    used: Vec<usize>,
 }
 
 /// Finds the chain; empty where no point close to the end has a cause.
@@ -86,7 +84,6 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
     let mut search = Search {
         experiments,
         links: Vec::new(),
-        used: Vec::new(),
     };
     let Some(last) = search.last()? else {
         return Ok(Vec::new());
@@ -156,7 +153,6 @@ impl<E: Experiments> Search<'_, E> {
             }
             match self.experiments.cause(*point, near)? {
                 Answer::Cause(cause) => {
-                    self.used.push(*point);
                     return Ok(Answer::Cause(cause));
                 }
                 Answer::Nothing if is_start && index < close.len() => return Ok(Answer::Nothing),

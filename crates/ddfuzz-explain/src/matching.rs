@@ -95,7 +95,8 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
             && is_same(left, right)
         {
             all.push((*left).clone());
-            (one.next(), other.next());
+            one.next();
+            other.next();
             continue;
         }
         let (start, mut end, mut path) = (first.offset, first.offset, first.path.clone());
