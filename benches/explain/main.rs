@@ -1,5 +1,12 @@
-//! What an experiment costs: a test at a point with heaps of 2, 64 and 256 MiB, beside a program
-//! that forks itself and does nothing else, and reading a state of 1000 vertices. `cargo bench --bench explain`.
+//! What explanations cost: a test at a point with heaps of 2, 64 and 256 MiB, beside a program that
+//! forks itself and does nothing else; reading a state of 1000 vertices; chains of small programs,
+//! critical slices, and the bundled targets' historic bugs. `cargo bench --bench explain`.
+
+#[path = "../cost/mod.rs"]
+mod cost;
+mod programs;
+#[path = "../../tests/targets/reproducers.rs"]
+mod reproducers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,6 +142,11 @@ fn measured(program: &Path, mebibytes: u32, elements: u32) -> (Duration, Duratio
     (median(tests), median(reads), vertices)
 }
 
+/// Whether a goal is reached, in a word.
+fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "missed" }
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let allow = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -144,15 +156,20 @@ fn main() {
     for (mebibytes, goal) in [(2, 0.4), (64, 2.0), (256, 7.0)] {
         let (test, ..) = measured(&program, mebibytes, 10);
         println!(
-            "a test at a point, heap of {mebibytes:3} MiB: {:.2} ms (goal {goal} ms), {:.2} times a \
+            "a test at a point, heap of {mebibytes:3} MiB: {:.2} ms (goal {goal} ms: {}), {:.2} times a \
              bare fork",
             ms(test),
+            verdict(ms(test) <= goal),
             ms(test) / forked(&program, mebibytes)
         );
     }
     let (_, read, vertices) = measured(&program, 1, 330);
     println!(
-        "reading a state of {vertices} vertices: {:.2} ms (goal 5 ms for 1000)",
-        ms(read)
+        "reading a state of {vertices} vertices: {:.2} ms (goal 5 ms for 1000: {})",
+        ms(read),
+        verdict(ms(read) <= 5.0)
     );
+    programs::small(folder.path());
+    programs::slices(folder.path());
+    programs::bundled(folder.path());
 }

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::chromium::{Chromium, Look};
 use crate::ddfuzz::{Desk, compiled};
+use crate::measure::{OPEN, check, look};
 
 const RECS: &str = "crates/ddfuzz-explain/tests/programs/recs.c";
 
@@ -183,4 +185,62 @@ fn files_of_the_user_are_not_overwritten_and_usage_is_explained() {
     desk.call("explain").exits(2);
     let error = desk.call("explain bad --wrong ( -- ./recs @@").exits(2);
     assert!(error.err.contains("wrong"), "{error:?}");
+}
+
+/// A list of a hundred elements, half of which get other values by the second byte of the input;
+/// the last one loses the text to which it leads.
+const LIST: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+struct node { int value; char *text; struct node *next; };
+static struct node *list;
+int main(void)
+{
+    int first = getchar(), second = getchar(), sum = 0;
+    for (int i = 0; i < 100; i++) {
+        struct node *node = malloc(sizeof *node);
+        node->value = i % 2 ? i : i * second;
+        node->text = i == 99 && second == 'x' ? 0 : "a text that is shown beside the element";
+        node->next = list;
+        list = node;
+    }
+    for (struct node *node = list; node; node = node->next)
+        sum += node->value + node->text[first & 1];
+    printf("%d\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_page_is_readable_at_any_width_in_light_dark_and_print() {
+    let Some(mut chromium) = Chromium::start() else {
+        return;
+    };
+    let desk = Desk::new();
+    let mut compiler = Command::new("cc");
+    desk.write("list.c", LIST);
+    compiler.args(["-g", "-O0", "-o"]).arg(desk.file("list"));
+    compiled::run(compiler.arg(desk.file("list.c")));
+    desk.write("bad", "ax");
+    desk.write("good", "ay");
+    let said = desk.call("explain bad good --budget-time 10m -- ./list @@");
+    assert!(said.exits(0).out.contains("look here first"));
+    let page = String::from_utf8(desk.read("explanation.html")).unwrap();
+    assert!(page.contains("more that differ, or lead to such"), "{page}");
+    for (width, dark, print) in [(360, true, false), (1280, false, false), (718, false, true)] {
+        let look = Look {
+            print,
+            ..look(width, dark)
+        };
+        chromium.show(&page, look, false);
+        if !print {
+            chromium.evaluate(OPEN);
+        }
+        check(&mut chromium, look, 0);
+        // The drawings are not scaled down: their text is as large as that of the page's tables.
+        let sizes = "Array.from(document.querySelectorAll('svg text')).filter(function (it) {
+            return it.getBoundingClientRect().height < 9; }).length";
+        assert_eq!(chromium.evaluate(sizes), 0, "{look:?}");
+        chromium.picture(&format!("explanation-{width}"));
+    }
 }

@@ -3,6 +3,9 @@
 
 mod calls;
 mod check;
+#[path = "../../crates/ddfuzz-store/tests/pages/chromium.rs"]
+#[allow(dead_code, reason = "keys are pressed in the pages of campaigns only")]
+mod chromium;
 mod clean;
 mod clean_hostile;
 mod clean_killed;
@@ -35,6 +38,8 @@ mod log;
 mod log_lines;
 mod man;
 mod max;
+#[path = "../../crates/ddfuzz-store/tests/pages/measure.rs"]
+mod measure;
 mod memory;
 mod merge;
 mod min;

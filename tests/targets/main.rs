@@ -7,6 +7,7 @@ mod examples;
 mod fixed;
 mod random;
 mod reentry;
+mod reproducers;
 mod running;
 #[path = "../stream/mod.rs"]
 mod stream;

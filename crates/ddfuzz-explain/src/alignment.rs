@@ -1,48 +1,87 @@
 //! Which points of two runs are the same.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::engine::Point;
 
-/// A point that both runs go through.
+/// A point that both runs go through: one statement with one stack, reached equally often, or
+/// oftener in one run where that has executed more on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matched {
-    /// The point.
-    pub point: Point,
+    /// The point in the passing run.
+    pub in_passing: Point,
+    /// The point in the failing run.
+    pub in_failing: Point,
     /// Its index in the passing run.
     pub passing: usize,
     /// Its index in the failing run.
     pub failing: usize,
 }
 
-/// Matches the points of two runs: equal statements, reached equally often, with equal stacks. The
-/// result is in the order of both runs; where the orders contradict each other, the longest part
-/// that does not.
+/// Matches the points of two runs: equal statements with equal stacks, in the order of both runs,
+/// as many as are found by counting their occurrences from the front and from the back, in both
+/// runs as a whole and in each gap that is left.
 pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
-    let known: HashMap<&Point, usize> = failing
-        .iter()
-        .enumerate()
-        .map(|(at, point)| (point, at))
-        .collect();
-    let mut pairs = Vec::new();
-    for (at, point) in passing.iter().enumerate() {
-        if let Some(failing) = known.get(point) {
-            pairs.push(Matched {
-                point: *point,
-                passing: at,
-                failing: *failing,
-            });
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut gaps = vec![(0..passing.len(), 0..failing.len())];
+    while let Some((left, right)) = gaps.pop() {
+        let pairs = increasing(&candidates(passing, failing, &left, &right));
+        if pairs.is_empty() {
+            continue;
+        }
+        let mut from = (left.start, right.start);
+        for pair in pairs.iter().copied().chain([(left.end, right.end)]) {
+            if from.0 < pair.0 && from.1 < pair.1 {
+                gaps.push((from.0..pair.0, from.1..pair.1));
+            }
+            from = (pair.0 + 1, pair.1 + 1);
+        }
+        found.extend(pairs);
+    }
+    found.sort_unstable();
+    let matched = found.into_iter().map(|(left, right)| Matched {
+        in_passing: passing[left],
+        in_failing: failing[right],
+        passing: left,
+        failing: right,
+    });
+    matched.collect()
+}
+
+/// Pairs of equal points in parts of both runs: the occurrences of each point, counted from the
+/// front and from the back. They are in the order of the passing run; those of one of its points
+/// with the latest in the failing run first, so that an ascending part has one of them at most.
+fn candidates(
+    passing: &[Point],
+    failing: &[Point],
+    left: &Range<usize>,
+    right: &Range<usize>,
+) -> Vec<(usize, usize)> {
+    let mut places: HashMap<(u64, u64), [Vec<usize>; 2]> = HashMap::new();
+    for (side, points, part) in [(0, passing, left), (1, failing, right)] {
+        for at in part.clone() {
+            let key = (points[at].pc, points[at].stack);
+            places.entry(key).or_default()[side].push(at);
         }
     }
-    increasing(&pairs)
+    let mut pairs = Vec::new();
+    for [lefts, rights] in places.values() {
+        let front = lefts.iter().zip(rights);
+        let back = lefts.iter().rev().zip(rights.iter().rev());
+        pairs.extend(front.chain(back).map(|(left, right)| (*left, *right)));
+    }
+    pairs.sort_unstable_by_key(|(left, right)| (*left, std::cmp::Reverse(*right)));
+    pairs.dedup();
+    pairs
 }
 
 /// The longest part of the pairs whose indices in the failing run ascend.
-fn increasing(pairs: &[Matched]) -> Vec<Matched> {
+fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, pair) in pairs.iter().enumerate() {
-        let length = ends.partition_point(|end| pairs[*end].failing < pair.failing);
+        let length = ends.partition_point(|end| pairs[*end].1 < pair.1);
         before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
         match ends.get_mut(length) {
             Some(end) => *end = at,
@@ -63,17 +102,45 @@ fn increasing(pairs: &[Matched]) -> Vec<Matched> {
 mod tests {
     use super::*;
 
+    fn run(pcs: &[u64]) -> Vec<Point> {
+        let mut hits = HashMap::new();
+        let point = |pc: &u64| {
+            let nth = hits.entry(*pc).or_insert(0);
+            *nth += 1;
+            Point {
+                pc: *pc,
+                nth: *nth,
+                stack: 0,
+            }
+        };
+        pcs.iter().map(point).collect()
+    }
+
+    fn pairs(passing: &[u64], failing: &[u64]) -> Vec<(usize, usize)> {
+        let found = matched(&run(passing), &run(failing));
+        found.iter().map(|it| (it.passing, it.failing)).collect()
+    }
+
     #[test]
     fn contradicting_orders_are_left_out() {
-        let point = |pc| Point {
-            pc,
-            nth: 1,
-            stack: 0,
-        };
-        let run = |pcs: &[u64]| pcs.iter().map(|pc| point(*pc)).collect::<Vec<_>>();
-        let found = matched(&run(&[1, 2, 3, 4, 5]), &run(&[1, 4, 2, 3, 5, 6]));
-        let pcs: Vec<u64> = found.iter().map(|pair| pair.point.pc).collect();
-        assert_eq!(pcs, [1, 2, 3, 5]);
+        assert_eq!(
+            pairs(&[1, 2, 3, 4, 5], &[1, 4, 2, 3, 5, 6]),
+            [(0, 0), (1, 2), (2, 3), (4, 4)]
+        );
         assert!(matched(&run(&[1]), &[]).is_empty());
+    }
+
+    #[test]
+    fn a_statement_that_one_run_executes_oftener_does_not_shift_what_follows() {
+        // A loop over 7 and 8 that calls 9 once more, in its second round.
+        let passing = [1, 7, 9, 8, 7, 9, 8, 7, 9, 8, 2];
+        let failing = [1, 7, 9, 8, 7, 9, 9, 8, 7, 9, 8, 2];
+        let found = pairs(&passing, &failing);
+        assert_eq!(found.len(), passing.len());
+        assert_eq!(found.last(), Some(&(10, 11)));
+        assert!(found.contains(&(7, 8)), "{found:?}");
+        // Different statements behind different ones.
+        let found = pairs(&[1, 2, 5, 1, 2, 3, 4], &[1, 2, 6, 6, 1, 2, 2, 3, 4]);
+        assert_eq!(found.len(), 6, "{found:?}");
     }
 }

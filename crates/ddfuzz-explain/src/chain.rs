@@ -1,6 +1,8 @@
 //! Cause–effect chains (*Why Programs Fail*, A.3): which variable carries the failure at which
 //! point, and where another one takes over. Pure: experiments are asked of a trait.
 
+use std::ops::Range;
+
 use crate::delta::Identity;
 
 /// The variable that is relevant for the failure at a point.
@@ -58,16 +60,20 @@ pub struct Link {
 
 /// Largest number of points that are tried instead of a skipped one.
 const NEIGHBOURS: usize = 4;
+/// Sixteenths of an interval at which points are tried when those in its middle are skipped.
+const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points before the crash that are tried for the end of the chain.
 const ENDS: usize = 24;
 /// Largest number of links; a longer chain is a loop that moves along a structure.
 const MOST_LINKS: usize = 16;
 
+fn middle(interval: &Range<usize>) -> usize {
+    interval.start + interval.len() / 2
+}
+
 struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
-    /// Points at which experiments were made and were of use.
-    used: Vec<usize>,
 }
 
 /// Finds the chain; empty where no point close to the end has a cause.
@@ -78,7 +84,6 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
     let mut search = Search {
         experiments,
         links: Vec::new(),
-        used: Vec::new(),
     };
     let Some(last) = search.last()? else {
         return Ok(Vec::new());
@@ -115,38 +120,46 @@ impl<E: Experiments> Search<'_, E> {
         let mut first = last.clone();
         let mut without = 0;
         while without < first.point {
-            let middle = without + (first.point - without) / 2;
-            let near = [first.variable];
-            match self.near(middle, without, first.point, &near)? {
-                Some(cause) => first = cause,
-                None => without = middle + 1,
+            let (near, interval) = ([first.variable], without..first.point);
+            match self.inside(interval.clone(), &near, true)? {
+                Answer::Cause(cause) => first = cause,
+                _ => without = middle(&interval) + 1,
             }
         }
         Ok(first)
     }
 
-    /// The cause at a point, or where it is skipped at one of its neighbours in `from..to`.
-    fn near(
+    /// The cause at the middle of an interval; where that is skipped, at the first of its
+    /// neighbours, and then of other points spread over the interval, that is of use. With
+    /// `is_start`, a middle or neighbour at which nothing matters is of use as well.
+    fn inside(
         &mut self,
-        point: usize,
-        from: usize,
-        to: usize,
+        interval: Range<usize>,
         near: &[Identity],
-    ) -> Result<Option<Cause>, E::Error> {
+        is_start: bool,
+    ) -> Result<Answer, E::Error> {
+        let middle = middle(&interval);
         let steps =
-            (1..=NEIGHBOURS).flat_map(|step| [point.checked_add(step), point.checked_sub(step)]);
-        let others = steps.flatten().filter(|other| (from..to).contains(other));
-        for point in std::iter::once(point).chain(others.take(NEIGHBOURS)) {
-            match self.experiments.cause(point, near)? {
+            (1..=NEIGHBOURS).flat_map(|step| [middle.checked_add(step), middle.checked_sub(step)]);
+        let others = steps.flatten().filter(|other| interval.contains(other));
+        let close: Vec<usize> = std::iter::once(middle)
+            .chain(others.take(NEIGHBOURS))
+            .collect();
+        let spread = SPREAD.map(|part| interval.start + interval.len() * part / 16);
+        let far = spread.iter().filter(|point| !close.contains(point));
+        for (index, point) in close.iter().chain(far).enumerate() {
+            if index > 0 && self.experiments.is_late() {
+                break;
+            }
+            match self.experiments.cause(*point, near)? {
                 Answer::Cause(cause) => {
-                    self.used.push(point);
-                    return Ok(Some(cause));
+                    return Ok(Answer::Cause(cause));
                 }
-                Answer::Nothing => return Ok(None),
-                Answer::Skipped => {}
+                Answer::Nothing if is_start && index < close.len() => return Ok(Answer::Nothing),
+                Answer::Nothing | Answer::Skipped => {}
             }
         }
-        Ok(None)
+        Ok(Answer::Skipped)
     }
 
     /// Finds the points between two causes at which the variable changes (`cts`, A.3).
@@ -162,18 +175,17 @@ impl<E: Experiments> Search<'_, E> {
             && !self.experiments.is_late();
         let middle = match is_open {
             true => {
-                let middle = from.point + (to.point - from.point) / 2;
                 let near = [to.variable, from.variable];
-                self.near(middle, from.point + 1, to.point, &near)?
+                self.inside(from.point + 1..to.point, &near, false)?
             }
-            false => None,
+            false => Answer::Skipped,
         };
         match middle {
-            Some(middle) => {
+            Answer::Cause(middle) => {
                 self.transitions(from, &middle)?;
                 self.transitions(&middle, to)
             }
-            None => {
+            Answer::Nothing | Answer::Skipped => {
                 self.links.push(Link {
                     cause: to.clone(),
                     before: Some(from.point),

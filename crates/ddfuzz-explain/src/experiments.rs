@@ -7,11 +7,12 @@ use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
 use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
-use crate::delta::{Delta, Differences, Identity};
+use crate::delta::{Change, Delta, Differences, Identity};
 use crate::engine::tests_at_point::{Continued, Stand};
 use crate::engine::writer::{Watched, Writer};
 use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
 use crate::graph::{Graph, Object, Origin, Place};
+use crate::matching::unify;
 use crate::places::point_record;
 use crate::report::ExaminedRecord;
 use crate::types::Types;
@@ -70,17 +71,22 @@ struct AtPoint<'a> {
 impl Runs {
     /// Reads the states of both runs at a matched point, and returns a run that stands there.
     fn stand_at(&mut self, point: usize) -> Result<Stand, EngineError> {
-        let at = self.matched[point].point;
+        let at = self.matched[point];
         let failing = match self.states.contains_key(&point) {
             true => None,
             false => {
-                let mut stand = self.engine.stand(Side::Failing, at, self.limit)?;
+                let mut stand = self
+                    .engine
+                    .stand(Side::Failing, at.in_failing, self.limit)?;
                 Some(self.engine.capture_at(&mut stand)?)
             }
         };
-        let mut stand = self.engine.stand(Side::Passing, at, self.limit)?;
-        if let Some(failing) = failing {
-            let passing = self.engine.capture_at(&mut stand)?;
+        let mut stand = self
+            .engine
+            .stand(Side::Passing, at.in_passing, self.limit)?;
+        if let Some(mut failing) = failing {
+            let mut passing = self.engine.capture_at(&mut stand)?;
+            unify(&mut passing.graph, &mut failing.graph);
             let states = States {
                 passing: passing.graph,
                 failing: failing.graph,
@@ -335,30 +341,40 @@ impl Runs {
     ) -> Result<bool, EngineError> {
         let to = next.point;
         let (here, there) = (self.matched[from], self.matched[to]);
+        let there = there.in_passing;
         let before = self.passing.points[..=here.passing].iter();
-        let reached = before.filter(|point| point.pc == there.point.pc).count() as u64;
-        let Some(left) = there
-            .point
-            .nth
-            .checked_sub(reached)
-            .filter(|left| *left > 0)
-        else {
+        let reached = before.filter(|point| point.pc == there.pc).count() as u64;
+        let Some(left) = there.nth.checked_sub(reached).filter(|left| *left > 0) else {
             return Ok(false);
         };
         if !self.states.contains_key(&to) {
             return Ok(false);
         }
         let plan = at.all.plan(&|delta| config.contains(delta));
-        let until = Some((there.point.pc, left));
-        let Continued::Reached(made) = self.engine.go_on(&mut at.stand, &plan, until)? else {
+        let until = Some((there.pc, left));
+        let Continued::Reached(mut made) = self.engine.go_on(&mut at.stand, &plan, until)? else {
             return Ok(false);
         };
         let types = self.engine.info.types.clone();
-        let (made, states) = (&made.graph, &self.states[&to]);
+        let states = &self.states[&to];
+        let mut failing = states.failing.clone();
+        unify(&mut made.graph, &mut failing);
+        let made = &made.graph;
         let variable = next.variable;
         // What the variable is in the state that was made, and how it still differs there.
-        let left = Differences::new(&types, made, &states.failing);
-        let differs = left.deltas.iter().any(|delta| delta.identity == variable);
+        let left = Differences::new(&types, made, &failing);
+        // Unions may have other members there: what overlaps the variable is a part of it.
+        let differs = left.deltas.iter().any(|delta| {
+            let other = delta.identity;
+            other == variable
+                || match (variable.place, other.place) {
+                    (Place::Memory(own), Place::Memory(address)) => {
+                        let (own, other) = (states.passing.extent(own), made.extent(address));
+                        own.start < other.end && other.start < own.end
+                    }
+                    _ => false,
+                }
+        });
         let is_there = match variable.place {
             Place::Memory(address) => {
                 let is_header = variable.of == Types::HEADER && made.header(address).is_some();
@@ -418,7 +434,7 @@ impl Runs {
     pub fn writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
         let to = self.matched[link.cause.point];
         let Place::Memory(address) = delta.failing_place else {
-            return Ok(self.statement_before(link, delta));
+            return self.writer_of_register(link, delta);
         };
         if delta.size == 0 {
             return Ok(self.statement_before(link, delta));
@@ -426,8 +442,8 @@ impl Runs {
         let since = link.before.map(|before| {
             let from = self.matched[before];
             let events = self.failing.points[..=from.failing].iter();
-            let reached = events.filter(|point| point.pc == to.point.pc).count() as u64;
-            (from.point, reached)
+            let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
+            (from.in_failing, reached)
         });
         let watched = Watched {
             address,
@@ -435,14 +451,37 @@ impl Runs {
             frame: self.frame_of(link.cause.point, address),
         };
         if let Some(since) = since
-            && let Some(found) = self.engine.writer(Some(since), to.point, watched)?
+            && let Some(found) = self.engine.writer(Some(since), to.in_failing, watched)?
         {
             return Ok(Some(found));
         }
-        match self.engine.writer(None, to.point, watched) {
+        match self.engine.writer(None, to.in_failing, watched) {
             // Reached too often, or given up.
             Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
             other => other,
+        }
+    }
+
+    /// Finds who wrote the failing value of a variable in a register.
+    fn writer_of_register(
+        &mut self,
+        link: &Link,
+        delta: &Delta,
+    ) -> Result<Option<Writer>, EngineError> {
+        let to = self.matched[link.cause.point].in_failing;
+        let failing = match delta.change {
+            Change::Value { failing, .. } | Change::Pointer { failing, .. } => failing,
+            _ => return Ok(self.statement_before(link, delta)),
+        };
+        let object = (self.states.get(&link.cause.point)).map(|it| &it.failing.objects[failing]);
+        let Some((origin, value)) = object.map(|it| (it.origin, it.bytes.clone())) else {
+            return Ok(None);
+        };
+        match self.engine.register_writer(to, origin, &value) {
+            Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {
+                Ok(self.statement_before(link, delta))
+            }
+            found => found,
         }
     }
 
@@ -462,9 +501,9 @@ impl Runs {
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let before = self.matched[link.before?];
         let to = self.matched[link.cause.point];
-        let is_own = self.engine.function(before.point.pc) == Some(delta.function.as_str());
+        let is_own = self.engine.function(before.in_failing.pc) == Some(delta.function.as_str());
         (is_own && before.failing + 1 == to.failing).then_some(Writer {
-            pc: before.point.pc,
+            pc: before.in_failing.pc,
             by: crate::engine::writer::By::Program,
         })
     }

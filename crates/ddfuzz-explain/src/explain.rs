@@ -161,6 +161,35 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
     Ok(record)
 }
 
+/// Leaves out the buffers of the C library from which the program's own variables were read.
+fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
+    let is_buffer = |(_, link): &(usize, LinkRecord)| {
+        link.variable.contains("_IO_") || link.variable.contains("libc buffer")
+    };
+    let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
+    let buffers = chain
+        .iter()
+        .take_while(|link| is_buffer(link) && is_read(link))
+        .count();
+    if chain.get(buffers).is_some_and(is_read) {
+        chain.drain(..buffers);
+    }
+    // Registers and words that no variable describes say little between variables.
+    let is_raw = |(_, link): &(usize, LinkRecord)| link.type_name == RAW;
+    if !chain.iter().all(is_raw) {
+        chain.retain(|link| !is_raw(link));
+    }
+    // What was printed stands in a buffer, too.
+    let printed = chain
+        .iter()
+        .rev()
+        .take_while(|link| is_buffer(link))
+        .count();
+    if printed < chain.len() {
+        chain.truncate(chain.len() - printed);
+    }
+}
+
 fn refuse(reason: &str, hint: &str) -> Early {
     Early::Refused(Refusal {
         reason: reason.to_owned(),
@@ -526,39 +555,42 @@ impl<'a> Explaining<'a> {
                 "look at files, the time, and what the kernel knows of the process",
             ));
         }
+        let mut records = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            records.extend(self.link(runs, link)?.map(|record| (index, record)));
+        }
+        if !self.request.raw {
+            hide_buffers(&mut records);
+        }
         let mut holds: Option<Cause> = None;
         let mut points = Vec::new();
-        for (index, link) in links.iter().enumerate() {
+        for (index, mut record) in records {
+            let link = &links[index];
             let before = index
                 .checked_sub(1)
                 .map(|before| links[before].cause.clone());
-            let found = self.evidence(runs, link, [holds.clone(), before]);
-            let confidence = match found {
-                Ok((cause, evidence)) if evidence.confidence() > Confidence::NotConfirmed => {
-                    holds = Some(cause);
-                    evidence.confidence()
+            match self.evidence(runs, link, [holds.clone(), before]) {
+                Ok((cause, evidence)) => {
+                    record.confidence = evidence.confidence();
+                    if record.confidence > Confidence::NotConfirmed {
+                        holds = Some(cause);
+                    }
                 }
-                Ok(_) => Confidence::NotConfirmed,
                 // What there was no time for is not confirmed.
-                Err(_) if runs.engine.check_time().is_err() => Confidence::NotConfirmed,
+                Err(_) if runs.engine.check_time().is_err() => {}
                 Err(early) => return Err(early),
-            };
-            if let Some(record) = self.link(runs, link, confidence)? {
-                self.result.chain.push(record);
-                points.push(link.cause.point);
             }
+            self.result.chain.push(record);
+            points.push(link.cause.point);
         }
         if let Some(look) = look_first(&self.result.chain) {
             self.result.drawing = runs.drawing(points[look]);
         }
-        if !self.request.raw {
-            self.hide_buffers();
-        }
         Ok(())
     }
 
-    /// Gathers the evidence for a link: at its first point, or where the link does not follow from
-    /// one of `before` there, at its last one.
+    /// Gathers the evidence for a link: at its first point, or where its last one allows a stronger
+    /// word, there.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -571,52 +603,33 @@ impl<'a> Explaining<'a> {
             point: link.last,
             ..link.cause.clone()
         };
-        let mut found = (link.cause.clone(), runs.evidence(&link.cause)?);
-        found.1.follows = before.is_empty();
-        for cause in [&link.cause, &last] {
-            for from in &before {
-                if found.1.follows || from.point >= cause.point {
-                    continue;
-                }
-                if runs.follows(from, cause)? {
-                    if *cause != link.cause {
-                        found = (cause.clone(), runs.evidence(cause)?);
-                    }
-                    found.1.follows = true;
-                }
-            }
+        let first = self.evidence_at(runs, &link.cause, &before)?;
+        let is_weak = first.alone_fails == 0 || last == link.cause;
+        if first.confidence() == Confidence::Confirmed || is_weak {
+            return Ok((link.cause.clone(), first));
         }
-        Ok(found)
+        let second = self.evidence_at(runs, &last, &before)?;
+        Ok(match second.confidence() > first.confidence() {
+            true => (last, second),
+            false => (link.cause.clone(), first),
+        })
     }
 
-    /// Leaves out the buffers of the C library from which the program's own variables were read.
-    fn hide_buffers(&mut self) {
-        let chain = &mut self.result.chain;
-        let is_buffer = |link: &LinkRecord| {
-            link.variable.contains("_IO_") || link.variable.contains("libc buffer")
-        };
-        let is_read = |link: &LinkRecord| link.writer == Some(WriterRecord::Input);
-        let buffers = chain
-            .iter()
-            .take_while(|link| is_buffer(link) && is_read(link))
-            .count();
-        if chain.get(buffers).is_some_and(is_read) {
-            chain.drain(..buffers);
+    /// Gathers the evidence for a variable at a point, to which one of `before` leads.
+    fn evidence_at(
+        &self,
+        runs: &mut Runs,
+        cause: &Cause,
+        before: &[Cause],
+    ) -> Result<Evidence, Early> {
+        let mut evidence = runs.evidence(cause)?;
+        evidence.follows = before.is_empty();
+        for from in before {
+            if !evidence.follows && from.point < cause.point {
+                evidence.follows = runs.follows(from, cause)?;
+            }
         }
-        // Registers and words that no variable describes say little between variables.
-        let is_raw = |link: &LinkRecord| link.type_name == RAW;
-        if !chain.iter().all(is_raw) {
-            chain.retain(|link| !is_raw(link));
-        }
-        // What was printed stands in a buffer, too.
-        let printed = chain
-            .iter()
-            .rev()
-            .take_while(|link| is_buffer(link))
-            .count();
-        if printed < chain.len() {
-            chain.truncate(chain.len() - printed);
-        }
+        Ok(evidence)
     }
 
     /// Refuses programs that are optimized so far that too few variables are visible. Of a program
@@ -641,12 +654,7 @@ impl<'a> Explaining<'a> {
         ))
     }
 
-    fn link(
-        &self,
-        runs: &mut Runs,
-        link: &Link,
-        confidence: Confidence,
-    ) -> Result<Option<LinkRecord>, Early> {
+    fn link(&self, runs: &mut Runs, link: &Link) -> Result<Option<LinkRecord>, Early> {
         let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
             return Ok(None);
         };
@@ -678,7 +686,7 @@ impl<'a> Explaining<'a> {
             line: place.line,
             failing: delta.failing,
             passing: delta.passing,
-            confidence,
+            confidence: Confidence::NotConfirmed,
             writer: by,
             point,
         }))

@@ -6,6 +6,7 @@
 //! fields and elements of an object, and the pointers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::types::{Bits, TypeId};
 
@@ -187,6 +188,42 @@ impl Graph {
             .range(address + 1..)
             .next()
             .map(|(start, _)| *start)
+    }
+
+    /// Returns the addresses of the atomic value that begins at `address`; of one byte where none
+    /// does.
+    pub fn extent(&self, address: u64) -> Range<u64> {
+        let size = self.containing(address).and_then(|(object, offset)| {
+            let mut leaves = self.objects[object].leaves.iter();
+            leaves
+                .find(|leaf| leaf.offset == offset)
+                .map(|leaf| leaf.size)
+        });
+        address..address + size.unwrap_or(1).max(1)
+    }
+
+    /// Replaces the leaves of an object. Pointers that are no leaves any more are parts of some.
+    pub fn set_leaves(&mut self, object: ObjectId, leaves: Vec<Leaf>) {
+        let before = std::mem::replace(&mut self.objects[object].leaves, leaves);
+        let leaves = &self.objects[object].leaves;
+        let moved: Vec<usize> = (before.iter())
+            .map(|leaf| {
+                let behind = leaves.partition_point(|it| it.offset <= leaf.offset);
+                behind.saturating_sub(1)
+            })
+            .collect();
+        for other in &mut self.objects {
+            if let Some((from, leaf, _)) = &mut other.reached
+                && *from == object
+            {
+                *leaf = moved[*leaf];
+            }
+            if let Some((from, leaf)) = &mut other.alias
+                && *from == object
+            {
+                *leaf = moved[*leaf];
+            }
+        }
     }
 
     /// Returns the number of vertices: objects and atomic values.

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin, Place};
-use crate::types::TypeId;
+use crate::graph::{Graph, Leaf, LeafKind, Object, ObjectId, Origin, Place};
+use crate::types::{TypeId, Types};
 
 /// A correspondence between the objects of a passing and a failing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,81 @@ impl Matching {
     pub fn pairs(&self) -> impl Iterator<Item = (ObjectId, ObjectId)> + '_ {
         let pairs = self.to_failing.iter().enumerate();
         pairs.filter_map(|(passing, failing)| failing.map(|failing| (passing, failing)))
+    }
+}
+
+/// Gives matched objects the same leaves: where a union has another member in the other state, it
+/// is a run of bytes in both.
+pub fn unify(passing: &mut Graph, failing: &mut Graph) {
+    let pairs: Vec<_> = Matching::new(passing, failing).pairs().collect();
+    for (one, other) in pairs {
+        let (left, right) = (&passing.objects[one], &failing.objects[other]);
+        let same = |(one, other): (&Leaf, &Leaf)| is_same(one, other);
+        if left.leaves.len() == right.leaves.len()
+            && left.leaves.iter().zip(&right.leaves).all(same)
+        {
+            continue;
+        }
+        let common = common(&left.leaves, &right.leaves);
+        passing.set_leaves(one, common.clone());
+        failing.set_leaves(other, common);
+    }
+}
+
+fn is_same(one: &Leaf, other: &Leaf) -> bool {
+    let key = |leaf: &Leaf| (leaf.offset, leaf.size, leaf.bits, leaf.kind, leaf.of);
+    key(one) == key(other)
+}
+
+/// The leaves of two objects of one type: those that both have, and bytes in place of the others.
+fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
+    let mut all = Vec::new();
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    while let Some(first) = one
+        .peek()
+        .into_iter()
+        .chain(other.peek())
+        .min_by_key(|it| it.offset)
+    {
+        let first: &Leaf = first;
+        if let (Some(left), Some(right)) = (one.peek(), other.peek())
+            && is_same(left, right)
+        {
+            all.push((*left).clone());
+            one.next();
+            other.next();
+            continue;
+        }
+        let (start, mut end, mut path) = (first.offset, first.offset, first.path.clone());
+        // As far as a leaf of either one reaches over the end of the other's.
+        loop {
+            let is_inside = |leaf: &&Leaf| leaf.offset < end || leaf.offset == start;
+            let Some(leaf) = one.next_if(is_inside).or_else(|| other.next_if(is_inside)) else {
+                break;
+            };
+            end = end.max(leaf.offset + leaf.size);
+            path.truncate(shared_path(&path, &leaf.path));
+        }
+        all.push(Leaf {
+            offset: start,
+            size: end - start,
+            bits: None,
+            kind: LeafKind::Bytes,
+            of: Types::BYTE,
+            path,
+        });
+    }
+    all
+}
+
+/// Length of the operations with which both paths begin.
+fn shared_path(one: &str, other: &str) -> usize {
+    let bytes = one.bytes().zip(other.bytes());
+    let same = bytes.take_while(|(one, other)| one == other).count();
+    let is_end = |text: &str| text[same..].is_empty() || text[same..].starts_with(['.', '[']);
+    match is_end(one) && is_end(other) {
+        true => same,
+        false => one[..same].rfind(['.', '[']).unwrap_or(0),
     }
 }
 
@@ -120,13 +195,12 @@ impl Work<'_> {
                 &self.passing.objects[passing],
                 &self.failing.objects[failing],
             );
-            for (leaf, partner) in one.leaves.iter().zip(&other.leaves) {
-                let pointers = matches!(leaf.kind, LeafKind::Pointer(_))
-                    && matches!(partner.kind, LeafKind::Pointer(_))
-                    && leaf.offset == partner.offset;
-                if !pointers {
+            let mut partners = other.pointers().map(|(_, leaf)| leaf).peekable();
+            for (_, leaf) in one.pointers() {
+                while partners.next_if(|it| it.offset < leaf.offset).is_some() {}
+                let Some(partner) = partners.next_if(|it| it.offset == leaf.offset) else {
                     continue;
-                }
+                };
                 let targets = (
                     self.passing.target(passing, leaf),
                     self.failing.target(failing, partner),
@@ -202,7 +276,6 @@ impl Work<'_> {
 fn comparable(one: &Object, other: &Object) -> bool {
     one.of == other.of
         && one.bytes.len() == other.bytes.len()
-        && one.leaves.len() == other.leaves.len()
         && std::mem::discriminant(&one.place) == std::mem::discriminant(&other.place)
 }
 
@@ -215,4 +288,40 @@ fn content(object: &Object) -> Content {
         }
     }
     (object.of, object.bytes.len(), bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(offset: u64, size: u64, kind: LeafKind, path: &str) -> Leaf {
+        Leaf {
+            offset,
+            size,
+            bits: None,
+            kind,
+            of: Types::BYTE,
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn members_of_a_union_that_only_one_state_has_are_bytes() {
+        use LeafKind::{Bytes, Pointer, Scalar};
+        let tag = leaf(0, 4, Scalar, "[1].tag");
+        let after = leaf(24, 8, Scalar, "[1].after");
+        let text = [
+            leaf(8, 8, Pointer(Types::BYTE), "[1].data.text.start"),
+            leaf(16, 8, Scalar, "[1].data.text.length"),
+        ];
+        let number = leaf(8, 4, Scalar, "[1].data.number");
+        let one = [tag.clone(), text[0].clone(), text[1].clone(), after.clone()];
+        let other = [tag.clone(), number, after.clone()];
+        let found = common(&one, &other);
+        let bytes = leaf(8, 8, Bytes, "[1].data");
+        let rest = leaf(16, 8, Bytes, "[1].data.text.length");
+        assert_eq!(found, [tag, bytes, rest, after]);
+        assert_eq!(common(&one, &one), one);
+        assert_eq!(shared_path("[1].data", "[12].data"), 0);
+    }
 }

@@ -6,13 +6,13 @@ use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
 
 /// Records a point in time.
 pub(crate) fn point_record(engine: &Engine, at: &Matched) -> PointRecord {
-    let place = frame_record(engine, at.point.pc);
+    let place = frame_record(engine, at.in_passing.pc);
     PointRecord {
         function: Some(place.function),
         file: place.file,
         line: place.line,
-        nth: at.point.nth,
-        address: at.point.pc,
+        nth: at.in_passing.nth,
+        address: at.in_passing.pc,
     }
 }
 

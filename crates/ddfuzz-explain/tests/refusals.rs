@@ -4,11 +4,11 @@
 
 mod explained;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ddfuzz_exec::{Channel, Terminal};
-use ddfuzz_explain::{Explanation, Request, explain, story};
+use ddfuzz_explain::{Explanation, Request, SliceGoal, explain, story};
 use explained::{PLAIN, confirmed, explained, program, request, target};
 
 fn refused() -> PathBuf {
@@ -152,6 +152,8 @@ fn a_build_with_a_sanitizer() {
         reason.starts_with("the program is compiled with -fsanitize=address"),
         "{reason}"
     );
+    let report = it.crash.message.as_deref().unwrap_or_default();
+    assert!(report.contains("AddressSanitizer"), "{report}");
     assert_eq!(
         hint,
         "give the plain build: the same, compiled without sanitizers"
@@ -191,17 +193,62 @@ fn the_time_is_over() {
 }
 
 #[test]
-fn hostile_programs_are_explained_or_refused_in_time() {
-    // Blocked signals, unmapped memory, a heap that was corrupted before.
-    for first in [&b"b"[..], b"u", b"h", b"?"] {
-        let began = Instant::now();
+fn a_program_that_fails_on_each_input() {
+    let it = explained(&program("always.c", PLAIN), b"x\n", None);
+    let (reason, hint) = refusal(&it);
+    assert_eq!(reason, "no input close to the failing one passes");
+    assert_eq!(
+        hint,
+        "give a passing input: ddfuzz explain FAILING PASSING -- PROGRAM"
+    );
+}
+
+#[test]
+fn a_run_that_is_too_long_for_a_critical_slice() {
+    let mut asked = request(target(&program("always.c", PLAIN), &[]), b"x\n", None);
+    asked.slice = Some(SliceGoal::Run);
+    let it = explain(&asked).unwrap();
+    let (reason, hint) = refusal(&it);
+    let count = reason
+        .strip_prefix("the run executes ")
+        .and_then(|rest| rest.strip_suffix(" statements, too many for a critical slice"));
+    assert!(
+        count.is_some_and(|count| count.parse::<u64>().is_ok_and(|count| count > 2000)),
+        "{reason}"
+    );
+    assert_eq!(hint, "give a smaller input, or leave out --slice");
+}
+
+/// Number of processes that execute a program.
+fn processes_of(program: &Path) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let executed = all.filter_map(|it| std::fs::read_link(it.path().join("exe")).ok());
+    executed.filter(|exe| exe == program).count()
+}
+
+#[test]
+fn hostile_programs_are_explained_or_refused_in_time_and_leave_no_process() {
+    // A program of its own: other tests run the same one at the same time.
+    let folder = tempfile::tempdir().unwrap();
+    let allow = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), allow).unwrap();
+    let program = folder.path().canonicalize().unwrap().join("hostile");
+    std::fs::copy(refused(), &program).unwrap();
+    // Threads, other processes, another program, blocked signals, unmapped memory, a heap that was
+    // corrupted before.
+    for first in [&b"t"[..], b"f", b"e", b"b", b"u", b"h", b"?"] {
         let input = |second: &[u8]| [first, second, b"\n"].concat();
-        let it = explained(&refused(), &input(b"x"), Some(&input(b"y")));
+        let it = explained(&program, &input(b"x"), Some(&input(b"y")));
         let text = story::text(&it);
         assert!(
             it.refused.is_some() || confirmed(&it).last() == Some(&("fails", "main")),
             "{text}"
         );
-        assert!(began.elapsed() < Duration::from_secs(60));
+        // The kernel takes a moment to end what was traced.
+        let is_gone = (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            processes_of(&program) == 0
+        });
+        assert!(is_gone, "{text}");
     }
 }

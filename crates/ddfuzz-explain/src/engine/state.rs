@@ -11,6 +11,7 @@ use crate::dwarf::locations::{Context, Found, evaluate};
 use crate::dwarf::{DebugInfo, Declared, Function};
 use crate::engine::heap::{HeapBlocks, heap_blocks};
 use crate::engine::process::{Process, by_number};
+use crate::engine::writer::is_library_file;
 use crate::graph::{Graph, Header, Origin, Place};
 use crate::unfold::{Area, State, Variable, unfold};
 
@@ -177,7 +178,10 @@ impl Reading<'_> {
         let mut variables = Vec::new();
         let (mut visible, mut in_scope) = (0, 0);
         let described = if self.is_raw { 0 } else { frames.len() };
-        for index in 0..described {
+        // What the program's own functions call by a name is not called by that of a library's.
+        let of_program = (0..described).filter(|index| !self.is_of_library(&frames[*index]));
+        let of_libraries = (0..described).filter(|index| self.is_of_library(&frames[*index]));
+        for index in of_program.chain(of_libraries) {
             self.locals(frames, index, registers, process, &mut |found| {
                 in_scope += 1;
                 visible += usize::from(found.is_some());
@@ -211,6 +215,39 @@ impl Reading<'_> {
             visible,
             in_scope,
         }
+    }
+
+    /// Whether a frame is of a function that a header of a standard library defines.
+    fn is_of_library(&self, frame: &Frame) -> bool {
+        let function = self.info.function(frame.code.wrapping_sub(self.bias));
+        let place = function.and_then(|function| self.info.lines.place(function.ranges[0].start));
+        place.is_some_and(|(file, _)| is_library_file(file))
+    }
+
+    /// Returns the place and the value of a variable of the innermost frame; `None` where it has no
+    /// place that could be changed.
+    pub fn value(
+        &self,
+        frames: &[Frame],
+        registers: &user_regs_struct,
+        variable: Origin,
+        process: &mut Process,
+    ) -> Option<(Place, Vec<u8>)> {
+        let mut found = None;
+        self.locals(frames, 0, registers, process, &mut |it| {
+            found = found.or(it
+                .flatten()
+                .filter(|it| it.origin == variable)
+                .map(|it| it.place));
+        });
+        let value = match found? {
+            Place::Memory(address) => process.bytes(address, 8),
+            Place::Register(number) => {
+                let values = by_number(registers);
+                values.get(usize::from(number))?.to_le_bytes().to_vec()
+            }
+        };
+        found.map(|place| (place, value))
     }
 
     /// Reports each variable of a frame in scope: `None` where its value is unknown, `Some(None)`

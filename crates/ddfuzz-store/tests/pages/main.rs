@@ -2,6 +2,7 @@
 
 mod browser;
 mod chromium;
+mod measure;
 #[path = "../../../../tests/needs/mod.rs"]
 mod needs;
 mod sample;

@@ -1,0 +1,202 @@
+//! Who wrote a variable that is in a register, where no watchpoint helps: the values of the variable
+//! and of its register at the statements that its frame executes in the failing run.
+
+use super::process::{Process, by_number};
+use super::run::{Next, Pace};
+use super::state::Reading;
+use super::writer::{By, Writer};
+use super::{Engine, EngineError, Point, Side};
+use crate::dwarf::frames::REGISTERS;
+use crate::graph::{Origin, Place};
+
+/// Largest number of stops in the function of a variable.
+const MOST_STOPS: usize = 4000;
+
+/// A frame's state at a statement, or at the first instruction of its function.
+struct Step {
+    pc: u64,
+    cfa: u64,
+    registers: [u64; REGISTERS],
+    /// The variable's place and value, if it has one there.
+    known: Option<(Place, Vec<u8>)>,
+    /// For the first instruction of the function, the call that led there.
+    caller: Option<u64>,
+}
+
+impl Engine {
+    /// Finds the statement that gave a variable in a register the value that it has at a point of
+    /// the failing run; `None` where that is not certain. A parameter is written by the call.
+    ///
+    /// # Errors
+    /// When the run cannot be made, or does not reach the point.
+    pub fn register_writer(
+        &mut self,
+        to: Point,
+        variable: Origin,
+        value: &[u8],
+    ) -> Result<Option<Writer>, EngineError> {
+        let Origin::Local { frame, .. } = variable else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, to)?;
+        let frames = self.frames(&mut run.process)?;
+        drop(run);
+        let Some(own) = frames.len().checked_sub(1 + frame).map(|at| &frames[at]) else {
+            return Ok(None);
+        };
+        let code = own.code.wrapping_sub(self.bias);
+        let Some(function) = self.info.function(code) else {
+            return Ok(None);
+        };
+        let ranges = function.ranges.clone();
+        let entry = ranges[0].start.wrapping_add(self.bias);
+        let is_inside =
+            |pc: &u64| (ranges.iter()).any(|range| range.contains(&pc.wrapping_sub(self.bias)));
+        let mut stops: Vec<u64> = self.statements.iter().copied().filter(is_inside).collect();
+        stops.push(entry);
+        let Some(steps) = self.steps(to, &stops, entry, variable)? else {
+            return Ok(None);
+        };
+        let steps: Vec<&Step> = steps.iter().filter(|step| step.cfa == own.cfa).collect();
+        let writer = last_change(&steps, value).filter(|pc| {
+            let code = pc.wrapping_sub(self.bias);
+            self.info.function(code).is_some()
+        });
+        Ok(writer.map(|pc| Writer {
+            pc,
+            by: By::Program,
+        }))
+    }
+
+    /// The steps of all frames of a function that stand as deep as the variable's, up to a point;
+    /// `None` where there are too many.
+    fn steps(
+        &mut self,
+        to: Point,
+        stops: &[u64],
+        entry: u64,
+        variable: Origin,
+    ) -> Result<Option<Vec<Step>>, EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        for stop in stops.iter().chain([&to.pc]) {
+            run.process.set_breakpoint(*stop)?;
+        }
+        let mut left = to.nth;
+        let mut steps = Vec::new();
+        for _ in 0..MOST_STOPS {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => return Ok(None),
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    if registers.rip == to.pc {
+                        left -= 1;
+                    }
+                    if left == 0 {
+                        return Ok(Some(steps));
+                    }
+                    let step = self.step_of(&mut run.process, entry, variable)?;
+                    steps.extend(step);
+                    run.process.step_over(registers.rip)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn step_of(
+        &mut self,
+        process: &mut Process,
+        entry: u64,
+        variable: Origin,
+    ) -> Result<Option<Step>, EngineError> {
+        let registers = process.registers()?;
+        let frames = self.modules.frames(&registers, process);
+        let is_same = matches!(variable, Origin::Local { frame, .. } if frames.len() == frame + 1);
+        if !is_same {
+            return Ok(None);
+        }
+        let reading = Reading {
+            info: &mut self.info,
+            bias: self.bias,
+            is_raw: false,
+            arguments: &[],
+        };
+        let known = reading.value(&frames, &registers, variable, process);
+        let caller = frames.get(1).map(|caller| caller.code);
+        Ok(Some(Step {
+            pc: registers.rip,
+            cfa: frames[0].cfa,
+            registers: by_number(&registers),
+            known,
+            caller: caller.filter(|_| registers.rip == entry),
+        }))
+    }
+}
+
+/// Returns the statement after which a variable has kept its value, or the call that has passed it.
+/// Where the variable is not visible, a register that has the value already proves nothing.
+fn last_change(steps: &[&Step], value: &[u8]) -> Option<u64> {
+    let mut register = None;
+    for step in steps.iter().rev() {
+        match (&step.known, register) {
+            (Some((place, known)), _) if known.starts_with(value) => {
+                register = match place {
+                    Place::Register(number) => Some(usize::from(*number)),
+                    Place::Memory(_) => None,
+                };
+                if step.caller.is_some() {
+                    return step.caller;
+                }
+            }
+            (Some(_), _) => return (step.caller.is_none()).then_some(step.pc),
+            (None, Some(number)) => {
+                let content = step.registers.get(number)?.to_le_bytes();
+                let is_other = !content.starts_with(value) && step.caller.is_none();
+                return is_other.then_some(step.pc);
+            }
+            (None, None) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(pc: u64, rbx: u64, known: Option<u8>, caller: Option<u64>) -> Step {
+        let mut registers = [0; REGISTERS];
+        registers[3] = rbx;
+        Step {
+            pc,
+            cfa: 0,
+            registers,
+            known: known.map(|value| (Place::Register(3), vec![value])),
+            caller,
+        }
+    }
+
+    fn written(steps: &[Step]) -> Option<u64> {
+        last_change(&steps.iter().collect::<Vec<_>>(), &[5])
+    }
+
+    #[test]
+    fn the_statement_after_which_a_value_stays_has_written_it() {
+        let seen = |pc, value| step(pc, u64::from(value), Some(value), None);
+        assert_eq!(
+            written(&[seen(1, 5), seen(2, 4), seen(3, 5), seen(4, 5)]),
+            Some(2)
+        );
+        // It becomes visible when its register gets the value.
+        let hidden = |pc, rbx| step(pc, rbx, None, None);
+        assert_eq!(written(&[hidden(1, 9), seen(2, 5)]), Some(1));
+        // The register had the value before, by chance or not.
+        assert_eq!(written(&[hidden(1, 5), seen(2, 5)]), None);
+        // A parameter.
+        let entered = step(1, 5, Some(5), Some(77));
+        assert_eq!(written(&[seen(9, 5), entered, seen(2, 5)]), Some(77));
+        assert_eq!(written(&[]), None);
+    }
+}
