@@ -223,7 +223,7 @@ fn the_page_is_readable_at_any_width_in_light_dark_and_print() {
     compiled::run(compiler.arg(desk.file("list.c")));
     desk.write("bad", "ax");
     desk.write("good", "ay");
-    let said = desk.call("explain bad good --budget-time 10m -- ./list @@");
+    let said = desk.call("explain bad good --budget-time 10m -- ./list");
     assert!(said.exits(0).out.contains("look here first"));
     let page = String::from_utf8(desk.read("explanation.html")).unwrap();
     assert!(page.contains("more that differ, or lead to such"), "{page}");

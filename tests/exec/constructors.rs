@@ -37,10 +37,11 @@ fn what_a_fork_server_survives_is_served_by_one() {
         "blocks-signals",
     ] {
         let mut started = start(&with(&program, word), None, Freshness::Shared).unwrap();
-        assert_eq!(
-            started.executor.way(),
-            Way::Inject,
-            "{word}: {}",
+        // Both ways run it in a process that a server forks; `snapshot` many times in one.
+        let way = started.executor.way();
+        assert!(
+            matches!(way, Way::Inject | Way::Snapshot),
+            "{word}: {way:?}, {}",
             started.why
         );
         assert_runs(&mut *started.executor, word);

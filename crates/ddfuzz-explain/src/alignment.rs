@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::engine::Point;
 
-/// A point that both runs go through: one statement with one stack, reached equally often, or
-/// oftener in one run where that has executed more on its way.
+/// A point that both runs go through: one statement with one stack, reached equally often, or more
+/// often in one run if that executed more before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matched {
     /// The point in the passing run.

@@ -163,7 +163,7 @@ pub struct PointRecord {
     pub file: Option<String>,
     /// Line in the source file.
     pub line: Option<u64>,
-    /// How often the statement had been reached, this time included.
+    /// How often the statement had been reached in the passing run, this time included.
     pub nth: u64,
     /// Address of the statement in a process without address randomization.
     pub address: u64,
