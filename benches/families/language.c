@@ -2,7 +2,7 @@
  * VARIANT 0: TOML, an array of strings below [server.limits]   [server.limits]\na=['']
  * VARIANT 1: GraphQL, a null argument of a directive, deep     {a{b{c@d(e:null)}}}
  * VARIANT 2: SQL, HAVING without GROUP BY in a subquery of a known table
- * VARIANT 3: Lua, a loop in a function in a table              a={function()while 0 do end end}
+ * VARIANT 3: Lua, a loop in a function in a table               a={function()while 0do end end}
  * VARIANT 4: shell, a loop with two commands in a substitution $(for a in b;do c;d;done)
  * VARIANT 5: Scheme, set! of an unknown name in two scopes     (let()(lambda()(set! a 1))) */
 #include "family.h"

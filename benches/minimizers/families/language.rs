@@ -18,7 +18,7 @@ pub fn cases(set: Set) -> Vec<Case> {
             sql_wrong,
             "CREATE TABLE a(a);SELECT*FROM a WHERE a IN(SELECT*FROM a HAVING a)",
         ),
-        ("lua", lua, lua_wrong, "a={function()while 0 do end end}"),
+        ("lua", lua, lua_wrong, "a={function()while 0do end end}"),
         ("sh", shell, shell_wrong, "$(for a in;do a;a;done)"),
         (
             "scheme",
