@@ -154,7 +154,6 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
             record.class = Some(crash.class.to_string());
             record.ended = crash.class.to_string();
             record.message = crash.details.message.clone();
-            record.replays = crash.hits;
         }
         Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
     }

@@ -146,7 +146,7 @@ fn a_program_whose_variables_are_optimized_out() {
 #[test]
 fn a_build_with_a_sanitizer() {
     let program = program("refused.c", &["-g", "-O0", "-fsanitize=address"]);
-    let it = explained(&program, b"?x\n", Some(b"?y\n"));
+    let it = explained(&program, b"hx\n", Some(b"?y\n"));
     let (reason, hint) = refusal(&it);
     assert!(
         reason.starts_with("the program is compiled with -fsanitize=address"),

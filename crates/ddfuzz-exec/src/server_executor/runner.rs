@@ -1,0 +1,133 @@
+//! Runs of a server with a runner: a process that runs many inputs and refuses some, which forks of
+//! the server run.
+
+use std::io;
+
+use super::ServerExecutor;
+use crate::input::InputChannel;
+use crate::output_capture::Written;
+use crate::program_trust::{RUNNER_CPU, RUNNER_WALL};
+use crate::refusals::RefusalReason;
+use crate::{Ended, ExecError, Limits, Run, retry};
+
+impl ServerExecutor {
+    /// Runs the first of `inputs` and as many others as one request takes. The result of a runner
+    /// that did not end by an exit does not count: a fork makes that run again.
+    pub(super) fn run_restored(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        let answer = retry::run(self, inputs)?;
+        (self.forked, self.refused) = (answer.forked, answer.refused);
+        if self.captures && answer.refused.is_some() {
+            // No fork has made the run, so that nothing is written twice.
+            self.clear_capture();
+            let run = self.run_forked(inputs[0])?;
+            self.refused = answer.refused;
+            return Ok(vec![run]);
+        }
+        // If several servers have died of the run, so has each of their forks. A fork that was made
+        // for this request had the runner's limits.
+        let is_of_runner =
+            self.server.is_some() && (answer.refused.is_none() || answer.ended == Ended::Timeout);
+        if self.server.is_none() {
+            self.refused = Some(RefusalReason::Died);
+        }
+        let mut runs = self.finish(answer)?;
+        if is_of_runner && !answer.ended.is_exit() {
+            runs.pop();
+            self.clear_capture();
+            if let Some(blocks) = &mut self.blocks {
+                blocks.first_run = answer.number;
+            }
+            runs.push(self.run_forked(inputs[answer.number])?);
+            self.refused = answer.refused.or(Some(RefusalReason::Died));
+        }
+        Ok(runs)
+    }
+
+    /// Runs an input in a fork of the server.
+    pub(crate) fn run_forked(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        self.set_forking(true);
+        let answer = retry::run(self, &[input]);
+        self.set_forking(false);
+        let answer = answer?;
+        (self.forked, self.refused) = (answer.forked, Some(RefusalReason::Asked));
+        let runs = self.finish(answer)?;
+        runs.last().copied().ok_or_else(|| self.nothing_run())
+    }
+
+    /// Returns the limits of the runs of the next request: shorter ones for the runner's.
+    pub(super) fn request_limits(&self) -> Limits {
+        match &self.input_channel {
+            InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
+                cpu: self.limits.cpu.min(RUNNER_CPU),
+                wall: self.limits.wall.min(RUNNER_WALL),
+                ..self.limits
+            },
+            _ => self.limits,
+        }
+    }
+
+    pub(super) fn set_forking(&mut self, on: bool) {
+        if let InputChannel::Runner(inputs) = &mut self.input_channel {
+            inputs.writes_itself = on;
+        }
+    }
+
+    /// Runs an input, in the runner or, if `forked`, in a fork of the server; returns also length
+    /// and hash of what the run has written to stdout and stderr. If the runner refuses the run,
+    /// these are those of the fork.
+    pub(crate) fn run_captured(
+        &mut self,
+        input: &[u8],
+        forked: bool,
+    ) -> Result<(Run, [Written; 2]), ExecError> {
+        self.captures = true;
+        let run = self.run_and_capture(input, forked);
+        self.captures = false;
+        let (stdout, stderr) = self.capture.as_ref().map_or_else(
+            || Err(self.nothing_run()),
+            |capture| Ok((capture.stdout.written(), capture.stderr.written())),
+        )?;
+        Ok((run?, [stdout, stderr]))
+    }
+
+    pub(super) fn run_and_capture(&mut self, input: &[u8], forked: bool) -> Result<Run, ExecError> {
+        self.clear_capture();
+        let run = match forked {
+            true => self.run_forked(input)?,
+            false => {
+                let runs = self.run_restored(&[input])?;
+                runs.last().copied().ok_or_else(|| self.nothing_run())?
+            }
+        };
+        self.resolve_doubt(0, input, run)
+    }
+
+    /// Sets whether the target's stdout and stderr are captured from its start. Else they lead to
+    /// /dev/null up to the fork point, which a program can notice.
+    pub(crate) fn capture_all(&mut self, on: bool) -> io::Result<()> {
+        let stdout = self.capture.as_ref().filter(|_| on);
+        let stdout = stdout.map(|capture| capture.stdout.writer().try_clone());
+        self.launch.stdout = stdout.transpose()?;
+        self.captures_all = on;
+        self.server = None;
+        Ok(())
+    }
+
+    pub(super) fn clear_capture(&self) {
+        if let Some(capture) = &self.capture {
+            capture.clear();
+        }
+    }
+
+    /// Why the runner has refused the last run; `None` if the runner has made it.
+    pub(crate) fn refused(&self) -> Option<RefusalReason> {
+        self.refused
+    }
+
+    pub(crate) fn nothing_run(&self) -> ExecError {
+        ExecError::Server {
+            path: self.launch.program.clone(),
+            why: "no run was made".to_owned(),
+        }
+    }
+}
