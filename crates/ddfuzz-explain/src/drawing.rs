@@ -142,7 +142,7 @@ impl<'a> Side<'a> {
             }
         }
         for (number, what) in [
-            (self.left_out, "more that differ, or lead to such"),
+            (self.left_out, "more that differ or lead there"),
             (self.folded, "that match"),
         ] {
             if number > 0 {
