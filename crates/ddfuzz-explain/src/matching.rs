@@ -125,10 +125,12 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
 fn shared_path(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes());
     let same = bytes.take_while(|(one, other)| one == other).count();
-    let is_end = |text: &str| text[same..].is_empty() || text[same..].starts_with(['.', '[']);
+    // Names need not be ASCII, so that `same` may be inside a character.
+    let begins = |byte: &u8| b".[".contains(byte);
+    let is_end = |text: &str| text.as_bytes().get(same).is_none_or(begins);
     match is_end(one) && is_end(other) {
         true => same,
-        false => one[..same].rfind(['.', '[']).unwrap_or(0),
+        false => one.as_bytes()[..same].iter().rposition(begins).unwrap_or(0),
     }
 }
 
@@ -323,5 +325,6 @@ mod tests {
         assert_eq!(found, [tag, bytes, rest, after]);
         assert_eq!(common(&one, &one), one);
         assert_eq!(shared_path("[1].data", "[12].data"), 0);
+        assert_eq!(shared_path("[1].\u{e9}", "[1].\u{e8}"), 3);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::explain::chain::Confidence;
 use crate::explain::report::{Explanation, LinkRecord, WriterRecord};
 use crate::explain::story;
-use crate::files::escaped_markup as escaped;
+use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
 /// What this page has beside the style of all pages.
@@ -15,15 +15,6 @@ td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
-
-/// Escapes text of several lines, with its line ends and tabs as they are.
-fn escaped_lines(text: &str) -> String {
-    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
-        let bare = part.trim_end_matches(['\n', '\t']);
-        escaped(bare) + &part[bare.len()..]
-    });
-    parts.collect()
-}
 
 /// Writes the page of an explanation.
 pub fn html(it: &Explanation) -> String {

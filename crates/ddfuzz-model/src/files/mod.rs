@@ -25,4 +25,4 @@ pub use encoding::{Base64, OsText};
 pub use error::FileError;
 pub use journal::Journal;
 pub use lock::{Lock, LockError};
-pub use printable::{escaped_markup, printable};
+pub use printable::{escaped_lines, escaped_markup, printable};

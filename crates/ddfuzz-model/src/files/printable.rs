@@ -32,6 +32,15 @@ pub fn escaped_markup(text: &str) -> String {
     shown
 }
 
+/// Escapes text as [`escaped_markup`] does, and leaves line ends and tabs as they are.
+pub fn escaped_lines(text: &str) -> String {
+    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
+        let bare = part.trim_end_matches(['\n', '\t']);
+        escaped_markup(bare) + &part[bare.len()..]
+    });
+    parts.collect()
+}
+
 /// Returns whether a character is a control character, changes the writing direction, or has no
 /// width.
 fn is_invisible(character: char) -> bool {

@@ -1,6 +1,6 @@
 //! Findings as JUnit XML, which CI servers show as a list of tests.
 
-use ddfuzz_model::files::escaped_markup;
+use ddfuzz_model::files::{escaped_lines, escaped_markup};
 
 use super::{Finding, Findings};
 use crate::report::Extent;
@@ -70,10 +70,4 @@ fn case(group: &Finding) -> String {
         escaped_markup(group.class.as_str()),
         escaped_lines(&description)
     )
-}
-
-/// Escapes the text of an element, in which lines stay lines.
-fn escaped_lines(text: &str) -> String {
-    let lines: Vec<String> = text.split('\n').map(escaped_markup).collect();
-    lines.join("\n")
 }
