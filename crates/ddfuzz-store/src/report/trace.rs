@@ -199,8 +199,10 @@ impl Trace {
     }
 }
 
-/// Collects the source locations of a crash, likeliest first: that of a failed assertion or of the
-/// crash site, then the innermost user functions, then the location that a sanitizer reported.
+/// Lists where source lines for a crash are looked for, likeliest first: the failed assertion, else
+/// the crash site; then up to four innermost user functions; then the sanitizer's location. Each
+/// has the index of its stack frame (`None` for the innermost frame and for locations from the
+/// crash message).
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -520,8 +522,9 @@ impl Place {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }
 
-    /// Returns the path of the source file; a relative path is searched in `folders`. `None` if it
-    /// is not found, or its extension is not that of a source file.
+    /// Returns the path of the source file: an absolute path unchecked, a relative one searched in
+    /// `folders`. `None` if a relative path is not found or leaves the folders, or if the extension
+    /// is not that of a source file.
     fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = Path::new(&self.file);
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -561,8 +564,8 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Reads `around` source lines before and after a location; `None` if the file or the line does
-    /// not exist. `seen` is the time of the crash.
+    /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
+    /// is no source file, or does not have the line. `seen` is the time of the crash.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],

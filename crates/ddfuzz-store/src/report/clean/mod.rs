@@ -96,7 +96,7 @@ pub struct CleanResult {
     #[serde(default)]
     pub in_place: bool,
     /// Path to which the old corpus was moved when the kept files replaced it; null if they did
-    /// not.
+    /// not, or if the old corpus was deleted.
     pub old: Option<OsText>,
     /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
@@ -259,7 +259,7 @@ pub struct LostFeature {
     pub file: Option<OsText>,
 }
 
-/// A file that could not be read.
+/// A file that could not be read, or was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
     /// Path of the file.

@@ -38,8 +38,7 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Maximum size of all sections of groups in a page together, in bytes; the first section is always
-/// shown.
+/// Sections of groups are added to a page until they are larger than this together, in bytes.
 const SECTIONS: usize = 4 << 20;
 
 /// Name of a campaign's page in the output directory.
@@ -149,7 +148,8 @@ pub fn group_report(
     Ok(loaded.map(|loaded| loaded.report))
 }
 
-/// Returns the last build of the program that the directory's own campaign has run.
+/// Returns the last build of the program that the directory's own campaign has run; `None` without
+/// a campaign or a build.
 fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
