@@ -38,9 +38,10 @@ impl<'a> TaskPool<'a> {
     }
 
     /// Calls `work` once in each worker thread; it takes tasks and reports their results by its
-    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which they
-    /// arrive, with the error of a worker, and with `None` when nothing has arrived for one `tick`.
-    /// Returns when all threads have ended. The first error makes all workers end after their tasks.
+    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which
+    /// they arrive, with the error of a worker, and with `None` when nothing has arrived for one
+    /// `tick`. Returns when all threads have ended. The first error makes all workers end after
+    /// their tasks.
     ///
     /// # Errors
     /// The error of `receive`; further reports are dropped then.
