@@ -73,8 +73,9 @@ impl Entry {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the candidate; FAIL is the same coverage. Returns the number of the
-    /// next step, or the total number of steps at the end.
+    /// Receives the outcome of the last question; FAIL means the same coverage. The first question
+    /// is about the unchanged entry; without FAIL the trimming ends there. Returns the number of
+    /// outcomes so far, or at the end the maximum number of steps that was announced.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.told += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
