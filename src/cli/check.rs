@@ -80,7 +80,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, missing.len() as u64, target, output))
 }
 
-/// Prints the result of the check, with the groups that came back; `not_run` groups have no program.
+/// Prints the result of the check, with the groups that came back; `not_run` groups have no
+/// program. Returns the exit code, which is 0 only if all groups are fixed.
 fn report(
     args: &CheckArgs,
     checked: Vec<Option<CheckedGroup>>,
@@ -196,7 +197,7 @@ fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> 
 type Stranded = (Group, PathBuf);
 
 /// Splits the groups into those with an existing program, and those whose program is missing. Fails
-/// if no group has an existing program.
+/// if groups are given and the programs of all are missing.
 fn runnable(
     reader: &Reader,
     groups: Vec<Group>,

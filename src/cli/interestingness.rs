@@ -98,8 +98,8 @@ impl Interestingness {
         start
     }
 
-    /// Runs the test on the original input, up to 12 times, and fails if it is never interesting;
-    /// called before any file is written.
+    /// Runs the test on the original input, up to 12 times. Fails if it is never interesting, or as
+    /// soon as the time limit cuts off a run. Called before any file is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,

@@ -1,5 +1,5 @@
-//! `ddfuzz man` and `ddfuzz completions`: generate man pages and shell completions from the command lines
-//! of the three programs.
+//! `ddfuzz man` and `ddfuzz completions`: generate man pages and shell completions from the command
+//! lines of the three programs.
 //!
 //! Only this file uses the crates `clap_mangen` and `clap_complete`.
 

@@ -30,12 +30,12 @@ pub struct PageArgs {
     /// Output directory
     #[arg(required_unless_present = "schema")]
     out: Option<PathBuf>,
-    /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any other
-    /// is not [default: OUT/report.html]
+    /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any
+    /// other is not [default: OUT/report.html]
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of -o.
-    /// GROUP is 4 or more hex digits of its major key, or a path to its folder
+    /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of
+    /// -o. GROUP is 4 or more hex digits of its major key, or a path to its folder
     #[arg(long, value_name = "GROUP", conflicts_with = "json")]
     markdown: Option<PathBuf>,
     /// Print the JSON schema of --json
@@ -153,7 +153,8 @@ impl HtmlArgs {
         check_reports(&[(&Some(file), HTML)], output).map(drop)
     }
 
-    /// Begins to keep the page of the output directory `out` current, if one is asked for.
+    /// Starts to keep the page of the output directory `out` current; `None` if no page is asked
+    /// for.
     pub fn keep(&self, out: &Path) -> Option<KeptPage> {
         Some(KeptPage::begin(&self.file(out)?, out))
     }

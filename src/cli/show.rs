@@ -18,8 +18,8 @@ use crate::store::{Kind, Reader, StoreError};
 pub struct ShowArgs {
     /// Output directory
     out: PathBuf,
-    /// Show only the groups whose major key begins with these hex digits, each in full: its message,
-    /// stack and source
+    /// Show only the groups whose major key begins with these hex digits, each in full: its
+    /// message, stack and source
     group: Option<String>,
     #[command(flatten)]
     reports: ReportArgs,
@@ -139,7 +139,7 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 }
 
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), each with the data of the
-/// crash that represents it.
+/// crash that represents it; groups without a complete crash are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let campaign = reader.campaigns()?.current;
     let build = campaign

@@ -62,9 +62,9 @@ pub struct TargetArgs {
     pub channel: ChannelArgs,
 }
 
-/// Says which parts of the sandbox this system supports, and returns their names. Fails if none of
-/// them keeps the user's files from what runs as that user: `against` says what that is, and `without`
-/// how to do without.
+/// Prints which parts of the sandbox this system supports, and returns their names. Fails if they
+/// cannot protect the user's files; for the message, `against` names what they would protect from,
+/// and `without` says how to do without the sandbox.
 pub(super) fn file_sandbox(
     output: &Output,
     against: &str,
@@ -271,8 +271,8 @@ impl TargetArgs {
         Ok((started, way))
     }
 
-    /// Prints a warning for each argument that is the relative path of an existing file: the target
-    /// runs in a temporary directory and will not find it.
+    /// Prints a warning for each argument that is the relative path of an existing file, unless
+    /// `--cwd` is given: the target runs in a temporary directory and will not find it.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
             return;
@@ -387,8 +387,8 @@ fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), 
     Err(Failure::usage(message).hint(hint))
 }
 
-/// Converts C escapes to bytes: `\r
-///  \t \a \b \f \v \e \\ \" \'`, `\xHH` and octal `\NNN`.
+/// Converts C escapes to bytes: `\r \n \t \a \b \f \v \e \\ \" \'`, `\xHH` and octal `\NNN`. Fails
+/// at any other escape.
 pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -38,7 +38,7 @@ pub struct CargoRunArgs {
 /// Name of the folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
-/// Values of `--engine`: what fuzzes the target.
+/// Values of `--engine`: ddfuzz's own engine (`libafl`), or the libFuzzer in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FuzzingEngine {
     /// ddfuzz's own, on LibAFL
@@ -105,7 +105,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Fuzzes the target with ddfuzz's own engine; the seeds are the corpus of the cargo-fuzz project.
+/// Checks the harness and fuzzes it with ddfuzz's own engine. Unless the campaign is resumed, its
+/// seeds include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -132,12 +133,12 @@ fn has_files(dir: &PathBuf) -> bool {
 
 /// Lengths of the inputs that are generated to try the harness, in bytes.
 const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Number of corpus files on which the harness is tried.
+/// Maximum number of corpus files on which the harness is tried.
 const OF_CORPUS: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; warns if all
-/// inputs have the same coverage.
+/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; an empty one
+/// that passes does not count. Warns if it passes on every input, always with the same coverage.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,

@@ -91,7 +91,8 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// Rebuilds the result of a log without any build; writes its patch to `out`.
+/// Rebuilds the result of a log without any build, and prints it; writes its patch to `out`, if
+/// given and the search was finished.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -143,7 +144,8 @@ struct Proven {
     proved: Proved,
 }
 
-/// Builds and tests the result of a log again, and the result without each single change.
+/// Builds and tests the result of a log again, and the result without each single change. Prints
+/// whether the claim holds, and returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -235,7 +237,7 @@ fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Fail
     Ok(bytes)
 }
 
-/// Makes the recipe of a log.
+/// Makes the recipe of a log: how versions are built and tested.
 fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<Recipe, Failure> {
     let target = &start.target;
     let test = match &record.run {

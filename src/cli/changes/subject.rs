@@ -33,7 +33,7 @@ pub(super) enum Versions {
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search is about.
+/// What a search is about: the versions, and the failing program or the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
     /// Path of the input; `None` without an input.
@@ -41,7 +41,7 @@ pub(super) struct Subject {
     pub input_bytes: Vec<u8>,
     /// The program that crashes and its arguments; empty with `--run`.
     pub program: Vec<OsString>,
-    /// The crash of a group.
+    /// The crash of the group that `--group` names.
     pub held: Option<HeldFailure>,
 }
 
@@ -104,8 +104,8 @@ impl Versions {
         }
     }
 
-    /// Opens a private repository in `folder` that has both versions, and returns it with the ids of
-    /// their commits.
+    /// Opens a private repository in `folder` that has both versions, and returns it with the ids
+    /// of their commits.
     pub fn open(&self, folder: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -126,7 +126,8 @@ impl Versions {
         Ok(opened)
     }
 
-    /// Returns the commits from the old to the new version; `None` without a history.
+    /// Returns the commits after the old version up to the new one, along first parents, oldest
+    /// first; `None` if the versions are directories, or if the old one is not on that line.
     pub fn line(
         &self,
         repository: &Repository,
@@ -139,7 +140,8 @@ impl Versions {
         }
     }
 
-    /// Returns what messages say of a version whose commit is `id`.
+    /// Returns the name of the old or of the new version for messages: the revision as typed, or
+    /// the path of the directory.
     pub fn shown(&self, is_old: bool) -> String {
         match (self, is_old) {
             (Versions::Revisions { old, .. }, true) => old.clone(),
@@ -181,7 +183,8 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Takes the crash of a group, and its program unless one is given. Returns the reproducer.
+    /// Takes the crash of a group as the failure to search for. If no program is given, takes the
+    /// group's, and fails if that is outside the repository. Returns the path of the reproducer.
     fn read_group(
         &mut self,
         group: &Path,
@@ -223,7 +226,9 @@ impl Subject {
         Ok(entry.reproducer())
     }
 
-    /// Makes the recipe for the versions of `repository`; says which build is used if none is given.
+    /// Makes the recipe for the versions of `repository`: how they are built and tested. If no
+    /// build is given, chooses one by the files of the version `new` and prints it; fails if none
+    /// fits.
     pub fn recipe(
         &self,
         args: &ChangesArgs,
@@ -330,8 +335,8 @@ fn no_program(program: Option<&Path>) -> Failure {
         .hint("give the program after `--`, by its path in the version after the build")
 }
 
-/// Checks whether an expected failure of a program names this crash: its class, or the first digits
-/// of its stable or major key.
+/// Checks whether `--expect` names this crash: its class, or at least four first digits of its
+/// stable or major key.
 pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
     let digits = expect
         .strip_prefix("stable:")

@@ -13,8 +13,9 @@ use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
-/// Checks, before any input is run, that the output directory of a cleanup may be written, and that
-/// the corpus is not inside it.
+/// Checks before any input is run: that `--delete-old` is given only with `--in-place`, that the
+/// output directory may be written, that no corpus is inside it, and that `--onto` is another
+/// directory of inputs.
 pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
         return Err(Failure::usage("--delete-old works only with --in-place")
@@ -94,7 +95,8 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Copies the files that a cleanup kept to the corpus `onto`; existing files there stay.
+/// Copies the files that a cleanup kept to the corpus `onto`, each named by the hash of its
+/// content; existing files there stay.
 ///
 /// # Errors
 /// When a file cannot be written; files that were copied before it stay.
@@ -156,7 +158,8 @@ impl ReplacedCorpus {
     }
 
     /// Checks that no older corpus exists at `CORPUS.old`, to which the replaced corpus is moved,
-    /// unless `--delete-old` is given.
+    /// unless `--delete-old` is given. A new corpus that a killed call has left there does not
+    /// count.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -180,7 +183,8 @@ impl ReplacedCorpus {
     /// if it was deleted.
     ///
     /// # Errors
-    /// When a file or directory cannot be written; the corpus is then unchanged.
+    /// When a file or directory cannot be written or removed. The corpus is then unchanged, unless
+    /// only the old one could not be deleted.
     pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;

@@ -1,5 +1,5 @@
-//! Parser of the settings file: TOML text to settings with their lines. Only this file uses the crate
-//! `toml`. `fuzz/fuzz_targets/config.rs` includes it.
+//! Parser of the settings file: TOML text to settings with their lines. Only this file uses the
+//! crate `toml`. `fuzz/fuzz_targets/config.rs` includes it.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};

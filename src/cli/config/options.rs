@@ -217,7 +217,8 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Whether an option is already given on the command line, or conflicts with one that is.
+/// Whether an option is already given, on the command line or by a more specific table, or
+/// conflicts with one that is.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);

@@ -63,8 +63,8 @@ pub struct WayReport {
     pub fix: Option<String>,
     /// Runs per second of a short campaign, of all workers together; `None` if it does not work.
     pub runs_per_s: Option<f64>,
-    /// How many runs were refused by the process that runs many inputs, and why; `None` for all ways
-    /// but `snapshot`.
+    /// How many runs were refused by the process that runs many inputs, and why; `None` for all
+    /// ways but `snapshot`, and if that does not work.
     pub refusals: Option<Refusals>,
 }
 
@@ -105,7 +105,8 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Checks the target, and measures its runs per second with each method of execution.
+/// Checks the target, measures its runs per second with each method of execution, and stores the
+/// results in `report`.
 fn examine(
     args: &DoctorArgs,
     target: &Target,
@@ -174,8 +175,8 @@ const WARM_UP: u32 = 4;
 /// Minimum number of measured runs from which a rate is computed.
 const FEWEST: u64 = 64;
 
-/// Runs a campaign on the target with a temporary output directory, and returns its runs per
-/// second.
+/// Runs a campaign on the target with a temporary output directory, and returns its runs per second
+/// after a warm-up. Fails if this method of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,

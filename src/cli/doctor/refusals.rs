@@ -31,7 +31,8 @@ pub struct Refusals {
     pub reasons: Vec<Refusal>,
 }
 
-/// Runs inputs of the classic generator with the seed `seed`. Fails when the target cannot be run.
+/// Runs 100 inputs of the classic generator with the seed `seed` by `snapshot`, and returns which
+/// runs were refused. Fails if the target cannot be run.
 pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
     let mut executor = start(target, Some(Way::Snapshot), Freshness::Shared)?.executor;
     let plan = Plan {
@@ -48,7 +49,7 @@ pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
 }
 
 impl Refusals {
-    /// Makes the account of a series of `runs` runs, of which these were refused.
+    /// Sums up `refused`, the refused runs by reason, of a series of `runs` runs.
     pub fn of(runs: u64, refused: &[(RefusalReason, u64)]) -> Refusals {
         let mut reasons: Vec<Refusal> = Vec::new();
         let differs = |reason: RefusalReason| reason == RefusalReason::Differs;

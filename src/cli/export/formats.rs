@@ -163,7 +163,7 @@ impl ExportRequest<'_> {
 
     /// Returns the cargo-fuzz harness that the target is; `None` if it is none. Unless the user
     /// names the project, the program must contain libFuzzer: another program may have the same
-    /// name.
+    /// name. Fails if the project that the user names has no such harness.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -245,8 +245,9 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
     }
 }
 
-/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of a project
-/// whose target directory contains the program; `None` if it is none.
+/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of one above
+/// the program, else of one at or above the working directory if cargo-fuzz seems to have built the
+/// program. `None` if it is none; fails if `asked` has no such harness.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);

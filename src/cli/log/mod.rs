@@ -135,8 +135,9 @@ const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
     /// Reads the input that the log minimizes: the file of `--input`, else the file `original`
-    /// beside the log, else the path recorded in the log. For a minimized command line, returns
-    /// that instead, as recorded.
+    /// beside the log (not for a search with `--invert`), else the path recorded in the log. Fails
+    /// if its content is not that of the log. For a minimized command line, returns that instead,
+    /// as recorded.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -433,7 +434,8 @@ fn coverage_oracle(
     Ok(Box::new(oracle))
 }
 
-/// Returns the command line that the log minimizes; `None` if it minimizes an input.
+/// Returns the command line that the log minimizes; `None` if it minimizes an input, or does not
+/// record the program.
 pub fn call_of(start: &StartLine) -> Option<Call> {
     let record = start.call.as_ref()?;
     let target = start.target.target(start.limits)?;

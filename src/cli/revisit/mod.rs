@@ -1,5 +1,5 @@
-//! `ddfuzz revisit`: repeats the fuzz studies of 1990 to 2020 on this machine. Options, output directory,
-//! sandbox and result.
+//! `ddfuzz revisit`: repeats the fuzz studies of 1990 to 2020 on this machine. Options, output
+//! directory, sandbox and result.
 
 mod plan;
 pub mod reports;
@@ -88,8 +88,9 @@ struct StudySandbox {
     parts: Vec<String>,
 }
 
-/// Chooses whether the utilities run in a sandbox, by `--no-sandbox`, and prints the sandbox
-/// features that this machine supports. Fails if it cannot protect the user's files.
+/// Chooses the sandbox of the utilities: off if `--no-sandbox` is given twice, an error if it is
+/// given once, else on. If it is on, prints the features that this machine supports, and fails if
+/// they cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),

@@ -180,7 +180,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Makes trial runs of the target, and prints and returns warnings if the campaign would find
-/// little, such as for a target that reads nothing.
+/// little, such as for a target that reads nothing. Targets at a terminal are not tried.
 fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -264,8 +264,8 @@ impl RunArgs {
         page.map_or(Ok(()), |page| page.finish(output))
     }
 
-    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are at
-    /// most as long as those of that campaign.
+    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are
+    /// at most as long as those of that campaign.
     fn resumed_inputs(
         &self,
         store: &Store,
@@ -358,8 +358,9 @@ pub fn open_store(
     Ok((store, campaign))
 }
 
-/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, if
-/// `check` accepts it; else begins the campaign `fresh`, and returns that.
+/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, and
+/// fails if `check` does not accept it. Without `resume`, or if there is none, begins the campaign
+/// `fresh`, and returns that.
 pub fn open_or_begin(
     out: &Path,
     resume: bool,
@@ -431,8 +432,9 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     }
 }
 
-/// Returns the display of a campaign: the full screen if stderr is a terminal and `plain` is false,
-/// else one that prints lines, in which executions are called `unit` (`run` or `input`).
+/// Returns the display of a campaign: the full screen if stderr is a terminal and neither `plain`,
+/// `--quiet` nor `--json` is given; else one that prints lines, in which executions are called
+/// `unit` (`run` or `input`).
 pub fn screen(
     plain: bool,
     unit: &'static str,

@@ -198,7 +198,8 @@ impl TriageArgs {
         Ok(())
     }
 
-    /// Explains the crash groups in the output directory of the triage (`--explain`).
+    /// Explains the crash groups in the output directory of the triage (`--explain`), unless it was
+    /// interrupted, and adds the beginnings of the explanations there to the groups of `result`.
     fn explain(
         &self,
         result: &mut TriageResult,

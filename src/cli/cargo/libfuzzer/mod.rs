@@ -195,7 +195,8 @@ impl Flags {
         set.is_some_and(|value| value != "0")
     }
 
-    /// Returns the last value of libFuzzer's flag `name`; `None` if it is not set.
+    /// Returns the last value of libFuzzer's flag `name` among the flags that each process gets;
+    /// `None` if it is not set.
     pub fn value(&self, name: &str) -> Option<String> {
         let mut values = self.each.iter().filter_map(|word| flag_value(word, name));
         values.next_back()

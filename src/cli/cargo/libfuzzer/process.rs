@@ -1,4 +1,5 @@
-//! libFuzzer processes: starts them, parses what they print, and starts them again after each crash.
+//! libFuzzer processes: starts them, parses what they print, and starts them again after each
+//! crash.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -235,8 +236,8 @@ impl FuzzerOutput {
         self.last.push_back(line.to_owned());
     }
 
-    /// Returns why libFuzzer failed: the last line of its output that contains `ERROR`, else the
-    /// last line.
+    /// Returns why libFuzzer failed: of its last lines, the last one that contains `ERROR`, else
+    /// the last one that is not empty; empty if there is none.
     pub fn why(&self) -> &str {
         let mut lines = self.last.iter().rev().filter(|line| !line.is_empty());
         let error = lines.clone().find(|line| line.contains("ERROR"));
@@ -330,8 +331,9 @@ impl LibFuzzers {
         self.failed
     }
 
-    /// Queues failing inputs that earlier campaigns left in libFuzzer's artifact directory to be
-    /// processed: Ctrl-C may have kept some from it. Those already processed are not run again.
+    /// Queues the failing inputs in libFuzzer's artifact directory to be processed: campaigns that
+    /// were interrupted may have left some. Those already processed are not run again. Does nothing
+    /// if the artifact prefix is not a directory.
     pub fn drop_again(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
@@ -395,8 +397,9 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// Handles the end of a libFuzzer process: removes a crashing input from the corpus, and
-    /// returns the process started in its place, if any.
+    /// Handles the end of a libFuzzer process: removes an input that crashed it at the start from
+    /// the corpus, and returns the process started in its place, if any. Fails if libFuzzer failed
+    /// without a failing input, or crashed at the start too often.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
         if !end.status.success() {

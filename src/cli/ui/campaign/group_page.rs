@@ -328,8 +328,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the lines added to the log file since the last call. A file that has become shorter is
-    /// read again from the beginning.
+    /// Reads the lines added to the log file since the last call, at most about 1 MiB at once. A
+    /// file that has become shorter is read again from the beginning.
     ///
     /// # Errors
     /// When the file cannot be read; a missing file is no error.

@@ -1,5 +1,5 @@
-//! Model of the full screen: the state of the campaign, its groups, its rates over time, and the page
-//! that is shown.
+//! Model of the full screen: the state of the campaign, its groups, its rates over time, and the
+//! page that is shown.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -585,7 +585,8 @@ impl History {
     }
 
     /// Divides the time of the campaign into `columns` equal parts, and returns the value of
-    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown.
+    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown. Empty before
+    /// the first sample.
     pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
