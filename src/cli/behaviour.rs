@@ -9,9 +9,9 @@ use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
 /// Input of a trial run: text that most programs that read text accept.
-const TEXT: &[u8] = b"1 2 3\nname = value\n";
+const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
 /// Minimum number of runs of a campaign from which a warning about the target is derived.
-const ENOUGH: u64 = 200;
+const MIN_RUNS: u64 = 200;
 
 /// How the target behaved in two trial runs: on an empty input and on a short text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ pub struct TargetWarning {
 /// behaved. Of a run that cannot be made, the fields are `None` or false.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
-    let text = executor.run(TEXT).ok();
+    let text = executor.run(TRIAL_TEXT).ok();
     let crashed = |ended: Ended| ended.is_crash(target.crash_exit);
     let both = nothing.iter().chain(&text);
     Behaviour {
@@ -65,7 +65,7 @@ impl Behaviour {
         })
     }
 
-    /// Returns a warning if the target crashed on both trial inputs.
+    /// Returns a warning if the target crashed on both trial inputs; else `None`.
     pub fn constant_crash(&self) -> Option<TargetWarning> {
         let (on_nothing, on_text) = (self.on_nothing.as_ref()?, self.on_text.as_ref()?);
         let how = match on_nothing == on_text {
@@ -107,7 +107,7 @@ const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its librar
 /// or if none crashed and none reached coverage that the first had not; else `None`. `corpus`:
 /// number of inputs in the corpus; `None` if coverage is not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
-    if summary.runs < ENOUGH {
+    if summary.runs < MIN_RUNS {
         return None;
     }
     let runs = size::grouped(summary.runs);

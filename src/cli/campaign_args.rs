@@ -336,7 +336,8 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from a file; without a file, no group is known.
+/// Reads the list of known crash groups from a file; without a file, no group is known. Fails at a
+/// line that is no key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

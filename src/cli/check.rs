@@ -139,7 +139,7 @@ fn one_target(
     if args.target.is_named() {
         let mut target = args.target.target()?;
         if let Some(limits) = limits {
-            target.limits = args.target.limits_over(limits);
+            target.limits = args.target.override_limits(limits);
         }
         warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
@@ -156,7 +156,7 @@ fn one_target(
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
     only_recorded_target(&campaigns, &args.out).map(|mut target| {
-        target.limits = args.target.limits_over(target.limits);
+        target.limits = args.target.override_limits(target.limits);
         Some(target)
     })
 }
@@ -252,7 +252,7 @@ fn own_target(entry: &Entry) -> Option<(Target, Way)> {
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;
-        target.limits = args.target.limits_over(target.limits);
+        target.limits = args.target.override_limits(target.limits);
         Some((target, args.target.asked_way().unwrap_or(way)))
     };
     let (mut target, way) = match args.target.is_named() {
@@ -261,7 +261,7 @@ fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Opti
     }?;
     if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
         // What went over a limit is to stay within the same.
-        target.limits = args.target.limits_over(entry.crash.limits);
+        target.limits = args.target.override_limits(entry.crash.limits);
     }
     Some((target, way))
 }

@@ -165,7 +165,8 @@ pub fn no_group() -> Failure {
     Failure::usage(message).hint("give a result file with -o")
 }
 
-/// Returns the absolute path of the test script, and its content.
+/// Returns the absolute path of the test script, and its content. Fails if it is missing, not
+/// executable or not readable.
 pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Failure::file(path, "finding", &error))?;

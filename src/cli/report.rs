@@ -70,7 +70,7 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes the text of an issue on one group.
+/// Writes the text of an issue on one group, in Markdown, to stdout or to the file of `-o`.
 fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Result<Exit, Failure> {
     let file = args.file.clone().unwrap_or_else(|| PathBuf::from("-"));
     check_reports(&[(&Some(file.clone()), MARKDOWN)], output)?;
@@ -155,43 +155,43 @@ impl HtmlArgs {
 
     /// Starts to keep the page of the output directory `out` current; `None` if no page is asked
     /// for.
-    pub fn keep(&self, out: &Path) -> Option<KeptPage> {
-        Some(KeptPage::begin(&self.file(out)?, out))
+    pub fn start_live_page(&self, out: &Path) -> Option<LivePage> {
+        Some(LivePage::begin(&self.file(out)?, out))
     }
 }
 
 /// Shortest time until the first version of a page, and until the next attempt after one that could
 /// not be made, because the output directory was not there yet.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Shortest time between two versions of a page.
-const PAUSE: Duration = Duration::from_secs(5);
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// Pause after a version of the page, as a multiple of the time that writing it took: one hundredth
 /// of the time is for the page.
-const SHARE: u32 = 99;
+const PAUSE_FACTOR: u32 = 99;
 
 /// A page that a thread writes again and again, until it is told to stop.
-pub struct KeptPage {
+pub struct LivePage {
     file: PathBuf,
     out: PathBuf,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl KeptPage {
-    fn begin(file: &Path, out: &Path) -> KeptPage {
+impl LivePage {
+    fn begin(file: &Path, out: &Path) -> LivePage {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (told, place, root) = (Arc::clone(&stop), file.to_owned(), out.to_owned());
         let thread = std::thread::Builder::new().name("page".to_owned());
         let thread = thread.spawn(move || {
-            let mut pause = FIRST;
+            let mut pause = FIRST_PAUSE;
             while !is_stopped(&told, pause) {
                 let began = Instant::now();
                 // What fails now may succeed later; the last version says what is wrong.
-                let least = write_page(&place, &root).map_or(FIRST, |()| PAUSE);
-                pause = least.max(began.elapsed() * SHARE);
+                let least = write_page(&place, &root).map_or(FIRST_PAUSE, |()| MIN_PAUSE);
+                pause = least.max(began.elapsed() * PAUSE_FACTOR);
             }
         });
-        KeptPage {
+        LivePage {
             file: file.to_owned(),
             out: out.to_owned(),
             stop,
@@ -222,7 +222,7 @@ impl KeptPage {
     }
 }
 
-impl Drop for KeptPage {
+impl Drop for LivePage {
     fn drop(&mut self) {
         self.stop();
     }

@@ -69,8 +69,9 @@ impl ShowArgs {
         }
     }
 
-    /// Formats the table of utilities and groups. If the user names a group by the beginning of its
-    /// key, formats the matching groups in full, and removes all others from `views`.
+    /// Formats the table of utilities and groups. If the user names groups by the beginning of
+    /// their keys, formats these in full, and removes all others from `views`; fails if there are
+    /// none.
     fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
         let width = ui::stdout_width();
         let Some(beginning) = &self.group else {

@@ -122,7 +122,7 @@ impl WayArg {
     }
 }
 
-/// Parses the value of `--env`.
+/// Parses the value of `--env`, `NAME=VALUE`; fails without a name or a `=`.
 pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     let bytes = text.into_vec();
     match bytes.iter().position(|byte| *byte == b'=') {
@@ -179,7 +179,8 @@ impl TargetArgs {
     }
 
     /// Builds the target from the options: finds its program, and sets arguments, environment,
-    /// limits and input channel.
+    /// limits and input channel. Fails if there is no such program, none is given, or `--target`
+    /// and a program are both given.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
         if self.target.is_none() {
@@ -219,12 +220,12 @@ impl TargetArgs {
         limits
     }
 
-    /// Returns the limits `others`, recorded in a log or output directory, replaced by `--timeout`
+    /// Returns the limits `recorded` in a log or output directory, replaced by `--timeout`
     /// and `--memory` where these are given.
-    pub fn limits_over(&self, others: Limits) -> Limits {
+    pub fn override_limits(&self, recorded: Limits) -> Limits {
         let mut limits = match self.timeout {
-            Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(others),
-            None => others,
+            Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(recorded),
+            None => recorded,
         };
         limits.memory = self.memory.unwrap_or(limits.memory);
         limits
@@ -476,7 +477,7 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     let campaign =
         campaign.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))?;
     let mut target = target_of_campaign(&campaign, out)?;
-    target.limits = asked.limits_over(target.limits);
+    target.limits = asked.override_limits(target.limits);
     Ok(target)
 }
 

@@ -95,7 +95,7 @@ impl<'a> TaskPool<'a> {
     }
 }
 
-/// The access of one worker thread to its pool.
+/// What one worker thread uses of its pool: from here it takes tasks, and to here it reports.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
     /// Whether a worker or the receiver of the reports has failed.

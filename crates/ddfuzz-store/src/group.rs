@@ -347,7 +347,8 @@ impl GroupIndex {
         GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`.
+    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`;
+    /// without a record, one is made from the entries.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,

@@ -50,7 +50,7 @@ struct CargoTarget {
 impl Project {
     /// Finds the cargo-fuzz project: the directory `named` by `--fuzz-dir`, else the nearest
     /// cargo-fuzz crate at or above the working directory, or the `fuzz` folder of one of these
-    /// directories.
+    /// directories. Fails if there is none.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -273,6 +273,7 @@ pub struct InitArgs {
 }
 
 /// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory.
+/// Fails if there is one already.
 pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -420,7 +421,8 @@ pub fn copy_to_project(
 pub struct WrittenArtifacts {
     /// Number of files that did not exist before.
     pub count: u64,
-    /// Path of the first representative's reproducer, whether or not it existed before.
+    /// Path of the first representative's reproducer, whether or not it existed before; `None`
+    /// without groups.
     pub first: Option<PathBuf>,
 }
 

@@ -132,9 +132,9 @@ fn has_files(dir: &PathBuf) -> bool {
 }
 
 /// Lengths of the inputs that are generated to try the harness, in bytes.
-const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
+const TRIED_LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
 /// Maximum number of corpus files on which the harness is tried.
-const OF_CORPUS: usize = 8;
+const MAX_CORPUS_FILES: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
 /// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; an empty one
@@ -185,7 +185,7 @@ pub fn check_harness(
 /// files of the corpus.
 fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> = Vec::new();
-    for length in LENGTHS {
+    for length in TRIED_LENGTHS {
         let letters = (0..length).map(|at| b"(a1, \"b\": {2}) <c>\n"[at % 19]);
         inputs.push(letters.collect());
         // Bytes of all values, in no order that a parser expects.
@@ -200,7 +200,7 @@ fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(corpus).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();
-    let read = paths.iter().take(OF_CORPUS);
+    let read = paths.iter().take(MAX_CORPUS_FILES);
     inputs.extend(read.filter_map(|path| regular::read(path, LONGEST).ok()));
     inputs
 }

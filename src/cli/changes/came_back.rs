@@ -16,7 +16,7 @@ use crate::report::{CameBack, CheckResult, Status};
 /// Name of the file in the output directory that lists earlier checks.
 const CHECKS: &str = "checks.jsonl";
 
-/// What a check of a group has found in a commit.
+/// A line of `checks.jsonl`: whether a check found a group fixed in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Checked {
     /// Major key of the group, its first 12 hex digits.

@@ -226,7 +226,7 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search.
+/// Makes the result of a search, as it is printed and written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,

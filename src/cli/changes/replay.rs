@@ -28,7 +28,8 @@ struct Replay {
     work: tempfile::TempDir,
 }
 
-/// Opens the versions of a log, and feeds its lines to the search.
+/// Opens the versions of a log, and feeds its lines to the search. Fails if the versions are two
+/// directories that have changed since.
 fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Failure> {
     let system = |error| Failure::new(Exit::Internal, "system", error);
     let work = tempfile::tempdir().map_err(system)?;
@@ -218,7 +219,7 @@ fn verdict(
     }
 }
 
-/// Reads the input of a log, and checks that it is still the same.
+/// Reads the input of a log, empty if it has none. Fails if the file has changed since.
 fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
     let Some(OsText(input)) = &start.input else {
         return Ok(Vec::new());

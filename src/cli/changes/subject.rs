@@ -20,7 +20,7 @@ use crate::report::text::shell_word;
 pub(super) const BUILD_TIME: Duration = Duration::from_secs(3600);
 const TEST_TIME: Duration = Duration::from_secs(60);
 
-/// Where the versions are.
+/// The two versions of a search: revisions of a repository, or directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Versions {
     /// Two revisions of the repository that the folder belongs to.
@@ -41,12 +41,13 @@ pub(super) struct Subject {
     pub input_bytes: Vec<u8>,
     /// The program that crashes and its arguments; empty with `--run`.
     pub program: Vec<OsString>,
-    /// The crash of the group that `--group` names.
+    /// The crash of the group that `--group` names; `None` without a group.
     pub held: Option<HeldFailure>,
 }
 
 impl Versions {
-    /// Reads the two versions from the words of the command line.
+    /// Reads the two versions from the words of the command line. Fails if they are neither a range
+    /// `A..B` nor two directories.
     fn of(args: &ChangesArgs) -> Result<Versions, Failure> {
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|error| Failure::file(path, "finding", &error))
@@ -151,14 +152,16 @@ impl Versions {
         }
     }
 
-    /// Checks whether the history of the repository is cut off.
+    /// Checks whether the repository is a shallow clone, whose history is cut off; false for
+    /// directories.
     pub fn are_shallow(&self) -> bool {
         matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))
     }
 }
 
 impl Subject {
-    /// Reads what the command line says, and the group that it names.
+    /// Makes the subject of a search from the command line: the versions, the input, and the group
+    /// that it names. Fails if one of these cannot be read.
     pub fn of(args: &ChangesArgs, output: &Output) -> Result<Subject, Failure> {
         let versions = Versions::of(args)?;
         let mut subject = Subject {

@@ -60,8 +60,8 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     }
 }
 
-/// Checks that `onto`, the value of `--onto`, is a directory in which files of any name are inputs:
-/// a plain one or one of Honggfuzz.
+/// Fails if `onto`, the value of `--onto`, is not a directory in which files of any name are
+/// inputs: a plain one or one of Honggfuzz.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
         let message = format!("--onto {} is not a directory", onto.display());
@@ -125,8 +125,9 @@ pub struct ReplacedCorpus {
 }
 
 impl ReplacedCorpus {
-    /// Checks for `--in-place` that exactly one corpus is given, and that it may be replaced;
-    /// returns it.
+    /// Returns the corpus that `--in-place` replaces. Fails if not exactly one is given, or if it
+    /// must not be replaced: it is not a plain directory of inputs, the output directory is inside
+    /// it, or `CORPUS.old` exists.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -232,8 +233,8 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Checks that the directory contains only a corpus, and is not an output directory of a fuzzer or
-/// a project.
+/// Fails if the directory contains more than a corpus: it is an output directory of a fuzzer or a
+/// project.
 fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let holds_more = |path: &Path| {

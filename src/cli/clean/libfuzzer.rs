@@ -19,7 +19,7 @@ const LEAST_SECONDS: u64 = 60;
 /// Maximum number of symbolic links to inputs in `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl LibFuzzer {
                 Some(end) => {
                     return Err(format!("it ended with {}: {}", end.status, end.said.why()));
                 }
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }

@@ -128,7 +128,7 @@ impl Typed {
         let text = trusted_text(&path)?;
         let settings = file::parse(&text).map_err(|error| {
             let message = format!("it is not valid TOML: {}", error.why);
-            refused(&path, error.line, &message)
+            settings_error(&path, error.line, &message)
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         let merge = SettingsMerger {
@@ -242,7 +242,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
 }
 
 /// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
-/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`.
+/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`; fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // Where the command line has mistakes, defaults may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
@@ -272,7 +272,7 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
 
 /// Builds the failure for an error in the settings file at line number `line`; 0 means the whole
 /// file.
-fn refused(path: &Path, line: usize, message: &str) -> Failure {
+fn settings_error(path: &Path, line: usize, message: &str) -> Failure {
     let place = match line {
         0 => path.display().to_string(),
         line => format!("{}, line {line}", path.display()),
@@ -306,7 +306,7 @@ pub fn trusted_text(path: &Path) -> Result<String, Failure> {
             .iter()
             .take(error.utf8_error().valid_up_to());
         let line = 1 + read.filter(|byte| **byte == b'\n').count();
-        refused(path, line, "it is not UTF-8 text")
+        settings_error(path, line, "it is not UTF-8 text")
     })
 }
 
@@ -373,7 +373,7 @@ fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
 }
 
 fn untrusted(path: &Path, why: &str) -> Failure {
-    refused(path, 0, why).hint(
+    settings_error(path, 0, why).hint(
         "check the path, and that only you can write to the file and its directory; --config \
          FILE reads another file, --no-config reads none",
     )

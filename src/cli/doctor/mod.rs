@@ -171,9 +171,9 @@ const SEED: u64 = 1;
 
 /// The measuring time divided by this is the time of the warm-up, in which servers start and new
 /// crashes are analysed.
-const WARM_UP: u32 = 4;
+const WARM_UP_DIVISOR: u32 = 4;
 /// Minimum number of measured runs from which a rate is computed.
-const FEWEST: u64 = 64;
+const MIN_MEASURED_RUNS: u64 = 64;
 
 /// Runs a campaign on the target with a temporary output directory, and returns its runs per second
 /// after a warm-up. Fails if this method of execution does not work for the target.
@@ -197,7 +197,7 @@ fn measure_rate(
     let campaign = campaign_of(target, way, Some(SEED));
     let id = campaign.id.clone();
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
-    let warm_up = args.time / WARM_UP;
+    let warm_up = args.time / WARM_UP_DIVISOR;
     let settings = Settings {
         network: Network::default(),
         monitoring: Monitoring::default(),
@@ -245,7 +245,7 @@ impl RateMeter {
             self.last.runs - first.runs,
             self.last.time_ms - first.time_ms,
         );
-        (runs >= FEWEST && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
+        (runs >= MIN_MEASURED_RUNS && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
     }
 }
 

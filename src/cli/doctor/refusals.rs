@@ -10,7 +10,7 @@ const RUNS: u64 = 100;
 /// Maximum length of an input in bytes.
 const LONGEST: u64 = 4096;
 
-/// Why a process that runs many inputs has refused runs.
+/// A reason for which a process that runs many inputs has refused runs, and how many.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
     /// What the refused runs would have done, in a few words.
@@ -19,7 +19,7 @@ pub struct Refusal {
     pub runs: u64,
 }
 
-/// The refusals of a series of runs.
+/// The runs of a series that the way `snapshot` refused, by reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
     /// Number of runs made.

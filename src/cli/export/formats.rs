@@ -62,12 +62,12 @@ impl Form {
 pub(super) struct ExportRequest<'a> {
     pub(super) reader: &'a Reader,
     pub(super) chosen: &'a ChosenGroup,
-    /// Value of `--call`: the expression that a Rust test evaluates.
+    /// Value of `--call`: the expression that a Rust test evaluates; `None` if it is not given.
     pub(super) call: Option<&'a str>,
-    /// Directory of the cargo-fuzz project (`--fuzz-dir`).
+    /// Directory of the cargo-fuzz project (`--fuzz-dir`); `None` if it is not given.
     pub(super) fuzz_dir: Option<&'a Path>,
     /// Directory of the package that a Rust test is written into; paths in the test are relative to
-    /// it.
+    /// it. `None` if the test goes to no package.
     pub(super) package: Option<&'a Path>,
     /// Where a Rust test gets the input: inline, or from a second file.
     pub(super) input: Input<'a>,

@@ -181,7 +181,7 @@ impl ChosenGroup {
     }
 
     /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
-    pub(in crate::cli) fn keep(&self, to: &Path) -> Result<(), Failure> {
+    pub(in crate::cli) fn check_not_own(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
             self.entry.reproducer(),

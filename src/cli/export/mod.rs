@@ -178,7 +178,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
-        chosen.keep(to)?;
+        chosen.check_not_own(to)?;
         args.write(to, form, &text, beside.as_deref(), &group)?;
     }
     let exported = Exported {

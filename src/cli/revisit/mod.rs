@@ -28,7 +28,7 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     }
     let output = &args.reports.check(output)?;
     let args = args.resumed()?;
-    let planned = plan::plan(&args, output)?;
+    let planned = plan::select_utilities(&args, output)?;
     if args.dry_run {
         return Ok(plan::show(&planned, output));
     }
@@ -345,8 +345,8 @@ impl RevisitArgs {
         channels
     }
 
-    /// Returns the value of an option that the resumed study recorded (`was`). Fails if the user
-    /// gave another value (`now`).
+    /// Returns the value of an option that the resumed study recorded (`was`); `None` if it
+    /// recorded none. Fails if the user gave another value (`now`).
     fn same<T: PartialEq>(
         &self,
         option: &str,

@@ -17,7 +17,7 @@ pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
-use super::report::{HtmlArgs, KeptPage};
+use super::report::{HtmlArgs, LivePage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
@@ -157,7 +157,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
-    let page = args.html.keep(&args.out);
+    let page = args.html.start_live_page(&args.out);
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
@@ -250,7 +250,7 @@ impl RunArgs {
     /// its page for the last time.
     fn explain_and_finish(
         &self,
-        page: Option<KeptPage>,
+        page: Option<LivePage>,
         ended_well: bool,
         stop: &AtomicBool,
         output: &Output,
@@ -281,7 +281,7 @@ impl RunArgs {
     }
 
     /// Returns the target on the command line; if none is given, the one recorded in the output
-    /// directory, for `--resume`.
+    /// directory, for `--resume`. Fails if that directory does not exist or records none.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {

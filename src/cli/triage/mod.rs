@@ -109,7 +109,10 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         found: &found,
         stop: &stop,
     };
-    let page = args.out.as_ref().and_then(|out| args.html.keep(out));
+    let page = args
+        .out
+        .as_ref()
+        .and_then(|out| args.html.start_live_page(out));
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
     mute(&mut result, &known);
@@ -319,7 +322,7 @@ pub struct Against {
 }
 
 impl Against {
-    /// Reads the crash groups of the other output directory.
+    /// Reads the groups of the other output directory and their representative crashes.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;

@@ -46,7 +46,7 @@ pub(super) fn text(text: &str) -> Markup {
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
-    /// CSS class: `n` for a number, `long` for a text of many words.
+    /// CSS class: `n` for a number, `long` for a text of many words; `None` for a short text.
     class: Option<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Cell {
         Cell::value(size::grouped(number), number.to_string())
     }
 
-    /// A quantity that is sorted by `key`, a number.
+    /// Makes a cell with a quantity, by whose number `key` its column is sorted.
     pub(super) fn value(text: String, key: String) -> Cell {
         let class = Some("n");
         Cell { text, key, class }

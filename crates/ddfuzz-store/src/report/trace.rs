@@ -12,14 +12,14 @@ use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 
 /// Maximum length, in frames, of a recursion's cycle that is recognized in a stack.
-const CYCLE: usize = 10;
+const MAX_CYCLE: usize = 10;
 /// Number of repetitions from which a recursion's cycle in a stack is shown once, with a count.
 const REPEATED: usize = 3;
 /// Maximum number of characters of a stack frame that are shown; template names can be very long.
 const FRAME_WIDTH: usize = 240;
 /// Number of innermost user functions on the stack whose source files are tried, one after the
 /// other, for the source lines to show.
-const NEAR: usize = 4;
+const MAX_OWN_PLACES: usize = 4;
 
 /// Title of the stack at the crash; other stacks are those of allocation and of freeing.
 const STACK: &str = "stack";
@@ -216,7 +216,7 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
             let place = Place::parse(site.source.as_deref()?)?;
             Some((place, (Some(index) != innermost).then_some(index)))
         })
-        .take(NEAR)
+        .take(MAX_OWN_PLACES)
         .collect();
     let asserted = assertion_place(crash);
     let is_asserted = asserted.is_some();
@@ -383,7 +383,7 @@ impl Stack {
         let mut rest = shown.into_iter();
         let mut at = 0;
         while at < names.len() {
-            let cycle = (1..=CYCLE).find(|cycle| repetitions(at, *cycle) >= REPEATED);
+            let cycle = (1..=MAX_CYCLE).find(|cycle| repetitions(at, *cycle) >= REPEATED);
             let Some(lines) = cycle else {
                 result.extend(rest.next());
                 at += 1;

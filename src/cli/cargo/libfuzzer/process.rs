@@ -200,7 +200,8 @@ pub struct FuzzerOutput {
     pub runs: u64,
     /// Whether libFuzzer has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features).
+    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features);
+    /// `None` before the first such line.
     pub coverage: Option<(u64, u64)>,
     /// Whether libFuzzer's merge (`-merge=1`) crashed on a file and was restarted without it.
     pub is_restarted: bool,
@@ -247,7 +248,7 @@ impl FuzzerOutput {
 
 /// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
 /// campaign gives up.
-const HOPELESS: u32 = 5;
+const MAX_FUTILE_CRASHES: u32 = 5;
 
 /// How long a libFuzzer process may take to end after it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -291,7 +292,7 @@ pub struct LibFuzzers {
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// Exit status of the first libFuzzer process that failed.
+    /// Exit status of the first libFuzzer process that failed; `None` if none did.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
@@ -334,7 +335,7 @@ impl LibFuzzers {
     /// Queues the failing inputs in libFuzzer's artifact directory to be processed: campaigns that
     /// were interrupted may have left some. Those already processed are not run again. Does nothing
     /// if the artifact prefix is not a directory.
-    pub fn drop_again(&mut self) {
+    pub fn queue_old_artifacts(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
             return;
@@ -417,7 +418,7 @@ impl LibFuzzers {
             futile = !left_out.map_err(system("copying the corpus"))?;
         }
         self.futile = if futile { self.futile + 1 } else { 0 };
-        if self.futile >= HOPELESS {
+        if self.futile >= MAX_FUTILE_CRASHES {
             return Err(gone(
                 "libFuzzer fails on the first inputs of its corpus again and again",
                 end,

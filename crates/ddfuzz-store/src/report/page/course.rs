@@ -14,7 +14,7 @@ const MOST_POINTS: usize = 400;
 /// neighbour.
 const MOST_PHASES: usize = 8;
 
-/// The course of a minimization, and what only the drawing of it shows.
+/// The course of a minimization as reported, with the single tests that only its drawing shows.
 pub(super) struct Course {
     pub(super) report: CourseReport,
     /// Tests as points: executed tests, size of the candidate, whether it failed.

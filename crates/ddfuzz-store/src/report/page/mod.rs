@@ -72,7 +72,7 @@ pub fn campaign_page(
     folder: &Path,
     knowledge: &dyn TargetKnowledge,
 ) -> Result<String, StoreError> {
-    let report = head(reader)?;
+    let report = report_without_groups(reader)?;
     let candidates = candidates(reader)?;
     let links = group::Links { folder };
     let mut sections = String::new();
@@ -120,7 +120,7 @@ pub fn campaign_report(
     reader: &Reader,
     knowledge: &dyn TargetKnowledge,
 ) -> Result<CampaignReport, StoreError> {
-    let mut report = head(reader)?;
+    let mut report = report_without_groups(reader)?;
     for candidate in candidates(reader)? {
         let loaded = load::load(reader, &candidate, knowledge)?;
         report.groups.extend(loaded.map(|loaded| loaded.report));
@@ -155,7 +155,7 @@ fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
 }
 
 /// Collects what a report says of a whole campaign, without its groups.
-fn head(reader: &Reader) -> Result<CampaignReport, StoreError> {
+fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.
     let has_course = (campaigns.current.as_ref()).is_some_and(|campaign| campaign.target.is_some());
