@@ -155,7 +155,7 @@ impl HtmlArgs {
 
     /// Starts to keep the page of the output directory `out` current; `None` if no page is asked
     /// for.
-    pub fn start_live_page(&self, out: &Path) -> Option<LivePage> {
+    pub fn start_page(&self, out: &Path) -> Option<LivePage> {
         Some(LivePage::begin(&self.file(out)?, out))
     }
 }

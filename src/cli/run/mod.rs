@@ -157,7 +157,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
-    let page = args.html.start_live_page(&args.out);
+    let page = args.html.start_page(&args.out);
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);

@@ -109,10 +109,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         found: &found,
         stop: &stop,
     };
-    let page = args
-        .out
-        .as_ref()
-        .and_then(|out| args.html.start_live_page(out));
+    let page = args.out.as_ref().and_then(|out| args.html.start_page(out));
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
     mute(&mut result, &known);
