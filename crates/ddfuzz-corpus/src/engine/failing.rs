@@ -50,8 +50,8 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Stores failing inputs in groups and minimizes each new group; returns the hashes of inputs
-    /// that did not fail again.
+    /// Stores failing inputs in groups and minimizes each new group; only counts them if groups are
+    /// switched off. Returns the hashes of inputs that did not fail again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],

@@ -1,6 +1,5 @@
-//! The steps of a cleanup in their order, and the request ([`CleanSettings`]) and progress
-//! ([`CleanPhase`])
-//! of a cleanup.
+//! The steps of a cleanup in their order, its request ([`CleanSettings`]) and its progress
+//! ([`CleanPhase`]).
 
 mod candidates;
 mod check;
@@ -241,9 +240,11 @@ pub struct Trim {
 /// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// The file must keep the features that no smaller kept file reaches.
+    /// The file must keep the features that no smaller kept file reaches. It may reach others of
+    /// the corpus.
     Worth,
-    /// The file must keep exactly the features that it reaches.
+    /// The file must keep all features that it reaches in every run, and may reach no others but
+    /// flaky ones of the corpus.
     Signature,
 }
 
@@ -259,7 +260,7 @@ pub enum CleanPhase {
     },
     /// Triages, stores and minimizes failing inputs.
     Filing {
-        /// Number of failing inputs of the corpus.
+        /// Number of failing inputs that are triaged in this step.
         inputs: u64,
     },
     /// Chooses the subset of inputs to keep.

@@ -166,7 +166,7 @@ pub struct JournalView {
 
 impl JournalView {
     /// Opens the journal at `path` for reading; `None` if the file does not exist or is no journal.
-    pub fn into(path: &Path) -> Result<Option<JournalView>, FileError> {
+    pub fn open(path: &Path) -> Result<Option<JournalView>, FileError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(FileError::at("open", path))?,

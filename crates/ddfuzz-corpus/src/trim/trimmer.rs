@@ -247,8 +247,8 @@ pub(super) fn asked(
     let target = TargetRecord::new(&trimming.target, trimming.way);
     let bounds = (trimming.budget_tests, trimming.budget_time);
     let wanted = (
-        Numbers::from(&wanted.must),
-        wanted.may.as_deref().map(Numbers::from),
+        Numbers::from(&wanted.required),
+        wanted.allowed.as_deref().map(Numbers::from),
     );
     let asked = (
         ContentHash::of(input),
